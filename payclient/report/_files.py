@@ -94,10 +94,10 @@ class ReportFiles:
         self._log = read_log(self._folder)
         obsolete = [other_rows] if ROWS in formats else []
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST], obsolete=obsolete)
-        self._tally, self._matrix = Tally(rules, self._log.latest, previous), Matrix()
-        self._take: list[Callable[[Row], object]] = [self._tally.add, self._matrix.add]
+        self._tally = Tally(rules, self._log.latest, previous)
+        self._take: list[Callable[[Row], object]] = [self._tally.add]
         self._take_gone: list[Callable[[BreakChange], object]] = []
-        self._at_end: list[Callable[[Summary, About], object]] = []
+        self._at_end: list[Callable[[Summary, About, Matrix], object]] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -112,7 +112,7 @@ class ReportFiles:
         if GZIP_ROWS in self._formats:
             zipped = GzipText(new.binary(GZIP_ROWS))
             self._take.append(row_lines(zipped))
-            self._at_end.append(lambda _, __: zipped.finish())
+            self._at_end.append(lambda *_: zipped.finish())
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
@@ -133,17 +133,17 @@ class ReportFiles:
             self._take.append(workbook.add)
             if HISTORY in self._formats:
                 self._take_gone.append(workbook.add_gone)
-            self._at_end.append(partial(workbook.finish, matrix=self._matrix))
+            self._at_end.append(workbook.finish)
         if (module := self._modules.get("rows.parquet")) is not None:
             table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
             self._take.append(lambda row: table.add(row, self._run))
-            self._at_end.append(lambda _, __: table.finish())
+            self._at_end.append(lambda *_: table.finish())
         if (module := self._modules.get("report.html")) is not None:
             page = module.HtmlReport()
             self._take.append(page.add)
             self._take_gone.append(page.add_gone)
-            write = partial(page.write, matrix=self._matrix, files=(*self._formats, MANIFEST))
-            self._at_end.append(lambda summary, about: write(new.text("report.html"), summary, about))
+            write = partial(page.write, files=(*self._formats, MANIFEST))
+            self._at_end.append(lambda summary, about, matrix: write(new.text("report.html"), summary, about, matrix))
 
     def __exit__(self, *_: object) -> None:
         self._resources.close()
@@ -198,10 +198,11 @@ class ReportFiles:
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
+        matrix = Matrix.of(self._tally)
         if "summary.json" in self._formats:
-            self._write_json("summary.json", summary_as_json(summary, about, self._matrix))
+            self._write_json("summary.json", summary_as_json(summary, about, matrix))
         for write in self._at_end:
-            write(summary, about)
+            write(summary, about, matrix)
         if MATCHED in self._formats:
             self._matched.finish()
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]

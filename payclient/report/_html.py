@@ -138,8 +138,8 @@ class HtmlReport:
         file: IO[str],
         summary: Summary,
         about: About,
-        *,
         matrix: Matrix,
+        *,
         files: Collection[str] = FILES.keys(),
     ) -> None:
         """Write the page, with links to those of the *files* beside it that it knows."""

@@ -6,19 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from attrs import define, field, frozen
+from attrs import frozen
 
-from payclient.ledger import Entry
-from payclient.reconcile import Row, Rules, Status, Total
-from payclient.reconcile.result import OTHER
-
-ASSUMED = "paid (assumed)"
-"""Stands for the ledger's word where the ledger has no status column."""
+from payclient.reconcile import Rules, Status, Tally, Total
+from payclient.reconcile.result import ASSUMED, OTHER
 
 _ROOM = 1_000
-_MAX_LENGTH = 80
 
-_Words: TypeAlias = tuple[str | None, str | None, str | None]
 _Key = TypeVar("_Key")
 
 
@@ -47,35 +41,25 @@ REST = Cell(OTHER, OTHER, OTHER)
 """Counts the rows for which there is no room."""
 
 
-@define
+@frozen
 class Matrix:
     """
     Rows and money by status and method.
 
-    Args:
-        room: Cells at most; the rows of later ones are counted under `REST`, whatever a service makes up.
-
-    Note:
-        Memory grows with *room*. Cells are in the order in which they first occurred.
+    Attributes:
+        cells: In the order in which they first occurred; `REST` last, and only where it has rows.
     """
 
-    _room: int = field(default=_ROOM, alias="room")
-    _totals: dict[_Words, Total] = field(init=False, factory=dict)
-    _rest: Total = field(init=False, factory=Total)
+    cells: Mapping[Cell, Total]
 
-    def add(self, row: Row) -> None:
-        """Count *row*."""
-        words, one = _words(row), Total.of(row)
-        if words in self._totals or len(self._totals) < self._room:
-            self._totals[words] = self._totals.get(words, Total()) + one
-        else:
-            self._rest += one
-
-    @property
-    def cells(self) -> Mapping[Cell, Total]:
-        """The counts, `REST` last and only where it has rows."""
-        cells = {Cell(*words): total for words, total in self._totals.items()}
-        return MappingProxyType(cells | ({REST: self._rest} if self._rest.rows else {}))
+    @classmethod
+    def of(cls, tally: Tally, *, room: int = _ROOM) -> Matrix:
+        """Return the matrix of a tally's rows; cells after the first *room* are counted under `REST`."""
+        cells: dict[Cell, Total] = {}
+        for place, (words, total) in enumerate(tally.words()):
+            cell = Cell(*words) if place < room else REST
+            cells[cell] = cells.get(cell, Total()) + total
+        return cls(MappingProxyType(cells))
 
     def by(self, key: Callable[[Cell], _Key]) -> Mapping[_Key, Total]:
         """
@@ -90,26 +74,9 @@ class Matrix:
         return MappingProxyType(dict(sorted(sums.items(), key=lambda item: -item[1].rows)))
 
 
-def _words(row: Row) -> _Words:
-    entry, theirs = row.entry, row.transaction
-    ours = entry if isinstance(entry, Entry) else None
-    ledger_status = ASSUMED if ours and row.is_status_assumed else _word(ours.status if ours else None)
-    ledger_method = _word(ours.payment_method if ours else None)
-    if theirs is None:
-        return ledger_status, None, ledger_method
-    return ledger_status, _word(theirs.status), _word(theirs.payment_method) or ledger_method
-
-
 def status_of_word(word: str | None, rules: Rules) -> Status | None:
     """Return the meaning of a cell's word by *rules*; None if it is not known."""
     return Status.PAID if word == ASSUMED else rules.read_status(word)
-
-
-def _word(word: object) -> str | None:
-    """Return *word* if it is one, no longer than a person reads."""
-    if not isinstance(word, str):
-        return None
-    return word if len(word) <= _MAX_LENGTH else f"{word[: _MAX_LENGTH - 1]}…"
 
 
 _MAX_LINES = 24

@@ -10,6 +10,7 @@ from attrs import asdict
 from payclient.reconcile import (
     AcceptanceNotice,
     Compared,
+    Pattern,
     Rules,
     Settlement,
     Summary,
@@ -54,7 +55,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "tie_out": _tie_out(summary.tie_out),
         "settlement": _settlement(summary.settlement, about),
         "leakage": [asdict(each) for each in summary.leakage],
-        "patterns": [asdict(each) | {"kind": each.kind.value} for each in summary.patterns],
+        "patterns": [_pattern(each) for each in summary.patterns],
         "acceptances": list(map(_acceptance, summary.acceptances)),
         "still_there": [
             {"code": each.code, "reference": each.reference, "sentence": each.still_there}
@@ -71,6 +72,11 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "ended_by": about.ended_by,
         "payclient_version": about.payclient_version,
     }
+
+
+def _pattern(pattern: Pattern) -> dict[str, Any]:
+    first = {"kind": pattern.kind.value, "sentence": pattern.sentence, "rows": pattern.rows, "is_exact": True}
+    return first | asdict(pattern) | {"kind": pattern.kind.value}
 
 
 _STEPS = ("opening", "new", "reopened", "resolved", "changed", "closing")

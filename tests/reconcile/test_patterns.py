@@ -7,12 +7,10 @@ from itertools import product
 from random import Random
 
 import attrs
-import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry
-from payclient.reconcile import Answer, Bucket, Case, Code, Finding, Observation, PatternKind, Row, judge
-from payclient.reconcile.result._patterns import _MAX_KEPT, Patterns, _Counts
+from payclient.reconcile import Answer, Bucket, Case, Code, Finding, Observation, PatternKind, Row, Tally, judge
 from support.reconciling import NOON
 
 ROWS = 2000
@@ -36,11 +34,11 @@ def pairs_of(seed=1, rows=ROWS):
 
 
 def patterns_of(pairs):
-    patterns = Patterns()
+    tally = Tally()
     for entry, found in pairs:
         seen = Observation(answer=Answer.FOUND if found else Answer.NOT_FOUND, at=NOON, transaction=found)
-        patterns.add(judge(Case(entry=entry, first=seen, second=seen, other_found=1)))
-    return patterns.patterns()
+        tally.add(judge(Case(entry=entry, first=seen, second=seen, other_found=1)))
+    return tally.summary().patterns
 
 
 def planted(change, *, where=lambda number: number % 20 == 0, seed=1):
@@ -81,7 +79,6 @@ def test_planted(subtests):
             assert pattern.kind.value == kind
             of_qr = [entry for entry, _ in list(pairs_of())[::20] if entry.payment_method == "QR"]
             assert pattern.rows == (len(of_qr) if kind == "fee" else ROWS // 20)
-            assert pattern.is_exact
             assert len(pattern.lines) == 3
 
 
@@ -150,53 +147,41 @@ def test_prefix():
 
 def test_waived():
     """What a rule allows is no break, and so no pattern."""
-    patterns = Patterns()
+    tally = Tally()
     for entry, found in pairs_of():
         seen = Observation(answer=Answer.FOUND, at=NOON, transaction=attrs.evolve(found, status="Expired"))
         row = judge(Case(entry=entry, first=seen, second=seen, other_found=1))
-        patterns.add(attrs.evolve(row, bucket=Bucket.MATCHED))
-    assert patterns.patterns() == ()
+        findings = tuple(attrs.evolve(each, waived="agreed") for each in row.findings)
+        tally.add(attrs.evolve(row, bucket=Bucket.MATCHED, findings=findings))
+    assert tally.summary().patterns == ()
 
 
-@pytest.mark.slow
-def test_memory():
-    """The values that are kept do not grow with the rows, and a common one is counted in full among them."""
+def test_rare_values():
+    """However many different values there are, a common one among them is counted in full."""
     random = Random(1)
-    patterns = Patterns()
+    tally = Tally()
     for number in range(12_000):
         more = 5 if number % 10 == 0 else random.randrange(6, 10**12)
         entry = Entry(line=number, reference=f"{random.randrange(10**12)}", amount=10**6)
         finding = Finding(Code.OVERPAID, "more", ledger=10**6, service=10**6 + more)
-        patterns.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,)))
-    assert len(patterns._causes.by_cause) <= 4096
-    assert [each.rows for each in patterns.patterns() if each.sentence == "amount is 5 more at the service"] == [1_200]
-
-
-def test_rare_values_are_forgotten():
-    """However many different values there are, a limited number is kept, the common ones among them."""
-    counts = _Counts()
-    for number in range(3 * _MAX_KEPT):
-        counts.of(("rare", number)).rows += 1
-        counts.of(("common",)).rows += 1
-        assert len(counts.by_cause) <= _MAX_KEPT
-    assert counts.by_cause["common",].rows == 3 * _MAX_KEPT
-    assert counts.by_cause["common",].is_exact
-    assert not counts.of(("late",)).is_exact
+        tally.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,)))
+    found = [each.rows for each in tally.summary().patterns if each.sentence == "amount is 5 more at the service"]
+    assert found == [1_200]
 
 
 def test_listed_twice():
     """What is at stake in a reference that is listed twice is in a pattern once."""
-    patterns = Patterns()
+    tally = Tally()
     for number in range(ROWS):
         is_twice = number < 100
         reference = f"TWICE-{number // 2}" if is_twice else f"{number:012d}"
         finding = Finding(Code.DUPLICATE_REFERENCE, "x", at_stake=7)
-        patterns.add(
+        tally.add(
             Row(
                 entry=Entry(line=number, reference=reference, amount=7),
                 bucket=Bucket.BREAK if is_twice else Bucket.MATCHED,
                 findings=(finding,) if is_twice else (),
-                counted_before=frozenset({finding.code} if is_twice and number % 2 else ()),
+                counted_before={finding.code: 7} if is_twice and number % 2 else {},
             )
         )
-    assert {(each.rows, each.amount) for each in patterns.patterns()} == {(100, 350)}
+    assert {(each.rows, each.amount) for each in tally.summary().patterns} == {(100, 350)}

@@ -74,7 +74,7 @@ def test_sentence(subtests):
     )
     for population, rows, changed, unanswered, sentence in cases:
         with subtests.test(population=population, rows=rows):
-            rechecked = Rechecked(population, rows, unanswered, changed)
+            rechecked = Rechecked(population=population, rows=rows, unanswered=unanswered, changed=changed)
             assert rechecked.sentence == sentence.format("that matched in earlier runs looked up again")
 
 

@@ -25,7 +25,6 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from payclient.reconcile.result._bridges import SettlementBridge
 from support.chance import examples
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
@@ -220,7 +219,7 @@ async def test_seen_once(service_of, clock_from):
 def test_residual():
     """A total that the rows do not make is a bug, and no report."""
     with pytest.raises(TieOutError, match="the statement does not tie: -5 of 5 is not explained"):
-        SettlementBridge().settlement(StatementTotals(lines=1, total=5), None)
+        Tally().summary(StatementTotals(lines=1, total=5))
 
 
 NAMES = "ABCD"
@@ -291,6 +290,6 @@ async def test_ties(service_of, clock_from, ledger, statement, answers, rules):
 
 def test_steps():
     """Each step has a label, and the bridge has every step."""
-    bridge = SettlementBridge().settlement(StatementTotals(), None)
+    bridge = Tally().summary(StatementTotals()).settlement
     assert [each.step for each in bridge.steps] == list(SettlementStep)
     assert SettlementStep.NOT_SETTLED_YET.label == "not settled yet"

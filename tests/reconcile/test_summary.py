@@ -21,10 +21,10 @@ from payclient.reconcile import (
     Severity,
     Status,
     Tally,
-    TieOutError,
     Verdict,
     judge,
 )
+from payclient.reconcile.nights import PreviousRun
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -186,10 +186,11 @@ def test_times():
     assert (result.first_observed_at, result.last_observed_at) == (NOON, late)
 
 
-def test_lost_row():
-    """A row that is in no bucket is raised as our own bug."""
-    tally = Tally()
-    tally.add(MATCHED)
-    tally._rows += 1
-    with pytest.raises(TieOutError, match="rows counted: 2, rows in the buckets: 1"):
-        tally.summary()
+def test_reused():
+    """Only answers that were reused count as such, beside rows that other rules judge otherwise."""
+    tally = Tally(previous=PreviousRun(run="20", folder="20", last_observed_at=None))
+    tally.add(attrs.evolve(MATCHED, observed_at=NOON, reused_from="19"))
+    tally.add(attrs.evolve(MATCHED, observed_at=NOON + timedelta(hours=1), earlier_bucket=Bucket.BREAK))
+    since = tally.summary().since
+    assert (since.reused, since.oldest_reused_at, since.newest_reused_at) == (1, NOON, NOON)
+    assert (since.removed_by_rules, since.added_by_rules) == (1, 0)

@@ -22,12 +22,12 @@ from payclient.reconcile import (
     Rules,
     Status,
     Step,
+    Tally,
     TieOutError,
     Tolerance,
     judge,
     step_of,
 )
-from payclient.reconcile.result._bridges import Bridge
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RULES = Rules(tolerances={"amount": Tolerance(below=5)})
@@ -48,10 +48,14 @@ def judged(ours, theirs, *, amount=100, service=100, rules=RULES, looks=2, is_re
 
 
 def bridge(*rows):
-    bridge = Bridge()
+    return tally_of(*rows).summary().tie_out
+
+
+def tally_of(*rows):
+    tally = Tally()
     for each in rows:
-        bridge.add(each)
-    return bridge.tie_out()
+        tally.add(each)
+    return tally
 
 
 def waived(each):
@@ -204,11 +208,27 @@ def test_without_amount():
 
 def test_residual():
     """A residual is raised as our own bug, and says how large it is."""
-    broken = Bridge()
-    broken.add(judged("Paid", "Paid"))
-    broken._states[Status.PAID][3] += 1
+    broken = tally_of(judged("Paid", "Paid"))
+    broken._tables.select("UPDATE cells SET service_amount = service_amount + 1")
     with pytest.raises(TieOutError, match="-1 of 100 is not explained"):
-        broken.tie_out()
+        broken.summary()
+
+
+def test_lost_row():
+    """A row that is in no bucket is raised as our own bug."""
+    broken = tally_of(judged("Paid", "Paid"))
+    broken._tables.select("DELETE FROM cells")
+    with pytest.raises(TieOutError, match="rows added: 1, counted: 0, in the buckets: 0"):
+        broken.summary()
+
+
+def test_any_size():
+    """Money beyond 64 bits is exact, in one row and as a sum, on each side."""
+    large = 2**63 - 1
+    for amount in (large, 10**40 + 1):
+        result = bridge(*[judged("Paid", "Paid", amount=amount, service=amount + 1)] * 3)
+        assert (result.ledger_paid_total, result.service_paid_total) == (3 * amount, 3 * (amount + 1))
+        assert {step.step: step.added for step in result.steps if step.rows} == {Step.OVERPAID: 3}
 
 
 def test_matched_and_different():

@@ -278,7 +278,7 @@ def test_links_to_what_is_there(written, expected):
     rows = [broken(), broken(reference="B")]
     for row in rows:
         report.add(row)
-    report.write(file, summary_of(rows), about(), matrix=Matrix(), files=written)
+    report.write(file, summary_of(rows), about(), Matrix({}), files=written)
     page = Page(file.getvalue())
     links = {values["href"] for _, values in page.tags if not values.get("href", "#").startswith("#")}
     assert (page.all("p", class_="cut"), links) == ([expected], set(written))

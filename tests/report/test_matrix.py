@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import STRICT, Bucket, Row, Rules, Total
+from payclient.reconcile import STRICT, Bucket, Row, Rules, Tally, Total
 from payclient.reconcile.result import OTHER
 from payclient.report import Cell, Matrix
 from payclient.report._matrix import REST, grid
@@ -20,10 +20,10 @@ def row(ours="paid", theirs="Paid", method="VA", *, ledger_method="QR", amounts=
 
 
 def matrix_of(rows, **options):
-    matrix = Matrix(**options)
+    tally = Tally()
     for each in rows:
-        matrix.add(each)
-    return matrix
+        tally.add(each)
+    return Matrix.of(tally, **options)
 
 
 def test_cells():
@@ -89,12 +89,12 @@ def test_nothing_is_lost(words, room):
 
 
 def grid_of(*rows, rules=STRICT):
-    matrix = Matrix()
+    found = []
     for ours, theirs, method in rows:
         transaction = Transaction(reference="A", amount=7, status=theirs, payment_method=method)
         entry = Entry(line=2, reference="A", amount=10, status=ours)
-        matrix.add(Row(entry=entry, bucket=Bucket.MATCHED, transaction=transaction))
-    return grid(matrix, rules)
+        found.append(Row(entry=entry, bucket=Bucket.MATCHED, transaction=transaction))
+    return grid(matrix_of(found), rules)
 
 
 def test_lines():

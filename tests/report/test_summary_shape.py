@@ -13,7 +13,7 @@ import pytest
 from payclient.reconcile import Bucket, Code, Rules, Severity, Status, Step, Verdict
 from payclient.report import About, Matrix, summary_as_json
 from support.json_schema import problems
-from support.planted import about, judged, summary_of
+from support.planted import about, judged, tally_of
 from support.ruling import SOME_RULES
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "summary.schema.json").read_text())
@@ -27,10 +27,8 @@ def summaries():
 
 
 def _summary(rows, known):
-    matrix = Matrix()
-    for row in rows:
-        matrix.add(row)
-    return json.loads(json.dumps(summary_as_json(summary_of(rows), known, matrix)))
+    tally = tally_of(rows)
+    return json.loads(json.dumps(summary_as_json(tally.summary(), known, Matrix.of(tally))))
 
 
 def described(schema):

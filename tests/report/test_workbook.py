@@ -16,20 +16,18 @@ from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status
 from payclient.report import Matrix
 from payclient.report._wording import BUCKETS as BUCKET_WORDS
 from payclient.report._workbook import COLUMNS, ReportWorkbook
-from support.planted import about, judged, summary_of
+from support.planted import about, judged, tally_of
 
 BUCKETS = {"Breaks": Bucket.BREAK, "Open": Bucket.OPEN, "Unresolved": Bucket.UNRESOLVED, "Rejected": Bucket.REJECTED}
 
 
 def written(rows, folder, *, known=None, **options):
     """Return the workbook of *rows* as another library reads it: tuples of values by sheet."""
-    matrix, file = Matrix(), io.BytesIO()
-    for row in rows:
-        matrix.add(row)
+    tally, file = tally_of(rows), io.BytesIO()
     with ReportWorkbook(file, folder, **options) as workbook:
         for row in rows:
             workbook.add(row)
-        workbook.finish(summary_of(rows), known or about(), matrix)
+        workbook.finish(tally.summary(), known or about(), Matrix.of(tally))
     return openpyxl.load_workbook(file)
 
 
@@ -120,7 +118,7 @@ def test_why(tmp_path):
 
 def test_figures(rows, tmp_path):
     """Summary, status, method and tie-out have the figures of the summary, and each adds up to all rows."""
-    workbook, summary = written(rows, tmp_path), summary_of(rows)
+    workbook, summary = written(rows, tmp_path), tally_of(rows).summary()
     by_title = {row[0]: row for row in values(workbook["Summary"])}
     buckets = [by_title[BUCKET_WORDS[bucket].title][2:] for bucket in Bucket]
     assert by_title["All"][2:] == tuple(map(sum, zip(*buckets, strict=True)))

@@ -32,12 +32,17 @@ async def judged(rows, *, seed=1, unresolved=0, columns=COLUMNS):
         return [row async for row in found]
 
 
-def summary_of(rows):
-    """Return what *rows* come to."""
+def tally_of(rows):
+    """Return the tally of *rows*."""
     tally = Tally()
     for row in rows:
         tally.add(row)
-    return tally.summary()
+    return tally
+
+
+def summary_of(rows):
+    """Return the summary of *rows*."""
+    return tally_of(rows).summary()
 
 
 def about(**changes):
@@ -63,9 +68,8 @@ def about(**changes):
 
 def page_of(rows, *, report=None, **known):
     """Return the page of *rows* as text."""
-    report, matrix, file = report or HtmlReport(), Matrix(), io.StringIO()
+    report, tally, file = report or HtmlReport(), tally_of(rows), io.StringIO()
     for row in rows:
         report.add(row)
-        matrix.add(row)
-    report.write(file, summary_of(rows), about(**known), matrix=matrix)
+    report.write(file, tally.summary(), about(**known), Matrix.of(tally))
     return file.getvalue()

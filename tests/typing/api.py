@@ -127,6 +127,7 @@ from payclient.reconcile import (
     StatementTotals,
     Status,
     Summary,
+    Tally,
     Tolerance,
     Total,
     parse_rules,
@@ -527,12 +528,11 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     """The files of a report, and what can be said about them afterwards."""
     about = About(ledger=LedgerAbout(name="", format="csv", size_bytes=0, sha256="", columns={}), rules=Rules())
     assert_type(about_from_json(assert_type(about_as_json(about), dict[str, Any])), About)
-    matrix = Matrix(room=10)
     with ReportFiles(folder, rules=about.rules, formats=[name for name in FORMATS if name != MANIFEST]) as files:
         for row in rows:
             files.add(row)
-            matrix.add(row)
         summary = assert_type(files.finish(about, ledger=ledger), Summary)
+    matrix = Matrix.of(Tally(), room=10)
     assert_type(matrix.cells, Mapping[Cell, Total])
     assert_type(matrix.by(lambda cell: cell.method), Mapping[str | None, Total])
     assert_type(

@@ -6,16 +6,17 @@ Rechecked rows matched in an earlier run and are looked up again. A report has t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, Context
 from math import exp, fsum, lgamma, log, log1p
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from payclient._escape import plural
 from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.rules import duration_text
-from payclient.reconcile.values import Bucket, Row
+from payclient.reconcile.values import Bucket
 
 CONFIDENCE = 0.95
 
@@ -39,7 +40,7 @@ class Recheck:
         return " ".join(f"{option} {value}" for option, value in given.items() if value)
 
 
-@define
+@frozen(kw_only=True)
 class Rechecked:
     """The rows that were looked up again, of a population that the ledger does not list, and what they prove."""
 
@@ -101,12 +102,12 @@ def _percent(share: float) -> str:
     return f"{rounded.normalize():f}"
 
 
-@define(kw_only=True)
+@frozen(kw_only=True)
 class SincePrevious:
-    """The changes since the previous run, apart from its breaks; counted row by row."""
+    """The changes since the previous run, apart from its breaks."""
 
     previous: PreviousRun
-    carried: dict[Bucket, int] = field(factory=lambda: dict.fromkeys(Bucket, 0))  # dropped from the ledger since
+    carried: Mapping[Bucket, int]  # rows dropped from the ledger since, by current bucket
     changed_rules: tuple[str, ...] = ()
     removed_by_rules: int = 0  # rows that only the previous rules would flag
     added_by_rules: int = 0  # breaks that the previous rules would not flag
@@ -114,34 +115,6 @@ class SincePrevious:
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
     rechecked: Rechecked | None = None  # None if none were to be looked up again
-
-    def add(self, row: Row) -> None:
-        """Count *row*."""
-        if row.is_rechecked:
-            self.rechecked = self.rechecked or Rechecked()
-            self.rechecked.rows += 1
-            self.rechecked.changed += row.bucket is Bucket.BREAK
-            self.rechecked.unanswered += row.bucket is Bucket.UNRESOLVED
-        elif row.carried_from:
-            self.carried[row.bucket] += 1
-        if row.reused_from and (at := row.observed_at) is not None:
-            self.reused += 1
-            self.oldest_reused_at = min(self.oldest_reused_at or at, at)
-            self.newest_reused_at = max(self.newest_reused_at or at, at)
-        if row.earlier_bucket is None:
-            return
-        if row.bucket is Bucket.BREAK:
-            self.added_by_rules += 1
-        elif row.earlier_bucket in (Bucket.BREAK, Bucket.UNRESOLVED) and row.bucket is not Bucket.UNRESOLVED:
-            self.removed_by_rules += 1
-
-    def count_population(self, population: int | None) -> None:
-        """Note the number of rows of which some or all are looked up again; None where none are."""
-        if population is None:
-            self.rechecked = None
-        else:
-            self.rechecked = self.rechecked or Rechecked()
-            self.rechecked.population = population
 
     @property
     def reused_sentence(self) -> str:

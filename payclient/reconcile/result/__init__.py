@@ -17,6 +17,7 @@ from payclient.reconcile.result._patterns import Pattern as Pattern
 from payclient.reconcile.result._summary import COMPLETENESS as COMPLETENESS
 from payclient.reconcile.result._summary import EXIT_STATUSES as EXIT_STATUSES
 from payclient.reconcile.result._summary import Summary as Summary
-from payclient.reconcile.result._summary import Tally as Tally
 from payclient.reconcile.result._summary import Total as Total
 from payclient.reconcile.result._summary import Verdict as Verdict
+from payclient.reconcile.result._tables import ASSUMED as ASSUMED
+from payclient.reconcile.result._tally import Tally as Tally

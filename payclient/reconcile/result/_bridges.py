@@ -12,10 +12,9 @@ reference belongs to exactly one step, but for the fee of a settled one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from payclient._escape import plural
 from payclient.ledger import ABSENT
@@ -24,13 +23,11 @@ from payclient.reconcile.values import (
     Bucket,
     Code,
     Difference,
-    Differences,
     Row,
     Settled,
     StatementTotals,
     Status,
     Step,
-    TieOutError,
 )
 
 
@@ -93,60 +90,33 @@ class Settlement:
         return bool(self.statement.rejected_lines or self.payout_difference)
 
 
-@define
-class SettlementBridge:
-    """Builds the bridge row by row."""
+def settlement_moves(row: Row) -> Iterator[tuple[SettlementStep, int]]:
+    """Yield the steps of *row* with their money, where it is the first row of its reference."""
+    if row.other_side is None or row.is_repeat:
+        return
+    settled, is_known = row.other_side.settled, row.transaction is not None and row.bucket is not Bucket.UNRESOLVED
+    paid = row.service_amount if is_known and row.service_status is Status.PAID else None
+    if settled is not None and settled.before is not None:
+        yield SettlementStep.SETTLED_BEFORE, -settled.before
+    if paid is not None and settled is not None:
+        yield from _settled(row, settled, paid)
+    elif paid is not None:
+        waived = any(each.code is Code.NOT_SETTLED and each.waived for each in row.findings)
+        yield SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid
+    elif settled is not None:
+        yield _step_of_unpaid(row, settled), settled.money
 
-    _paid: int = field(init=False, default=0)
-    _not_in_ledger: int = field(init=False, default=0)
-    _differences: Differences[SettlementStep] = field(init=False, factory=lambda: Differences(SettlementStep))
 
-    def add(self, row: Row) -> None:
-        """Count *row*, of whose reference this is the first row."""
-        if row.other_side is None or row.is_repeat:
-            return
-        self._not_in_ledger += row.is_of_statement
-        settled, is_known = row.other_side.settled, row.transaction is not None and row.bucket is not Bucket.UNRESOLVED
-        paid = row.service_amount if is_known and row.service_status is Status.PAID else None
-        self._paid += paid or 0
-        if settled is not None and settled.before is not None:
-            self._differences.add(SettlementStep.SETTLED_BEFORE, -settled.before)
-        if paid is not None and settled is not None:
-            self._add_settled(row, settled, paid)
-        elif paid is not None:
-            waived = any(each.code is Code.NOT_SETTLED and each.waived for each in row.findings)
-            self._differences.add(SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid)
-        elif settled is not None:
-            self._differences.add(_step_of_unpaid(row, settled), settled.money)
-
-    def _add_settled(self, row: Row, settled: Settled, paid: int) -> None:
-        if settled.stated is None and not settled.money:
-            self._differences.add(SettlementStep.AMOUNT_NOT_STATED, -paid)
-            return
-        fee = _fee(row, settled, paid)
-        if fee:
-            self._differences.add(SettlementStep.FEES, fee)
-        rest = settled.money - paid - fee
-        is_different = rest or any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
-        self._differences.add(SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest)
-
-    def settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
-        """Return the bridge; a rest is a bug of payclient, and raises `TieOutError`."""
-        if statement.fee_lines:
-            self._differences.add(SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
-        if statement.rejected_lines:
-            self._differences.add(SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
-        bridge = Settlement(
-            service_paid_total=self._paid,
-            steps=self._differences.steps(),
-            statement=statement,
-            not_in_ledger=self._not_in_ledger,
-            payout=payout,
-        )
-        if bridge.residual:
-            message = f"the statement does not tie: {bridge.residual} of {statement.total} is not explained"
-            raise TieOutError(message)
-        return bridge
+def _settled(row: Row, settled: Settled, paid: int) -> Iterator[tuple[SettlementStep, int]]:
+    if settled.stated is None and not settled.money:
+        yield SettlementStep.AMOUNT_NOT_STATED, -paid
+        return
+    fee = _fee(row, settled, paid)
+    if fee:
+        yield SettlementStep.FEES, fee
+    rest = settled.money - paid - fee
+    is_different = rest or any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
+    yield SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest
 
 
 def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
@@ -218,55 +188,11 @@ class TieOut:
         return self.ledger_paid_total + sum(step.amount for step in self.steps) - self.service_paid_total
 
 
-@define
-class Bridge:
-    """Builds the bridge row by row."""
-
-    _without_amount: int = field(init=False, default=0)
-    _differences: Differences[Step] = field(init=False, factory=lambda: Differences(Step))
-    _states: dict[Status | None, list[int]] = field(
-        init=False,
-        factory=lambda: {state: [0, 0, 0, 0] for state in (*Status, None)},
-    )
-
-    def add(self, row: Row) -> None:
-        """Count *row*."""
-        if row.is_listed:
-            amount = row.ledger_amount
-            self._without_amount += amount is None
-            ours = self._states[row.ledger_status]
-            ours[0] += 1
-            ours[1] += amount or 0
-        if _is_counted(row):
-            theirs = self._states[row.service_status]
-            theirs[2] += 1
-            theirs[3] += row.service_amount or 0
-        self._differences.add(step_of(row), moved_by(row))
-
-    def tie_out(self) -> TieOut:
-        """Return the bridge; a rest is a bug of payclient, and raises `TieOutError`."""
-        paid = StateTotal(*self._states[Status.PAID])
-        bridge = TieOut(
-            ledger_paid_total=paid.ledger_amount,
-            steps=self._differences.steps(),
-            service_paid_total=paid.service_amount,
-            rows_without_amount=self._without_amount,
-            states=MappingProxyType({state: StateTotal(*counts) for state, counts in self._states.items()}),
-        )
-        if bridge.residual:
-            message = f"the report does not tie: {bridge.residual} of {bridge.ledger_paid_total} is not explained"
-            raise TieOutError(message)
-        if any(step.added or step.taken_off for step in bridge.steps if step.step is Step.MATCHED):
-            message = "the report does not tie: rows that matched have other amounts at the service"
-            raise TieOutError(message)
-        return bridge
-
-
 def paid_by(row: Row) -> tuple[int, int]:
     """Return the part of *row* in the paid totals of the bridge: the ledger's, and the service's."""
     is_listed = row.ledger_status is Status.PAID and not row.carried_from
     ours = row.ledger_amount if is_listed else 0
-    theirs = row.service_amount if row.service_status is Status.PAID and _is_counted(row) else 0
+    theirs = row.service_amount if row.service_status is Status.PAID and is_counted(row) else 0
     return ours or 0, theirs or 0
 
 
@@ -314,7 +240,7 @@ def _step_of_break(row: Row) -> Step:
     return Step.UNDERPAID if moved < 0 else Step.OVERPAID
 
 
-def _is_counted(row: Row) -> bool:
+def is_counted(row: Row) -> bool:
     """Return whether the service's amount counts on this row: it is known, and no earlier row has it."""
     if row.matched is not None and row.other_side is None:
         return False  # it was in the totals of the run that it matched in

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
-from types import MappingProxyType
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from payclient._escape import plural
-from payclient.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile.values import Row, Status
-
-_FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
-_cells = attrgetter(*_FIELDS)
 
 
 @frozen(kw_only=True)
@@ -75,45 +68,3 @@ class Compared:
             which = f"{self.not_paid:,} of {self.status_left_out:,} {'is' if self.not_paid == 1 else 'are'}"
             said.append(f"Status not compared; {which} not paid at the service.")
         return " ".join(said)
-
-
-def _is_stated(cell: object) -> bool:
-    """Return whether *cell* has something to compare, which a dash has not."""
-    return cell is not ABSENT and cell is not None and (not isinstance(cell, str) or any(map(str.isalnum, cell)))
-
-
-@define
-class Comparison:
-    """Counts what is compared, row by row."""
-
-    _fields: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_FIELDS, 0))
-    _stated: set[str] = field(init=False, factory=set)
-    _assumed: int = field(init=False, default=0)
-    _left_out: int = field(init=False, default=0)
-    _not_paid: int = field(init=False, default=0)
-
-    def add(self, row: Row) -> None:
-        """Count *row*; one without an answer was compared with nothing."""
-        entry = row.entry
-        if not isinstance(entry, Entry) or not row.is_listed:
-            return
-        self._stated.update(name for name, cell in zip(_FIELDS, _cells(entry), strict=True) if cell is not ABSENT)
-        if row.transaction is None:
-            return
-        for name, cell in zip(_FIELDS, _cells(entry), strict=True):
-            self._fields[name] += _is_stated(cell) or (name == "fee" and cell is None)  # an empty fee is a fee of 0
-        if row.is_status_assumed:
-            self._assumed += 1
-        elif entry.status is ABSENT:
-            self._left_out += 1
-            self._not_paid += row.service_status is not Status.PAID
-
-    def compared(self) -> Compared:
-        """Return the counts."""
-        return Compared(
-            fields=MappingProxyType(dict(self._fields)),
-            stated=tuple(name for name in _FIELDS if name in self._stated),
-            assumed_paid=self._assumed,
-            status_left_out=self._left_out,
-            not_paid=self._not_paid,
-        )

@@ -7,7 +7,6 @@ Design rules:
 - Only what explains at least a twentieth of the breaks, and at least twenty rows, is a pattern.
 - What is common in the whole ledger is no pattern of its breaks: a time or a prefix must be far more common among the
   breaks.
-- Memory is bounded: a limited number of values is counted, and rare ones are forgotten.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from attrs import asdict, define, field, frozen
+from attrs import frozen
 
 from payclient._escape import escape_unprintable, plural, quote
-from payclient.ledger import Entry
+from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile.rules import duration_text
-from payclient.reconcile.values import Bucket, Code, Finding, PatternKind, Row, Severity, Status, normalise
+from payclient.reconcile.values import Code, Finding, PatternKind, Row, Severity, Status, normalise
 
-_PREFIXES = (2, 4, 6)
+PREFIXES = (2, 4, 6)
+_HOUR = len("2026-11-21 ")
 _MAX_TEXT = 60
 _MAX_SENTENCE = 300
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -34,8 +34,10 @@ _SETTLED = "settled amount"
 _TENS = frozenset(10**power for power in range(1, 7))
 
 
+_MICROSECOND = timedelta(microseconds=1)
+
 Cause: TypeAlias = tuple[Any, ...]
-"""A `PatternKind`, and the values that the rows share."""
+"""A `PatternKind`, and the values that the rows share, as JSON has them."""
 
 
 def causes(row: Row) -> Iterator[Cause]:
@@ -54,7 +56,7 @@ def _numbers(_: Row, finding: Finding) -> Iterator[Cause]:
     if isinstance(ours, int) and isinstance(theirs, int):
         yield PatternKind.DIFFERENCE, name, theirs - ours
         if ours and theirs:
-            yield PatternKind.FACTOR, name, Fraction(theirs, ours)
+            yield PatternKind.FACTOR, name, *Fraction(theirs, ours).as_integer_ratio()
 
 
 def _fee(row: Row, finding: Finding) -> Iterator[Cause]:
@@ -94,7 +96,7 @@ def _expiry(row: Row, _: Finding) -> Iterator[Cause]:
     ours = row.entry.expdate if isinstance(row.entry, Entry) else None
     theirs = row.transaction and row.transaction.expdate
     if isinstance(ours, datetime) and isinstance(theirs, datetime):
-        yield PatternKind.EXPIRY, theirs - ours
+        yield PatternKind.EXPIRY, (theirs - ours) // _MICROSECOND
 
 
 _CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
@@ -108,29 +110,32 @@ _CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
 
 
 def places(row: Row) -> Iterator[Cause]:
-    """Yield the places of a row, break or not: the time of its creation, and the start of its reference."""
-    entry = row.entry
-    if not isinstance(entry, Entry):
-        return
-    if isinstance(entry.created_at, datetime):
-        time = entry.created_at.replace(tzinfo=None)
-        if time.time() == time.min.time():
-            yield PatternKind.TIME, f"{time:%Y-%m-%d}"
-        else:
-            yield PatternKind.TIME, f"{time:%Y-%m-%d %H}"
-            yield PatternKind.TIME, f"{time:%H}"
-    for length in _PREFIXES:
-        if len(entry.reference) > length:
-            yield PatternKind.PREFIX, entry.reference[:length]
+    """Yield the places of a row: the time of its creation, and the start of its reference."""
+    if (time := time_place(row.entry)) is not None:
+        yield PatternKind.TIME, time
+        if hour := time[_HOUR:]:
+            yield PatternKind.TIME, hour
+    if isinstance(row.entry, Entry):
+        for length in PREFIXES:
+            if len(row.entry.reference) > length:
+                yield PatternKind.PREFIX, row.entry.reference[:length]
+
+
+def time_place(entry: Entry | RejectedEntry) -> str | None:
+    """Return the day and the hour of a creation, or the day alone of one without a time."""
+    if not isinstance(entry, Entry) or not isinstance(entry.created_at, datetime):
+        return None
+    time = entry.created_at.replace(tzinfo=None)
+    return time.isoformat(" ", "hours") if time.time() != time.min.time() else f"{time:%Y-%m-%d}"
 
 
 def are_alike(one: Cause, other: Cause) -> bool:
     """Return whether two causes are of the same place, one of them less exactly."""
-    if one[0] is not other[0]:
+    if one[0] != other[0]:
         return False
-    if one[0] is PatternKind.PREFIX:
+    if one[0] == PatternKind.PREFIX:
         return bool(one[1].startswith(other[1]) or other[1].startswith(one[1]))
-    return one[0] is PatternKind.TIME and bool(one[1].endswith(f" {other[1]}") or other[1].endswith(f" {one[1]}"))
+    return one[0] == PatternKind.TIME and bool(one[1].endswith(f" {other[1]}") or other[1].endswith(f" {one[1]}"))
 
 
 def _text(value: object) -> str:
@@ -143,11 +148,13 @@ def _text(value: object) -> str:
 def described(cause: Cause) -> tuple[str, str]:
     """Return the shared attribute in words, and the rule or option that would treat it; both safe to print."""
     kind, *values = cause
-    sentence, treatment = (escape_unprintable(text, max_length=_MAX_SENTENCE) for text in _DESCRIBED[kind](*values))
+    words = _DESCRIBED[PatternKind(kind)](*values)
+    sentence, treatment = (escape_unprintable(text, max_length=_MAX_SENTENCE) for text in words)
     return sentence, treatment
 
 
-def _factor(name: str, factor: Fraction) -> tuple[str, str]:
+def _factor(name: str, numerator: int, denominator: int) -> tuple[str, str]:
+    factor = Fraction(numerator, denominator)
     ours = "the statement's" if name == _SETTLED else "the ledger's"
     big, of_whom, other = (factor, "the service's", ours) if abs(factor) > 1 else (1 / factor, ours, "the service's")
     sentence = f"{of_whom} {name.removeprefix('settled ')} is {_number(big)} times {other}"
@@ -188,9 +195,9 @@ def _fee_words(of: str, method: str, difference: int) -> tuple[str, str]:
     return sentence, f"{schedule if of == 'schedule' else tolerance}, if that fee is right"
 
 
-def _status_words(code: Code, ours: str, theirs: str, meant: Status | None, means: Status | None) -> tuple[str, str]:
+def _status_words(code: str, ours: str, theirs: str, meant: str | None, means: str | None) -> tuple[str, str]:
     sentence = f"status is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
-    if code is Code.UNKNOWN_STATUS:
+    if code == Code.UNKNOWN_STATUS:
         word, meaning, side = (theirs, meant, "service") if meant else (ours, means, "ledger")
         sentence = f"unknown word {quote(word)} of the {side}: {sentence}"
         if not word:
@@ -220,9 +227,9 @@ def _affix_words(name: str, place: str, side: str, text: str) -> tuple[str, str]
     return sentence, "export it unchanged, as it was sent to the service"
 
 
-def _expiry_words(difference: timedelta) -> tuple[str, str]:
-    word = "later" if difference > timedelta(0) else "earlier"
-    sentence = f"expdate is {duration_text(abs(difference))} {word} at the service"
+def _expiry_words(microseconds: int) -> tuple[str, str]:
+    word = "later" if microseconds > 0 else "earlier"
+    sentence = f"expdate is {duration_text(abs(microseconds) * _MICROSECOND)} {word} at the service"
     return sentence, "export the ledger's times in the zone of the service"
 
 
@@ -254,15 +261,6 @@ _DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {
 }
 
 
-_MIN_ROWS = 20
-_MIN_SHARE = 20
-"""The part of the breaks that a pattern explains at least, as one divided by this."""
-_MIN_LIFT = 3
-_MAX_KEPT = 4096
-_MAX_SHOWN = 20
-_MAX_LINES = 3
-
-
 @frozen(kw_only=True)
 class Pattern:
     """
@@ -272,7 +270,6 @@ class Pattern:
         kind: What that is.
         sentence: The same in words, with the values; safe to print.
         rows: Breaks that have it. A break may be in several patterns.
-        is_exact: Whether these are all; where too many different values were counted, there may be more.
         amount: The amount at stake in them, as `Row.at_stake` has it; of a reference that is listed twice, once.
         treatment: The rule or option that would treat it; safe to print.
         lines: The ledger lines of the first few.
@@ -281,7 +278,6 @@ class Pattern:
     kind: PatternKind
     sentence: str
     rows: int
-    is_exact: bool = True
     amount: int
     treatment: str
     lines: tuple[int, ...] = ()
@@ -289,101 +285,4 @@ class Pattern:
     @property
     def counted(self) -> str:
         """The number of rows in words."""
-        return f"{'' if self.is_exact else 'at least '}{plural(self.rows, 'row')}"
-
-
-@define
-class _Count:
-    """The rows of one value."""
-
-    is_exact: bool = True
-    rows: int = 0
-    amount: int = 0
-    lines: tuple[int, ...] = ()
-
-    def add(self, row: Row, amount: int) -> None:
-        """Count *row*, with the amount at stake in it."""
-        self.rows += 1
-        self.amount += amount
-        if len(self.lines) < _MAX_LINES:
-            self.lines = (*self.lines, row.line)
-
-    def pattern(self, cause: Cause) -> Pattern:
-        """Return the pattern of *cause*."""
-        sentence, treatment = described(cause)
-        return Pattern(kind=cause[0], sentence=sentence, treatment=treatment, **asdict(self))
-
-
-@define
-class _Counts:
-    """Counts the rows of each value; of too many values, the rare ones are forgotten."""
-
-    by_cause: dict[Cause, _Count] = field(init=False, factory=dict)
-    _is_exact: bool = field(init=False, default=True)
-
-    def of(self, cause: Cause) -> _Count:
-        """Return the count of *cause*, for a row to be added."""
-        found = self.by_cause.get(cause)
-        if found is None:
-            if len(self.by_cause) >= _MAX_KEPT:
-                self._forget()
-            found = self.by_cause[cause] = _Count(self._is_exact)
-        return found
-
-    def _forget(self) -> None:
-        self._is_exact = False
-        middle = sorted(count.rows for count in self.by_cause.values())[_MAX_KEPT // 2]
-        self.by_cause = {cause: count for cause, count in self.by_cause.items() if count.rows > middle}
-
-
-@define
-class Patterns:
-    """Finds the patterns, row by row in the order of the ledger."""
-
-    _rows: int = field(init=False, default=0)
-    _breaks: int = field(init=False, default=0)
-    _causes: _Counts = field(init=False, factory=_Counts)
-    _places: _Counts = field(init=False, factory=_Counts)
-    _places_of_breaks: _Counts = field(init=False, factory=_Counts)
-
-    def add(self, row: Row) -> None:
-        """Take the next row."""
-        self._rows += 1
-        stands = tuple(places(row))
-        for place in stands:
-            self._places.of(place).rows += 1
-        if row.bucket is not Bucket.BREAK:
-            return
-        self._breaks += 1
-        first = row.primary
-        is_counted = first is not None and first.code.is_of_ledger and first.code in row.counted_before
-        amount = 0 if is_counted else row.at_stake
-        for place in stands:
-            self._places_of_breaks.of(place).add(row, amount)
-        for cause in dict.fromkeys(causes(row)):
-            self._causes.of(cause).add(row, amount)
-
-    def patterns(self) -> tuple[Pattern, ...]:
-        """Return the patterns, those of the most rows first."""
-        shared = (*self._causes.by_cause.items(), *self._found_places())
-        found = [count.pattern(cause) for cause, count in shared if self._is_enough(count)]
-        order = list(PatternKind)
-        found.sort(key=lambda each: (-each.rows, order.index(each.kind), each.sentence))
-        return tuple(found[:_MAX_SHOWN])
-
-    def _is_enough(self, count: _Count) -> bool:
-        return count.rows >= _MIN_ROWS and count.rows * _MIN_SHARE >= self._breaks
-
-    def _found_places(self) -> Iterator[tuple[Cause, _Count]]:
-        """Yield the places that are far more common among the breaks than in the ledger; of nested ones, one."""
-        found: list[tuple[Cause, _Count]] = []
-        for cause, count in self._places_of_breaks.by_cause.items():
-            of_all = self._places.by_cause.get(cause)
-            if of_all is None or not of_all.is_exact or not self._is_enough(count):
-                continue
-            if count.rows * self._rows >= _MIN_LIFT * of_all.rows * self._breaks:
-                found.append((cause, count))
-        found.sort(key=lambda each: (-each[1].rows, -len(each[0][1]), each[0][1]))
-        for place, (cause, count) in enumerate(found):
-            if not any(are_alike(cause, earlier) for earlier, _ in found[:place]):
-                yield cause, count
+        return plural(self.rows, "row")

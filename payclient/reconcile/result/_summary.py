@@ -11,14 +11,14 @@ from attrs import define, field, frozen
 
 from payclient._escape import plural
 from payclient.ledger import Entry
-from payclient.reconcile.nights import BreakChange, Decision, Decisions, Key, PreviousRun, SincePrevious
-from payclient.reconcile.result._bridges import Bridge, Settlement, SettlementBridge, TieOut, paid_by
-from payclient.reconcile.result._compared import Compared, Comparison
-from payclient.reconcile.result._leakage import Leakage, Leakages
-from payclient.reconcile.result._open_findings import AcceptanceNotice, Acceptances, OpenFindings, OpenTally
-from payclient.reconcile.result._patterns import Pattern, Patterns
-from payclient.reconcile.rules import STRICT, Rules, changed_rules, in_zone
-from payclient.reconcile.values import Bucket, Code, Row, Severity, StatementTotals, TieOutError
+from payclient.reconcile.nights import Decision, SincePrevious
+from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
+from payclient.reconcile.result._compared import Compared
+from payclient.reconcile.result._leakage import Leakage
+from payclient.reconcile.result._open_findings import AcceptanceNotice, OpenFindings
+from payclient.reconcile.result._patterns import Pattern
+from payclient.reconcile.rules import STRICT, Rules, in_zone
+from payclient.reconcile.values import Bucket, Code, Row, Severity
 
 
 @frozen(kw_only=True)
@@ -278,142 +278,3 @@ class Summary:
         ):
             return 1
         return 75 if self.buckets[Bucket.UNRESOLVED].rows else 0
-
-
-@define
-class Tally:
-    """
-    Builds a summary row by row, in the order of the ledger.
-
-    Args:
-        rules: The rules that the rows were judged by.
-        decisions: What was decided, by reference and code; those that were accepted are among the rules.
-        previous: The run before; None without one.
-    """
-
-    _rules: Rules = STRICT
-    _decisions: Decisions = field(factory=dict[Key, Decision])
-    _previous: PreviousRun | None = None
-    _rows: int = field(init=False, default=0)
-    _lines: int = field(init=False, default=0)
-    _period: PeriodTally = field(init=False)
-    _other_rows: int = field(init=False, default=0)
-    _settlement: SettlementBridge = field(init=False, factory=SettlementBridge)
-    _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
-    _codes: dict[Code, Total] = field(init=False, factory=lambda: dict.fromkeys(Code, Total()))
-    _breaks: dict[Severity, int] = field(init=False, factory=lambda: dict.fromkeys(reversed(Severity), 0))
-    _changed: int = field(init=False, default=0)
-    _tolerated: int = field(init=False, default=0)
-    _lacking_probe: int = field(init=False, default=0)
-    _first: datetime | None = field(init=False, default=None)
-    _last: datetime | None = field(init=False, default=None)
-    _bridge: Bridge = field(init=False, factory=Bridge)
-    _comparison: Comparison = field(init=False, factory=Comparison)
-    _leakages: Leakages = field(init=False, factory=Leakages)
-    _acceptances: Acceptances = field(init=False)
-    _patterns: Patterns = field(init=False, factory=Patterns)
-    _still_there: dict[Key, Decision] = field(init=False, factory=dict)
-    _since: SincePrevious | None = field(init=False, default=None)
-    _open: OpenTally = field(init=False, factory=OpenTally)
-
-    def __attrs_post_init__(self) -> None:
-        self._period = PeriodTally(self._rules)
-        self._acceptances = Acceptances(self._rules, self._decisions.keys())
-        if self._previous is not None:
-            changed = changed_rules(self._previous.rules, self._rules)
-            self._since = SincePrevious(previous=self._previous, changed_rules=changed)
-
-    def add(self, row: Row) -> None:
-        """Count *row*."""
-        if row.is_listed:
-            self._rows += 1
-            self._lines += len(row.lines)
-            self._period.add(row)
-        self._other_rows += row.is_of_statement
-        self._settlement.add(row)
-        if self._since is not None:
-            self._since.add(row)
-        one = Total.of(row)
-        self._buckets[row.bucket] += one
-        for code in {finding.code for finding in row.findings}:
-            self._codes[code] += one
-        if row.bucket is Bucket.BREAK:
-            self._breaks[row.severity] += 1
-        self._open.add(row)
-        self._changed += row.is_changed_during_run
-        self._tolerated += row.is_tolerated
-        self._lacking_probe += row.lacks_probe
-        self._note_times(row)
-        self._bridge.add(row)
-        self._comparison.add(row)
-        self._leakages.add(row)
-        self._acceptances.add(row)
-        self._patterns.add(row)
-        self._note_decisions(row)
-
-    def _note_decisions(self, row: Row) -> None:
-        if not self._decisions or row.bucket is not Bucket.BREAK or row.reference is None:
-            return
-        for key in ((row.reference, finding.code.value) for finding in row.findings if finding.is_decisive):
-            if (decision := self._decisions.get(key)) is not None and decision.is_due:
-                self._still_there[key] = decision
-
-    def add_change(self, change: BreakChange) -> None:
-        """Count a break of the previous run by its state now."""
-        self._open.add_change(change)
-
-    def _note_times(self, row: Row) -> None:
-        if row.observed_at is None or row.reused_from:
-            return
-        last = row.confirmed_at or row.observed_at
-        self._first = row.observed_at if self._first is None else min(self._first, row.observed_at)
-        self._last = last if self._last is None else max(self._last, last)
-
-    def summary(
-        self,
-        statement: StatementTotals | None = None,
-        *,
-        payout: int | None = None,
-        population: int | None = None,
-    ) -> Summary:
-        """
-        Return the result.
-
-        Args:
-            statement: The statement as a whole, where there is one.
-            payout: What came to the bank for it.
-            population: How many rows matched in earlier runs, where some or all of them were looked up again.
-
-        Raises:
-            TieOutError: When the counts or the money do not tie, which is a bug of payclient.
-        """
-        counted = sum(total.rows for total in self._buckets.values())
-        if (since := self._since) is not None:
-            since.count_population(population)
-        expected = self._rows + self._other_rows + (since.carried_rows if since else 0)
-        expected += since.rechecked.rows if since and since.rechecked else 0
-        if counted != expected:
-            message = f"rows counted: {expected}, rows in the buckets: {counted}"
-            raise TieOutError(message)
-        return Summary(
-            rows=self._rows,
-            lines=self._lines,
-            period=self._period.period(),
-            buckets=MappingProxyType(dict(self._buckets)),
-            codes=MappingProxyType({code: total for code, total in self._codes.items() if total.rows}),
-            breaks=MappingProxyType(dict(self._breaks)),
-            open_findings=self._open.open_findings(None if self._previous is None else self._previous.open_findings),
-            tolerated=self._tolerated,
-            changed_during_run=self._changed,
-            lacking_probe=self._lacking_probe,
-            first_observed_at=self._first,
-            last_observed_at=self._last,
-            tie_out=self._bridge.tie_out(),
-            compared=self._comparison.compared(),
-            leakage=self._leakages.totals(),
-            acceptances=tuple(self._acceptances.notices()),
-            patterns=self._patterns.patterns(),
-            still_there=tuple(self._still_there.values()),
-            since=since,
-            settlement=None if statement is None else self._settlement.settlement(statement, payout),
-        )

@@ -5,7 +5,6 @@ from payclient.reconcile.values._code import PatternKind as PatternKind
 from payclient.reconcile.values._code import Severity as Severity
 from payclient.reconcile.values._difference import BridgeStep as BridgeStep
 from payclient.reconcile.values._difference import Difference as Difference
-from payclient.reconcile.values._difference import Differences as Differences
 from payclient.reconcile.values._difference import Step as Step
 from payclient.reconcile.values._errors import DecisionError as DecisionError
 from payclient.reconcile.values._errors import JournalError as JournalError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Generic, Self, TypeVar
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 
 class BridgeStep(StrEnum):
@@ -74,27 +74,3 @@ class Difference(Generic[_Step]):
     def amount(self) -> int:
         """The net change of the total."""
         return self.added + self.taken_off
-
-
-@define
-class Differences(Generic[_Step]):
-    """Sums up the differences by step, in the order of *kinds*."""
-
-    _kinds: type[_Step]
-    _counts: dict[_Step, list[int]] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._counts = {step: [0, 0, 0] for step in self._kinds}
-
-    def add(self, step: _Step, amount: int, rows: int = 1) -> None:
-        """Count *rows* that move the total by *amount* together."""
-        counts = self._counts[step]
-        counts[0] += rows
-        counts[1 if amount > 0 else 2] += amount
-
-    def steps(self) -> tuple[Difference[_Step], ...]:
-        """Return every step, empty ones included."""
-        return tuple(
-            Difference(step=step, rows=rows, added=added, taken_off=taken_off)
-            for step, (rows, added, taken_off) in self._counts.items()
-        )

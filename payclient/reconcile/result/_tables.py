@@ -1,0 +1,237 @@
+"""Judged rows and their findings as two tables, which the figures of a report query.
+
+The tables are an index of the rows of one report, in a temporary file: they are made again with each report, and never
+read by another run. The files that a person signs are the truth.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any, TypeAlias, cast
+from weakref import finalize
+
+from attrs import define, field
+
+from payclient.ledger import ABSENT, COMPARED, Entry
+from payclient.reconcile.result._bridges import is_counted, paid_by, settlement_moves, step_of
+from payclient.reconcile.result._patterns import causes, places, time_place
+from payclient.reconcile.values import Bucket, Finding, Row
+
+# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+
+FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
+"""The fields that are compared, in the order of the bits of `stated` and `compared`."""
+
+ASSUMED = "paid (assumed)"
+"""Stands for the ledger's word where the ledger has no status column."""
+
+Value: TypeAlias = str | int | None
+
+_KEYS = (
+    *("bucket", "origin", "step", "direction", "severity", "ledger_status", "service_status", "is_counted"),
+    *("ledger_word", "service_word", "method"),
+)
+_MONEY = ("ledger_amount", "service_amount", "ledger_paid", "service_paid")
+_COLUMNS = {
+    "rows": (
+        *("id", *_KEYS, *_MONEY),
+        *("lines", "is_changed", "is_tolerated", "lacks_probe", "observed_at", "last_at", "is_reused"),
+        *("earlier_bucket", "stated", "compared", "scope", "reference", "created"),
+    ),
+    "findings": ("row", "code", "leakage", "method"),
+    "causes": ("row", "cause", "amount", "line"),
+    "moves": ("step", "amount"),
+}
+_SUMS = ", ".join(f"exact({name}) AS {name}" for name in _MONEY)
+TOTAL = f"sum(rows), {_SUMS}"
+"""The columns of a `Total` in a query on `cells`."""
+
+_CELLS = f"""
+    CREATE TABLE cells AS
+    SELECT {", ".join(_KEYS)}, count(*) AS rows, count(ledger_amount) AS stated, {_SUMS}, min(id) AS first
+    FROM rows GROUP BY {", ".join(_KEYS)}
+"""
+"""Rows that have all keys in common, with their number and money; most figures are sums of these few."""
+
+_BUFFERED = 2_000
+_CACHE_KIB = 16_384
+_MAX_LENGTH = 80
+_BOUND = 2**63
+_cells_of = attrgetter(*FIELDS)
+_FEE = FIELDS.index("fee")
+
+
+class _Exact:
+    """Sums whole numbers of any size: the `sum` of SQLite fails beyond 64 bits, and its `total` rounds."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+
+    def step(self, number: Value) -> None:
+        """Add *number*."""
+        if number is not None:
+            self._sum += int(number)
+
+    def finalize(self) -> Value:
+        """Return the sum; it is null where there was no row."""
+        return stored(self._sum)
+
+
+def stored(number: int | None) -> Value:
+    """Return *number* as SQLite can hold it: beyond 64 bits as text."""
+    return number if number is None or -_BOUND <= number < _BOUND else str(number)
+
+
+@define
+class ResultTables:
+    """The tables of one report; memory does not grow with the rows."""
+
+    _connection: sqlite3.Connection = field(init=False)
+    _buffers: dict[str, list[tuple[Value, ...]]] = field(init=False, factory=lambda: {name: [] for name in _COLUMNS})
+    count: int = field(init=False, default=0)
+    _are_cells_old: bool = field(init=False, default=True)
+
+    def __attrs_post_init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        finalize(self, self._connection.close)
+        self._connection.create_aggregate("exact", 1, cast("Any", _Exact))
+        for statement in (
+            *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
+            *(f"CREATE TABLE {name} ({', '.join(columns)})" for name, columns in _COLUMNS.items()),
+            "BEGIN",
+        ):
+            self._connection.execute(statement)
+
+    def add(self, row: Row) -> None:
+        """Store *row*, with its findings."""
+        self.count += 1
+        self._are_cells_old = True
+        rows = self._buffers["rows"]
+        rows.append((self.count, *_keys(row), *_others(row)))
+        if row.findings:
+            method = None
+            if not row.is_repeat and row.transaction is not None:
+                method = (row.transaction.payment_method or "")[:_MAX_LENGTH]
+            self._buffers["findings"] += [
+                (self.count, each.code.value, *((each.leakage, method) if _leaks(each) else (0, None)))
+                for each in row.findings
+            ]
+        if row.bucket is Bucket.BREAK:
+            self._add_causes(row)
+        if row.other_side is not None:
+            self._buffers["moves"] += [(step.value, stored(amount)) for step, amount in settlement_moves(row)]
+        if len(rows) >= _BUFFERED:
+            self._flush()
+
+    def _add_causes(self, row: Row) -> None:
+        first = row.primary
+        is_before = first is not None and first.code.is_of_ledger and first.code in row.counted_before
+        amount = 0 if is_before else stored(row.at_stake)
+        found = dict.fromkeys((*causes(row), *places(row)))
+        self._buffers["causes"] += [(self.count, json.dumps(each), amount, row.line) for each in found]
+
+    def _flush(self) -> None:
+        for name, buffer in self._buffers.items():
+            if buffer:
+                marks = ", ".join("?" * len(_COLUMNS[name]))
+                self._connection.executemany(f"INSERT INTO {name} VALUES ({marks})", buffer)
+                buffer.clear()
+
+    def select(self, query: str, values: Iterable[Value] = ()) -> Iterator[Any]:
+        """Yield the rows of a query on the tables and on `cells`."""
+        self._flush()
+        if self._are_cells_old:
+            self._connection.execute("DROP TABLE IF EXISTS cells")
+            self._connection.execute(_CELLS)
+            self._are_cells_old = False
+        return self._connection.execute(query, tuple(values))
+
+
+def _leaks(finding: Finding) -> bool:
+    return bool(finding.leakage) and not finding.waived
+
+
+def _keys(row: Row) -> tuple[Value, ...]:
+    """Return the `_KEYS` and the `_MONEY` of *row*."""
+    paid = ours, theirs = paid_by(row)
+    amounts = row.ledger_amount, row.service_amount
+    return (
+        row.bucket.value,
+        _origin(row),
+        step_of(row).value,
+        (theirs > ours) - (theirs < ours),
+        int(row.severity),
+        row.ledger_status and row.ledger_status.value,
+        row.service_status and row.service_status.value,
+        int(is_counted(row)),
+        *_words(row),
+        *map(stored, (*amounts, *paid)),
+    )
+
+
+def _origin(row: Row) -> str:
+    if row.is_rechecked:
+        return "rechecked"
+    if row.carried_from:
+        return "carried"
+    return "statement" if row.is_of_statement else "ledger"
+
+
+def _words(row: Row) -> tuple[str | None, str | None, str | None]:
+    """Return both status words and the method, as `Cell` has them."""
+    entry, theirs = row.entry, row.transaction
+    ours = entry if isinstance(entry, Entry) else None
+    ledger_status = ASSUMED if ours and row.is_status_assumed else _word(ours.status if ours else None)
+    ledger_method = _word(ours.payment_method if ours else None)
+    if theirs is None:
+        return ledger_status, None, ledger_method
+    return ledger_status, _word(theirs.status), _word(theirs.payment_method) or ledger_method
+
+
+def _word(word: object) -> str | None:
+    """Return *word* if it is one, no longer than a person reads."""
+    if not isinstance(word, str):
+        return None
+    return word if len(word) <= _MAX_LENGTH else f"{word[: _MAX_LENGTH - 1]}…"
+
+
+def _others(row: Row) -> tuple[Value, ...]:
+    """Return the columns of *row* that are no key and no money."""
+    entry, at = row.entry, row.observed_at
+    is_listed = isinstance(entry, Entry) and row.is_listed
+    cells = _cells_of(entry) if is_listed else ()
+    is_looked_up = row.transaction is not None
+    scope = None
+    if is_listed and is_looked_up:
+        scope = "assumed" if row.is_status_assumed else "left_out" if entry.status is ABSENT else None
+    return (
+        len(row.parts) or 1,
+        int(row.is_changed_during_run),
+        int(row.is_tolerated),
+        int(row.lacks_probe),
+        None if at is None else _moment(at),
+        None if at is None else _moment(row.confirmed_at or at),
+        int(bool(row.reused_from)),
+        row.earlier_bucket and row.earlier_bucket.value,
+        sum(1 << place for place, cell in enumerate(cells) if cell is not ABSENT),
+        sum(1 << place for place, cell in enumerate(cells) if _is_compared(place, cell)) if is_looked_up else 0,
+        scope,
+        entry.reference if isinstance(entry, Entry) else None,
+        time_place(entry),
+    )
+
+
+def _is_compared(place: int, cell: object) -> bool:
+    """Return whether *cell* has something to compare, which a dash has not; an empty fee is a fee of 0."""
+    if cell is None:
+        return place == _FEE
+    return cell is not ABSENT and (not isinstance(cell, str) or any(map(str.isalnum, cell)))
+
+
+def _moment(at: datetime) -> str:
+    """Return a time as text that sorts by time."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")

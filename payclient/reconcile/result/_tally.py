@@ -1,0 +1,378 @@
+"""The figures of a report, as queries on the tables of its rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from attrs import define, field
+
+from payclient.reconcile.nights import (
+    BreakChange,
+    Decision,
+    Decisions,
+    Key,
+    PreviousRun,
+    Rechecked,
+    SincePrevious,
+)
+from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
+from payclient.reconcile.result._compared import Compared
+from payclient.reconcile.result._leakage import OTHER, Leakage
+from payclient.reconcile.result._open_findings import Acceptances, OpenTally
+from payclient.reconcile.result._patterns import PREFIXES, Cause, Pattern, are_alike, described
+from payclient.reconcile.result._summary import PeriodTally, Summary, Total
+from payclient.reconcile.result._tables import FIELDS, TOTAL, ResultTables
+from payclient.reconcile.rules import STRICT, Rules, changed_rules
+from payclient.reconcile.values import (
+    BridgeStep,
+    Bucket,
+    Code,
+    Difference,
+    PatternKind,
+    Row,
+    Severity,
+    StatementTotals,
+    Status,
+    Step,
+    TieOutError,
+)
+
+# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+
+_MAX_METHODS = 1_000
+_MIN_ROWS = 20
+_MIN_SHARE = 20
+"""The part of the breaks that a pattern explains at least, as one divided by this."""
+_MIN_LIFT = 3
+_MAX_SHOWN = 20
+_MAX_LINES = 3
+
+_Step = TypeVar("_Step", bound=BridgeStep)
+Words = tuple[str | None, str | None, str | None]
+
+_COUNTS = """
+    SELECT coalesce(sum(lines) FILTER (WHERE origin = 'ledger'), 0), coalesce(sum(is_tolerated), 0),
+        coalesce(sum(is_changed), 0), coalesce(sum(lacks_probe), 0),
+        min(observed_at) FILTER (WHERE NOT is_reused), max(last_at) FILTER (WHERE NOT is_reused)
+    FROM rows
+"""
+_COMPARED = f"""
+    SELECT {", ".join(f"coalesce(sum(compared >> {place} & 1), 0)" for place in range(len(FIELDS)))},
+        {", ".join(f"coalesce(max(stated >> {place} & 1), 0)" for place in range(len(FIELDS)))},
+        count(*) FILTER (WHERE scope = 'assumed'), count(*) FILTER (WHERE scope = 'left_out'),
+        count(*) FILTER (WHERE scope = 'left_out' AND service_status IS NOT 'paid')
+    FROM rows
+"""
+_CODES = """
+    SELECT code, count(*), exact(ledger_amount), exact(service_amount), exact(ledger_paid), exact(service_paid)
+    FROM (SELECT DISTINCT row, code FROM findings) JOIN rows ON rows.id = row GROUP BY code
+"""
+_LEAKAGE = """
+    SELECT method, count(DISTINCT row), exact(leakage) FILTER (WHERE code = 'short_received'),
+        exact(leakage) FILTER (WHERE code = 'fee_off_schedule'),
+        exact(leakage) FILTER (WHERE code = 'service_arithmetic')
+    FROM findings WHERE method IS NOT NULL GROUP BY method ORDER BY min(row)
+"""
+_SINCE = """
+    SELECT count(*) FILTER (WHERE earlier_bucket IS NOT NULL AND bucket = 'break'),
+        count(*) FILTER (WHERE earlier_bucket IN ('break', 'unresolved') AND bucket NOT IN ('break', 'unresolved')),
+        count(observed_at) FILTER (WHERE is_reused), min(observed_at) FILTER (WHERE is_reused),
+        max(observed_at) FILTER (WHERE is_reused)
+    FROM rows
+"""
+
+
+@define
+class Tally:
+    """
+    The rows of a report, in the order of the ledger, and its summary.
+
+    Args:
+        rules: The rules that the rows were judged by.
+        decisions: What was decided, by reference and code; those that were accepted are among the rules.
+        previous: The run before; None without one.
+
+    Note:
+        The rows are kept in a temporary file until the tally is gone; memory does not grow with them.
+    """
+
+    _rules: Rules = STRICT
+    _decisions: Decisions = field(factory=dict[Key, Decision])
+    _previous: PreviousRun | None = None
+    _tables: ResultTables = field(init=False, factory=ResultTables)
+    _period: PeriodTally = field(init=False)
+    _acceptances: Acceptances = field(init=False)
+    _still_there: dict[Key, Decision] = field(init=False, factory=dict)
+    _open: OpenTally = field(init=False, factory=OpenTally)
+
+    def __attrs_post_init__(self) -> None:
+        self._period = PeriodTally(self._rules)
+        self._acceptances = Acceptances(self._rules, self._decisions.keys())
+
+    def add(self, row: Row) -> None:
+        """Take *row*."""
+        self._tables.add(row)
+        if row.is_listed:
+            self._period.add(row)
+        self._open.add(row)
+        self._acceptances.add(row)
+        self._note_decisions(row)
+
+    def _note_decisions(self, row: Row) -> None:
+        if not self._decisions or row.bucket is not Bucket.BREAK or row.reference is None:
+            return
+        for key in ((row.reference, finding.code.value) for finding in row.findings if finding.is_decisive):
+            if (decision := self._decisions.get(key)) is not None and decision.is_due:
+                self._still_there[key] = decision
+
+    def add_change(self, change: BreakChange) -> None:
+        """Count a break of the previous run by its state now."""
+        self._open.add_change(change)
+
+    def words(self) -> Iterator[tuple[Words, Total]]:
+        """Yield the rows of each pair of status words and method, in the order in which they first occurred."""
+        words = "ledger_word, service_word, method"
+        query = f"SELECT {words}, {TOTAL} FROM cells GROUP BY {words} ORDER BY min(first)"
+        for *found, rows, ours, theirs, our_paid, their_paid in self._tables.select(query):
+            yield (found[0], found[1], found[2]), _total(rows, ours, theirs, our_paid, their_paid)
+
+    def summary(
+        self,
+        statement: StatementTotals | None = None,
+        *,
+        payout: int | None = None,
+        population: int | None = None,
+    ) -> Summary:
+        """
+        Return the result.
+
+        Args:
+            statement: The statement as a whole, where there is one.
+            payout: What came to the bank for it.
+            population: How many rows matched in earlier runs, where some or all of them were looked up again.
+
+        Raises:
+            TieOutError: When the counts or the money do not tie, which is a bug of payclient.
+        """
+        select = self._tables.select
+        ((lines, tolerated, changed, lacking_probe, first, last),) = select(_COUNTS)
+        buckets = dict(self._totals(f"SELECT bucket, {TOTAL} FROM cells GROUP BY bucket", Bucket))
+        codes = dict(self._totals(_CODES, Code))
+        breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
+        origins = dict(select("SELECT origin, sum(rows) FROM cells GROUP BY origin"))
+        since = None if self._previous is None else self._since(self._previous, population)
+        counted = sum(total.rows for total in buckets.values())
+        expected = origins.get("ledger", 0) + origins.get("statement", 0) + (since.carried_rows if since else 0)
+        expected += since.rechecked.rows if since and since.rechecked else 0
+        if not counted == expected == self._tables.count:
+            message = f"rows added: {self._tables.count}, counted: {expected}, in the buckets: {counted}"
+            raise TieOutError(message)
+        return Summary(
+            rows=origins.get("ledger", 0),
+            lines=lines,
+            period=self._period.period(),
+            buckets=MappingProxyType({bucket: buckets.get(bucket, Total()) for bucket in Bucket}),
+            codes=MappingProxyType({code: codes[code] for code in Code if code in codes}),
+            breaks=MappingProxyType({severity: breaks.get(severity, 0) for severity in reversed(Severity)}),
+            open_findings=self._open.open_findings(None if self._previous is None else self._previous.open_findings),
+            tolerated=tolerated,
+            changed_during_run=changed,
+            lacking_probe=lacking_probe,
+            first_observed_at=_moment(first),
+            last_observed_at=_moment(last),
+            tie_out=self._tie_out(),
+            compared=self._compared(),
+            leakage=self._leakage(),
+            acceptances=tuple(self._acceptances.notices()),
+            patterns=self._patterns(),
+            still_there=tuple(self._still_there.values()),
+            since=since,
+            settlement=None if statement is None else self._settlement(statement, payout, origins.get("statement", 0)),
+        )
+
+    def _totals(self, query: str, kind: Callable[..., Any]) -> Iterator[tuple[Any, Total]]:
+        for key, *total in self._tables.select(query):
+            yield kind(key), _total(*total)
+
+    def _tie_out(self) -> TieOut:
+        select = self._tables.select
+        ours = _by_status(select(_of_status("ledger", "origin = 'ledger'")))
+        theirs = _by_status(select(_of_status("service", "is_counted")))
+        states = {state: StateTotal(*ours.get(state, (0, 0)), *theirs.get(state, (0, 0))) for state in (*Status, None)}
+        query = """
+            SELECT step, sum(rows), direction, exact(service_paid), exact(ledger_paid) FROM cells
+            GROUP BY step, direction
+        """
+        ((without,),) = select("SELECT coalesce(sum(rows - stated), 0) FROM cells WHERE origin = 'ledger'")
+        bridge = TieOut(
+            ledger_paid_total=states[Status.PAID].ledger_amount,
+            steps=_steps(
+                Step,
+                (
+                    (step, rows, direction, int(theirs) - int(ours))
+                    for step, rows, direction, theirs, ours in select(query)
+                ),
+            ),
+            service_paid_total=states[Status.PAID].service_amount,
+            rows_without_amount=without,
+            states=MappingProxyType(states),
+        )
+        if bridge.residual:
+            message = f"the report does not tie: {bridge.residual} of {bridge.ledger_paid_total} is not explained"
+            raise TieOutError(message)
+        if any(step.added or step.taken_off for step in bridge.steps if step.step is Step.MATCHED):
+            message = "the report does not tie: rows that matched have other amounts at the service"
+            raise TieOutError(message)
+        return bridge
+
+    def _settlement(self, statement: StatementTotals, payout: int | None, not_in_ledger: int) -> Settlement:
+        query = """
+            SELECT step, count(*), direction, exact(amount)
+            FROM (SELECT *, sign(CAST(amount AS REAL)) AS direction FROM moves) GROUP BY step, direction
+        """
+        moves = [(step, rows, direction, int(amount)) for step, rows, direction, amount in self._tables.select(query)]
+        for step, rows, amount in (
+            (SettlementStep.FEES, statement.fee_lines, statement.fee_amount),
+            (SettlementStep.REJECTED, statement.rejected_lines, statement.rejected_amount),
+        ):
+            moves += [(step, rows, amount, amount)] if rows else []
+        ((paid,),) = self._tables.select("SELECT exact(service_paid) FROM cells")
+        bridge = Settlement(
+            service_paid_total=_number(paid),
+            steps=_steps(SettlementStep, moves),
+            statement=statement,
+            not_in_ledger=not_in_ledger,
+            payout=payout,
+        )
+        if bridge.residual:
+            message = f"the statement does not tie: {bridge.residual} of {statement.total} is not explained"
+            raise TieOutError(message)
+        return bridge
+
+    def _compared(self) -> Compared:
+        (counts,) = self._tables.select(_COMPARED)
+        compared, stated, (assumed, left_out, not_paid) = counts[: len(FIELDS)], counts[len(FIELDS) : -3], counts[-3:]
+        return Compared(
+            fields=MappingProxyType(dict(zip(FIELDS, compared, strict=True))),
+            stated=tuple(name for name, is_stated in zip(FIELDS, stated, strict=True) if is_stated),
+            assumed_paid=assumed,
+            status_left_out=left_out,
+            not_paid=not_paid,
+        )
+
+    def _leakage(self) -> tuple[Leakage, ...]:
+        found: dict[str, list[int]] = {}
+        for place, (method, *numbers) in enumerate(self._tables.select(_LEAKAGE)):
+            sums = found.setdefault(method if place < _MAX_METHODS else OTHER, [0, 0, 0, 0])
+            sums[:] = map(sum, zip(sums, map(_number, numbers), strict=True))
+        names = ("rows", "short_received", "fee_off_schedule", "possible")
+        return tuple(Leakage(method=method, **dict(zip(names, found[method], strict=True))) for method in sorted(found))
+
+    def _since(self, previous: PreviousRun, population: int | None) -> SincePrevious:
+        select = self._tables.select
+        carried = dict(select("SELECT bucket, sum(rows) FROM cells WHERE origin = 'carried' GROUP BY bucket"))
+        again = dict(select("SELECT bucket, sum(rows) FROM cells WHERE origin = 'rechecked' GROUP BY bucket"))
+        ((added, removed, reused, oldest, newest),) = select(_SINCE)
+        rechecked = Rechecked(
+            population=population or 0,
+            rows=sum(again.values()),
+            unanswered=again.get(Bucket.UNRESOLVED, 0),
+            changed=again.get(Bucket.BREAK, 0),
+        )
+        return SincePrevious(
+            previous=previous,
+            carried=MappingProxyType({bucket: carried.get(bucket, 0) for bucket in Bucket}),
+            changed_rules=changed_rules(previous.rules, self._rules),
+            removed_by_rules=removed,
+            added_by_rules=added,
+            reused=reused,
+            oldest_reused_at=_moment(oldest),
+            newest_reused_at=_moment(newest),
+            rechecked=None if population is None else rechecked,
+        )
+
+    def _patterns(self) -> tuple[Pattern, ...]:
+        """Return the patterns, those of the most rows first."""
+        counted = "SELECT coalesce(sum(rows), 0), coalesce(sum(rows) FILTER (WHERE bucket = 'break'), 0) FROM cells"
+        ((rows, breaks),) = self._tables.select(counted)
+        least = max(_MIN_ROWS, -(-breaks // _MIN_SHARE))
+        shared = "SELECT cause, count(*), exact(amount) FROM causes GROUP BY cause HAVING count(*) >= ?"
+        counts = {tuple(json.loads(text)): (text, *rest) for text, *rest in self._tables.select(shared, (least,))}
+        common = set(self._common_places(counts, rows, breaks))
+        found = []
+        for cause, (text, count, amount) in counts.items():
+            if cause[0] not in _OF_PLACE or cause in common:
+                sentence, treatment = described(cause)
+                found.append((-count, list(PatternKind).index(cause[0]), sentence, treatment, int(amount), text))
+        return tuple(
+            Pattern(
+                kind=list(PatternKind)[kind],
+                sentence=sentence,
+                rows=-rows,
+                amount=amount,
+                treatment=treatment,
+                lines=tuple(line for (line,) in self._tables.select(_FIRST_LINES, (text,))),
+            )
+            for rows, kind, sentence, treatment, amount, text in sorted(found, key=lambda each: each[:3])[:_MAX_SHOWN]
+        )
+
+    def _common_places(self, counts: dict[Cause, Any], rows: int, breaks: int) -> Iterator[Cause]:
+        """Yield the places that are far more common among the breaks than in the ledger; of nested ones, one."""
+        of_all: dict[Cause, int] = {}
+        for kind, expression in _PLACES:
+            wanted = [cause[1] for cause in counts if cause[0] == kind]
+            marks = ", ".join("?" * len(wanted))
+            query = f"SELECT {expression} AS place, count(*) FROM rows WHERE place IN ({marks}) GROUP BY place"
+            of_all |= {(kind, place): count for place, count in self._tables.select(query, wanted) if wanted}
+        found = [cause for cause, count in of_all.items() if counts[cause][1] * rows >= _MIN_LIFT * count * breaks]
+        found.sort(key=lambda cause: (-counts[cause][1], -len(cause[1]), cause[1]))
+        for place, cause in enumerate(found):
+            if not any(are_alike(cause, earlier) for earlier in found[:place]):
+                yield cause
+
+
+_OF_PLACE = (PatternKind.TIME, PatternKind.PREFIX)
+_PLACES = (
+    (PatternKind.TIME, "created"),
+    (PatternKind.TIME, "substr(created, 12)"),
+    *((PatternKind.PREFIX, f"iif(length(reference) > {n}, substr(reference, 1, {n}), NULL)") for n in PREFIXES),
+)
+_FIRST_LINES = f"SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT {_MAX_LINES}"
+
+
+def _of_status(side: str, rows: str) -> str:
+    return f"SELECT {side}_status, sum(rows), exact({side}_amount) FROM cells WHERE {rows} GROUP BY {side}_status"
+
+
+def _by_status(found: Iterator[Any]) -> dict[Status | None, tuple[int, int]]:
+    return {status and Status(status): (rows, int(amount)) for status, rows, amount in found}
+
+
+def _steps(kinds: Iterable[_Step], moves: Iterable[Any]) -> tuple[Difference[_Step], ...]:
+    """Return every step, empty ones included; a move has its step, its rows, its sign and its amount."""
+    counts: dict[Any, list[int]] = {step: [0, 0, 0] for step in kinds}
+    for step, rows, direction, amount in moves:
+        of_step = counts[step]
+        of_step[0] += rows
+        of_step[1 if direction > 0 else 2] += amount
+    return tuple(
+        Difference(step=step, rows=rows, added=added, taken_off=taken_off)
+        for step, (rows, added, taken_off) in counts.items()
+    )
+
+
+def _number(cell: Any) -> int:
+    """Return an exact sum, which SQLite has as text beyond 64 bits, and as null without a row."""
+    return int(cell or 0)
+
+
+def _total(*cells: Any) -> Total:
+    return Total(*map(_number, cells))
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
