@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 from contextlib import asynccontextmanager
 
@@ -101,6 +102,26 @@ def command():
         return Result(status, streams.stdout.getvalue(), streams.stderr.getvalue())
 
     return command
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """Remember for a module where the folders are that its tests prepared."""
+    return {}
+
+
+@pytest.fixture
+def prepared(kept, tmp_path, tmp_path_factory):
+    """Prepare the folder of a test: once in a module by these runs, and from then on by a copy of what they wrote."""
+
+    def prepared(key, prepare):
+        if key in kept:
+            shutil.copytree(kept[key], tmp_path, dirs_exist_ok=True)
+        else:
+            prepare()
+            kept[key] = shutil.copytree(tmp_path, tmp_path_factory.mktemp("kept"), dirs_exist_ok=True)
+
+    return prepared
 
 
 @pytest.fixture

@@ -82,11 +82,16 @@ def test_asks_again(reconcile, service):
 
 
 @pytest.fixture
-def refusal(reconcile, report, service):
-    """Reconcile, change something, and reconcile again; return how that was refused."""
+def finished(reconcile, prepared):
+    """Make a finished run."""
+    prepared("finished", reconcile)
+
+
+@pytest.fixture
+def refusal(reconcile, finished, report, service):
+    """Change something about a finished run, and reconcile again; return how that was refused."""
 
     def refusal(*arguments, change=None):
-        assert reconcile().status == 1
         before, asked = files(report), service.total
         if change is not None:
             change()
@@ -97,31 +102,29 @@ def refusal(reconcile, report, service):
     return refusal
 
 
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        (("9000", "9001"), "on line 3, amount was different"),
-        (("T3,1,Paid\n", ""), "it has 3 rows, and this one 2"),
-        (("T3,1,Paid\n", "T3,1,Paid\nT4,1,Paid\n"), "it has 3 rows, and this one has more"),
-    ],
-)
-def test_other_ledger(refusal, ledger, change, found):
+def test_other_ledger(refusal, ledger):
     """Another ledger is refused with the first difference; nothing is asked, and the old report is intact."""
-    status, told = refusal(change=lambda: ledger.write_text(LEDGER.replace(*change)))
-    assert (status, told) == (2, f"payclient: the journal JOURNAL began with another ledger: {found}")
+    changes = {
+        ("9000", "9001"): "on line 3, amount was different",
+        ("T3,1,Paid\n", ""): "it has 3 rows, and this one 2",
+        ("T3,1,Paid\n", "T3,1,Paid\nT4,1,Paid\n"): "it has 3 rows, and this one has more",
+    }
+    told = {each: refusal(change=lambda each=each: ledger.write_text(LEDGER.replace(*each))) for each in changes}
+    began = "payclient: the journal JOURNAL began with another ledger: "
+    assert told == {each: (2, began + found) for each, found in changes.items()}
 
 
-def test_other_rules(refusal):
-    """Other rules are refused; nothing is asked, and the old report is intact."""
-    status, told = refusal("--time-zone", "Asia/Jakarta")
-    assert (status, told.startswith("payclient: the journal JOURNAL belongs to another run: rules was ")) == (2, True)
-
-
-@pytest.mark.parametrize("options", [("--environment", "live"), ("--base-url", "http://127.0.0.1:9")])
-def test_other_service(refusal, options):
-    """Another service, or its other path, is refused; nothing is asked, and the old report is intact."""
-    status, told = refusal(*options)
-    assert (status, told.startswith("payclient: the journal JOURNAL belongs to another run: service was ")) == (2, True)
+def test_another_run(refusal):
+    """Other rules, another service, or its other path, are refused; nothing is asked, and the old report is intact."""
+    told = {
+        option: refusal(*option.split())
+        for option in ("--time-zone Asia/Jakarta", "--environment live", "--base-url http://127.0.0.1:9")
+    }
+    another = "payclient: the journal JOURNAL belongs to another run:"
+    assert [status for status, _ in told.values()] == [2, 2, 2]
+    assert [line.partition(" was ")[0] for _, line in told.values()] == [
+        f"{another} {name}" for name in ("rules", "service", "service")
+    ]
 
 
 def test_damaged(refusal, report):
@@ -169,9 +172,8 @@ def test_report_of_nothing(command, report):
     assert not report.exists()
 
 
-def test_verify_reads_the_journal(reconcile, report, command):
+def test_verify_reads_the_journal(finished, report, command):
     """`verify` names the damaged row of the journal; a report without its journal is verified alone."""
-    reconcile()
     journal = report / "journal.sqlite"
     with closing(sqlite3.connect(journal)) as database, database:
         database.execute("UPDATE entries SET amount = 7 WHERE position = 2")
