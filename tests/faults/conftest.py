@@ -49,11 +49,10 @@ def key_is_not_shown(caplog, capfd):
 
 @pytest.fixture
 def row(record_property):
-    """Return a function that names the row which a test plays, and the verdict that was required."""
+    """Return a function that names each row which a test plays, and the verdict that is required."""
 
     def name(sentence, verdict):
-        record_property("row", sentence)
-        record_property("verdict", verdict)
+        record_property("row", (sentence, verdict))
 
     return name
 
@@ -63,17 +62,19 @@ def pytest_terminal_summary(terminalreporter):
     reports = [report for group in ("passed", "failed", "error") for report in terminalreporter.stats.get(group, ())]
     if not reports or not all("tests/faults/" in report.nodeid for report in reports):
         return
-    rows, failed, figures = {}, set(), []
+    rows, failed, figures = set(), set(), []
     for report in reports:
-        properties = dict(report.user_properties)
-        if "row" in properties:
-            rows[properties["row"]] = properties["verdict"]
-            if report.failed:
-                failed.add(properties["row"])
-            if "figures" in properties:
-                figures.append(f"{properties['row']}: {properties['figures']}")
+        properties = getattr(report, "user_properties", ())  # none where collecting failed
+        played = [tuple(value) for name, value in properties if name == "row"]
+        rows.update(played)
+        if report.failed:
+            named = getattr(getattr(report, "context", None), "msg", None)  # of a subtest
+            failed.update(each for each in played if named == each[0] or len(played) == 1)
+        if text := dict(properties).get("figures"):
+            figures.append(f"{played[-1][0]}: {text}")
     terminalreporter.section(f"{len(rows)} faults, {len(failed)} of them not withstood")
-    for sentence, verdict in sorted(rows.items(), key=lambda item: item[::-1]):
-        terminalreporter.write_line(f"{'FAILED' if sentence in failed else 'ok':6}  {verdict:26}  {sentence}")
+    for played in sorted(rows, key=lambda item: item[::-1]):
+        sentence, verdict = played
+        terminalreporter.write_line(f"{'FAILED' if played in failed else 'ok':6}  {verdict:26}  {sentence}")
     for line in figures:
         terminalreporter.write_line(line)

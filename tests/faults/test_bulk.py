@@ -28,7 +28,11 @@ from payclient import (
 from support.fakes import document
 from support.raw_server import RawServer, http, refusing_port, send, server_context
 
-pytestmark = pytest.mark.usefixtures("each_of_ours")
+# A stream meets the same connections over both, so that one of them is enough for a quick run.
+pytestmark = [
+    pytest.mark.usefixtures("each_of_ours"),
+    pytest.mark.parametrize("each_of_ours", ["fast", pytest.param("httpx", marks=pytest.mark.slow)], indirect=True),
+]
 
 
 def answering(choose):

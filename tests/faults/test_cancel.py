@@ -210,7 +210,7 @@ async def test_close_over_sockets(moment, row):
     assert number > 1
 
 
-@pytest.mark.parametrize("carrier", ["own", "fast", "httpx", "httpx2"])
+@pytest.mark.parametrize("carrier", ["own", "fast", "httpx", pytest.param("httpx2", marks=pytest.mark.slow)])
 async def test_storm(carrier, storm, row, record_property):
     """After lookups that are cancelled at any turn of the event loop, no slot is missing and none of twenty fails."""
     row(f"a storm of cancelled lookups over {carrier}", Transaction.__name__)

@@ -13,8 +13,9 @@ from payclient import AuthenticationError, PermissionDeniedError, RejectedError,
 from support.fakes import document
 from support.raw_server import RawServer, Script, head, http, send, server_context, well_behaved
 
-CARRIERS = ["own", "fast", "httpx", "httpx2"]
-each_carrier = pytest.mark.parametrize("carrier", CARRIERS)
+each_carrier = pytest.mark.parametrize(
+    "carrier", ["own", "fast", "httpx", pytest.param("httpx2", marks=pytest.mark.slow)]
+)
 
 
 def refusal(status, message):

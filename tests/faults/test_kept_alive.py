@@ -60,18 +60,19 @@ ROWS = (
 
 
 @pytest.mark.parametrize("carrier", ["own", "fast"])
-@pytest.mark.parametrize("kept", ROWS, ids=lambda kept: kept.sentence)
-async def test_second_lookup(kept, carrier, row):
+async def test_second_lookup(carrier, row, subtests):
     """After any fault on a kept connection, the next lookup gets its own answer, without an extra attempt."""
-    row(kept.sentence, Transaction.__name__)
-    server = RawServer(Script(kept.first, kept.second, [ok]))
-    async with stage(server, carrier=carrier) as pay:
-        await ask(pay)
-        for step in kept.idle:
-            await step(server.connections[0])
-        outcome = await ask(pay)
-        assert (type(outcome), pay.stats.attempts) == (Transaction, kept.attempts)
-        assert len(server.connections) == kept.connections
+    for kept in ROWS:
+        row(kept.sentence, Transaction.__name__)
+        server = RawServer(Script(kept.first, kept.second, [ok]))
+        with subtests.test(kept.sentence):
+            async with stage(server, carrier=carrier) as pay:
+                await ask(pay)
+                for step in kept.idle:
+                    await step(server.connections[0])
+                outcome = await ask(pay)
+                assert (type(outcome), pay.stats.attempts) == (Transaction, kept.attempts)
+                assert len(server.connections) == kept.connections
 
 
 @pytest.mark.parametrize("carrier", ["own", "fast"])

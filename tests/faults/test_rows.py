@@ -16,20 +16,33 @@ from payclient import RetryPolicy, Transaction
 from payclient.transports.fast import FastTransport
 from support.raw_server import RawServer, Script, server_context, well_behaved
 
-FAULTS = (*network.FAULTS, *answers.FAULTS, *bodies.FAULTS, *php.FAULTS, *gateways.FAULTS)
-CARRIED = [(fault, "fast") for fault in FAULTS]
-CARRIED += [(fault, "own") for fault in FAULTS[::8]]  # the same connections: that httpx on top changes nothing
-OURS = len(CARRIED)
-CARRIED += [
-    (fault.over("httpx"), "httpx")
-    for fault in (*network.FAULTS, *bodies.BOMBS, *gateways.ON_THE_WIRE, *answers.REDIRECTS)
+TABLES = {
+    "network": network.FAULTS,
+    "answers": answers.FAULTS,
+    "bodies": bodies.FAULTS,
+    "php": php.FAULTS,
+    "gateways": gateways.FAULTS,
+}
+FAULTS = [fault for table in TABLES.values() for fault in table]
+FOREIGN = (
+    *network.FAULTS,
+    *bodies.BOMBS,
+    *gateways.ON_THE_WIRE,
+    *answers.REDIRECTS,
+)  # that a client of httpx could miss
+
+
+def case(carrier, faults, name=None, **more):
+    return pytest.param(carrier, [fault.over(carrier) for fault in faults], id=name or carrier, **more)
+
+
+OVER_FAST = [case("fast", table, f"fast, {name}") for name, table in TABLES.items()]
+A_DOZEN = [
+    case("own", FAULTS[::24]),  # the same connections: that httpx on top changes nothing
+    case("httpx", [*FOREIGN[::12], *(fault for fault in FOREIGN if fault.foreign)]),
 ]
-each_carried = pytest.mark.parametrize(("fault", "carrier"), CARRIED, ids=[f"{f}, over {c}" for f, c in CARRIED])
-each_over_ours = pytest.mark.parametrize(
-    ("fault", "carrier"),
-    CARRIED[:OURS],
-    ids=[f"{f}, over {c}" for f, c in CARRIED[:OURS]],
-)
+OVER_OWN = case("own", FAULTS[::8], "own, every eighth", marks=pytest.mark.slow)
+OVER_HTTPX = case("httpx", FOREIGN, "httpx, all", marks=pytest.mark.slow)
 
 pytestmark = pytest.mark.virtual_time
 
@@ -43,55 +56,62 @@ def server_with(fault, *, times=None):
     return RawServer(Script(*[fault.script] * times, [ok]))
 
 
-@each_carried
-async def test_lasting(fault, carrier, row):
+@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, *A_DOZEN, OVER_OWN, OVER_HTTPX])
+async def test_lasting(carrier, faults, row, subtests):
     """While the fault lasts, a lookup ends with the required verdict, after the required attempts."""
-    row(fault.sentence, fault.verdict.__name__)
-    retry, attempts = (None, 1) if fault.attempts is UNCOUNTED else (AT_ONCE, fault.attempts)
-    server = server_with(fault)
-    async with stage(server, carrier=carrier, **{"retry": retry, **fault.options}) as pay:
-        outcome = await ask(pay)
-        assert (type(outcome), pay.stats.attempts) == (fault.verdict, attempts)
-        assert len(server.requests) <= attempts
-        assert re.search(fault.says, words(outcome))
-        assert pay.stats.paused_seconds == pytest.approx(fault.pause, abs=1)
+    for fault in faults:
+        row(fault.sentence, fault.verdict.__name__)
+        retry, attempts = (None, 1) if fault.attempts is UNCOUNTED else (AT_ONCE, fault.attempts)
+        server = server_with(fault)
+        with subtests.test(fault.sentence):
+            async with stage(server, carrier=carrier, **{"retry": retry, **fault.options}) as pay:
+                outcome = await ask(pay)
+                assert (type(outcome), pay.stats.attempts) == (fault.verdict, attempts)
+                assert len(server.requests) <= attempts
+                assert re.search(fault.says, words(outcome))
+                assert pay.stats.paused_seconds == pytest.approx(fault.pause, abs=1)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, on the server's side
-@pytest.mark.parametrize("fault", [fault for fault in network.FAULTS if not fault.greeting], ids=str)
-async def test_over_tls(fault, row):
+async def test_over_tls(row, subtests):
     """TLS of our own changes nothing about what a fault of the network comes to."""
-    row(f"{fault.sentence}, under TLS", fault.verdict.__name__)
     authority, trust = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(trust)
-    server = RawServer(Script(fault.script), ssl=server_context(authority, "localhost"))
-    options = {"retry": AT_ONCE, **fault.options, "transport": FastTransport(ssl_context=trust)}
-    async with stage(server, **options) as pay:
-        outcome = await ask(pay)
-        assert (type(outcome), pay.stats.attempts) == (fault.verdict, fault.attempts)
+    certified = server_context(authority, "localhost")
+    for fault in [fault for fault in network.FAULTS if not fault.greeting]:
+        row(f"{fault.sentence}, under TLS", fault.verdict.__name__)
+        options = {"retry": AT_ONCE, **fault.options, "transport": FastTransport(ssl_context=trust)}
+        with subtests.test(f"{fault.sentence}, under TLS"):
+            async with stage(RawServer(Script(fault.script), ssl=certified), **options) as pay:
+                outcome = await ask(pay)
+                assert (type(outcome), pay.stats.attempts) == (fault.verdict, fault.attempts)
 
 
 @pytest.mark.slow
-@each_carried
-async def test_passing(fault, carrier, row):
+@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, OVER_OWN, OVER_HTTPX])
+async def test_passing(carrier, faults, row, subtests):
     """When the fault passes, what could be asked again has been asked again, and no more than needed."""
-    row(fault.sentence, fault.verdict.__name__)
-    verdict = Transaction if fault.is_survived else fault.verdict
-    times = 2 if fault.attempts is UNCOUNTED else 1
-    attempts = 1 if fault.attempts == 1 else times + 1
-    options = {"retry": RetryPolicy(initial_backoff=0, max_attempts=2), **fault.options}
-    async with stage(server_with(fault, times=times), carrier=carrier, **options) as pay:
-        outcome = await ask(pay)
-        assert (type(outcome), pay.stats.attempts) == (verdict, attempts)
+    for fault in faults:
+        row(fault.sentence, fault.verdict.__name__)
+        verdict = Transaction if fault.is_survived else fault.verdict
+        times = 2 if fault.attempts is UNCOUNTED else 1
+        attempts = 1 if fault.attempts == 1 else times + 1
+        options = {"retry": RetryPolicy(initial_backoff=0, max_attempts=2), **fault.options}
+        with subtests.test(fault.sentence):
+            async with stage(server_with(fault, times=times), carrier=carrier, **options) as pay:
+                outcome = await ask(pay)
+                assert (type(outcome), pay.stats.attempts) == (verdict, attempts)
 
 
 @pytest.mark.slow
-@each_over_ours
-async def test_signal(fault, carrier, row):
+@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, OVER_OWN])
+async def test_signal(carrier, faults, row, subtests):
     """Each fault gives the limiter the expected signal, and no other."""
-    row(fault.sentence, fault.verdict.__name__)
-    async with stage(server_with(fault), carrier=carrier, **{**fault.options, "retry": None}) as pay:
-        assert await signal_of(pay) is fault.signal
+    for fault in faults:
+        row(fault.sentence, fault.verdict.__name__)
+        with subtests.test(fault.sentence):
+            async with stage(server_with(fault), carrier=carrier, **{**fault.options, "retry": None}) as pay:
+                assert await signal_of(pay) is fault.signal
 
 
 @pytest.mark.parametrize("carrier", ["own", "fast"])
