@@ -225,7 +225,7 @@ CONTROLS = (
             "if not (call.waiters or call.task.done()):", "if False:", needs=("source hangs",)),
     Control("a call of the source outlives the lookup that made it", _RENEW,
             "if not (call.waiters or call.task.done()):", "if not call.task.done():", needs=("source hangs", "cancel"),
-            oracle="error"),
+            oracle="source"),
     Control("a key that is refused is asked for again", "_session:Session._attempt_until_final",
             "if isinstance(error, AuthenticationError) and self._keys.has_source and not refused_version:", "if False:",
             oracle="error", needs=("key rotates",)),

@@ -426,6 +426,8 @@ def _with_an_outage(chance, plan):
     """Add failures in a row, which begin an outage, and then one kind of spoilt answers, for its probes."""
     if plan.work not in ("lookups", "batch", "crowd") or chance.random() < 0.5:
         return plan
+    if plan.work == "crowd" and {fault.kind for fault in plan.faults} <= {"cancel", *CALLERS, RATE}:
+        return plan  # in which callers spoil nothing for each other
     if chance.random() < 0.5:  # answers among the failures, each for a probe, and something beside them
         kinds, timed = chance.sample(ANSWERS, 4), chance.choice((*PROXY_TIMED, NEVER_HEALED[0]))
         spoilt = [Fault("error 500" if chance.random() < 0.8 else chance.choice(kinds), each) for each in range(60)]
