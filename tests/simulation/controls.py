@@ -133,6 +133,10 @@ CONTROLS = (
             "len(body) != int(message[self.length]) or", "", OURS),
     Control("what is behind the body of a known head is seen", _KNOWN_HEAD, "body = message[self.size :]",
             "body = message[self.size : self.size + int(message[self.length])]", OURS),
+    Control("a connection knows its own heads only", "transports._parser:ResponseParser.__init__",
+            "self.known_head: KnownHead | None = None",
+            "last = globals().get('_last'); self.known_head = last and last.known_head; globals()['_last'] = self",
+            OURS, oracle="known head"),
     # Connections
     Control("a stale connection is replaced", "transports._connections:Connections._exchange",
             "is_stale = is_stale_possible and error.silent", "is_stale = False", OURS),

@@ -315,6 +315,14 @@ def check_write(world, transport):
     world.fail("out of step", f"a request over a connection with something unread for {world.loop.time() - since} s")
 
 
+def check_known_head(world, transport):
+    """Complain of a head that a connection knows before it has brought a response."""
+    parser = getattr(transport.get_protocol(), "_parser", None)  # a pool that is not ours has none
+    is_first = parser is not None and parser._exchanges <= 1 and not parser.received
+    if is_first and parser.known_head is not None:
+        world.fail("known head", "a connection knows the head of another one")
+
+
 def check_reuse(world):
     """Complain of a request over a connection behind whose last answer another one had come."""
     if world.plan.transport != "injected":

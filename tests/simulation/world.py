@@ -171,8 +171,12 @@ class World:
             pieces=plan.pieces,
         )
         self.network.on_connect = (self.proxy or self.service).on_connect
-        self.network.on_write = lambda transport: oracles.check_write(self, transport)
+        self.network.on_write = self._on_write
         self.address = f"https://{host.NAME}" if plan.is_tls else "http://127.0.0.1:8080"
+
+    def _on_write(self, transport):
+        oracles.check_write(self, transport)
+        oracles.check_known_head(self, transport)
 
     def _accept(self, connection):
         return self.proxy.accept(connection) if self.proxy is not None else self.serve(connection).receive
