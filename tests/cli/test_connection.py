@@ -18,24 +18,16 @@ KEY = "fake-api-key"
 REFUSING = Script([send(head("HTTP/1.1 407 Authenticate")), close])
 
 
-def test_key_from_file(configured, monkeypatch, tmp_path):
-    """The key can be read from a file, with a line end after it."""
-    monkeypatch.delenv("PAYCLIENT_API_KEY")
+def test_key(configured, monkeypatch, tmp_path):
+    """The key can come from a file or through standard input, with a line end after it, before the environment."""
     file = tmp_path / "key"
     file.write_text(f"{KEY}\n")
-    assert configured("get", "T1", "--api-key-file", str(file)).status == 0
-
-
-def test_key_from_stdin(configured, monkeypatch):
-    """The key may come through standard input."""
     monkeypatch.delenv("PAYCLIENT_API_KEY")
-    assert configured("get", "T1", "--api-key-file", "-", stdin=f"{KEY}\n".encode()).status == 0
-
-
-def test_file_before_environment(configured, monkeypatch):
-    """Options have priority over the environment."""
+    ways = ((str(file), b""), ("-", f"{KEY}\n".encode()))
+    found = [configured("get", "T1", "--api-key-file", name, stdin=text).status for name, text in ways]
     monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
-    assert configured("get", "T1", "--api-key-file", "-", stdin=KEY.encode()).status == 0
+    found += [configured("get", "T1", "--api-key-file", name, stdin=text).status for name, text in ways]
+    assert found == [0, 0, 0, 0]
 
 
 def test_stdin_for_both(configured):
@@ -49,26 +41,14 @@ def test_environment_option(configured, service):
     assert [request.path for request in service.requests] == ["/api/transaction/detail"]
 
 
-def test_max_rate(configured):
-    """`--max-rate` reaches the client, which refuses what is no rate."""
-    result = configured("get", "T1", "--max-rate", "0")
-    expected = "payclient: --max-rate must be a number of attempts per second above 0, or None, got 0.0\n"
-    assert (result.status, result.err) == (2, expected)
-    assert configured("get", "T1", "--max-rate", "50").status == 0
-
-
-def test_no_key(command, base_url):
-    """Without a key the message says how to provide one."""
-    result = command("get", "T1", "--base-url", base_url)
-    expected = "payclient: no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH\n"
-    assert (result.status, result.err) == (2, expected)
-
-
-def test_no_address(command):
-    """Without an address the message says how to provide one."""
-    result = command("get", "T1")
-    expected = "payclient: no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL\n"
-    assert (result.status, result.err) == (2, expected)
+def test_missing(command, base_url):
+    """Without a key, or an address, the message says how to provide one."""
+    for arguments, message in {
+        ("--base-url", base_url): "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH",
+        (): "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL",
+    }.items():
+        result = command("get", "T1", *arguments)
+        assert (result.status, result.err) == (2, f"payclient: {message}\n")
 
 
 @pytest.mark.parametrize(
@@ -87,15 +67,6 @@ def test_unusable_key(configured, content, message):
     assert (result.status, result.err) == (2, f"payclient: {message}\n")
 
 
-def test_no_such_file(configured):
-    """A key file that is not there is named."""
-    result = configured("get", "T1", "--api-key-file", "no-such-file")
-    assert (result.status, result.err) == (
-        2,
-        "payclient: --api-key-file no-such-file cannot be read: No such file or directory\n",
-    )
-
-
 def test_key_as_argument(configured, subtests):
     """A key among the arguments is refused by every command, and not repeated."""
     for argument in ["--api-key=hunter2hunter2", "--api-key", "--key=hunter2hunter2", "--token"]:
@@ -105,29 +76,23 @@ def test_key_as_argument(configured, subtests):
                 assert (result.status, "never an argument" in result.err, "hunter2" in result.err) == (2, True, False)
 
 
-def test_proxy_with_password(configured):
-    """A password is no argument: other users of the machine can read those. It is not repeated either."""
-    result = configured("get", "T1", "--proxy", "http://clerk:of-mine@proxy:3128")
-    expected = "payclient: --proxy takes no password, which others could read: set PAYCLIENT_PROXY\n"
-    assert (result.status, result.err) == (2, expected)
-
-
 def test_network(configured, subtests):
     """The options of the network reach the client, which refuses them in the words of the command line."""
     for option, value, message in [
-        (
-            "--proxy",
-            "socks5://p",
-            "--proxy must be an http:// proxy; payclient cannot use one of socks5://",
-        ),
+        ("--proxy", "socks5://p", "--proxy must be an http:// proxy; payclient cannot use one of socks5://"),
         ("--proxy", "http://p", "--proxy: plain http does not go through a proxy, which would see the API key; use an"),
-        ("--ca-file", "/no/file", "--ca-file /no/file cannot be read: No such file or directory"),
-        ("--client-cert", "/no/file", "--client-cert /no/file cannot be read: No such file or directory"),
+        # A password is no argument: other users of the machine can read those. It is not repeated either.
+        ("--proxy", "http://a:b@p:3128", "--proxy takes no password, which others could read: set PAYCLIENT_PROXY\n"),
+        ("--ca-file", "/no/file", "--ca-file /no/file cannot be read: No such file or directory\n"),
+        ("--client-cert", "/no/file", "--client-cert /no/file cannot be read: No such file or directory\n"),
         ("--client-key", "/no/file", "--client-key needs a client_cert"),
+        ("--api-key-file", "/no/file", "--api-key-file /no/file cannot be read: No such file or directory\n"),
+        ("--max-rate", "0", "--max-rate must be a number of attempts per second above 0, or None, got 0.0\n"),
     ]:
-        with subtests.test(option=option):
+        with subtests.test(option=option, value=value):
             result = configured("get", "T1", option, value)
             assert (result.status, result.err.removeprefix("payclient: ")[: len(message)]) == (2, message)
+    assert configured("get", "T1", "--max-rate", "50").status == 0
 
 
 @pytest.mark.parametrize(
@@ -150,9 +115,7 @@ def test_trust(arguments, environ, trust, monkeypatch):
 
 
 @pytest.mark.parametrize("transport", ["httpx", "fast"])
-@pytest.mark.parametrize(
-    "script", [relay, Script([send(head("HTTP/1.1 407 Authenticate")), close])], ids=["open", "407"]
-)
+@pytest.mark.parametrize("script", [relay, REFUSING], ids=["open", "407"])
 def test_secrets_are_nowhere(command, monkeypatch, tmp_path, caplog, transport, script):
     """Neither key nor password is in what the proxy sees, in logs, output, the journal or any file of a report."""
     authority, password, key = trustme.CA(), "of-the-clerk-51d2e84b", "sk-canary-7f3a9c51d2e84b60"

@@ -6,10 +6,11 @@ import pytest
 
 
 @pytest.fixture
-def report(configured, tmp_path):
+def report(configured, prepared, tmp_path):
     """Give the folder of a report with one break."""
     (tmp_path / "ledger.csv").write_text("reference,amount,status\nT1,15000,Paid\nT2,9000,Canceled\n")
-    configured("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"), "--quiet")
+    command = ("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"), "--quiet")
+    prepared("report", lambda: configured(*command))
     return tmp_path / "report"
 
 
@@ -38,17 +39,15 @@ def test_work_list(command, report):
     assert command("show", str(report)).status == 0
 
 
-@pytest.mark.parametrize("name", ["summary.json", "rows.jsonl", "manifest.json"])
-def test_changed(command, report, name):
-    """A file that it reads and that was changed is refused."""
-    with (report / name).open("a") as file:
-        file.write("{")
-    result = command("show", str(report))
-    assert (result.status, f"cannot be shown: {name}" in result.err) == (2, True)
-
-
-def test_no_report(command, tmp_path):
-    """A folder without a report is refused."""
+def test_refused(command, report, tmp_path, subtests):
+    """A file that it reads and that was changed is refused, and so is a folder without a report."""
+    for name in ("summary.json", "rows.jsonl", "manifest.json"):
+        with subtests.test(name=name):
+            before = (report / name).read_text()
+            (report / name).write_text(f"{before}{{")
+            result = command("show", str(report))
+            assert (result.status, f"cannot be shown: {name}" in result.err) == (2, True)
+            (report / name).write_text(before)
     assert command("show", str(tmp_path)).status == 2
 
 

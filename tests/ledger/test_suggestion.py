@@ -134,12 +134,10 @@ def test_ambiguous_times(cells, ways):
     assert [way for way in ways if way not in text] == []
 
 
-@pytest.mark.parametrize(
-    "cells", [("20/11/2026", "11/20/2026"), ("20/11/2026", "2026-11-20"), ("20/11/2026", "yesterday"), ("31/02/2026",)]
-)
-def test_no_format(cells):
+def test_no_format():
     """Times in two orders, beside readable ones, or that no order reads get no suggestion."""
-    assert suggested(*cells, column="created_at") == []
+    many = [("20/11/2026", other) for other in ("11/20/2026", "2026-11-20", "yesterday")]
+    assert [cells for cells in (*many, ("31/02/2026",)) if suggested(*cells, column="created_at")] == []
 
 
 def test_typed_cell():

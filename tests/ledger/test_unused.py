@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 
 import pytest
 
@@ -101,12 +100,6 @@ def test_money_by_values(subtests):
 def test_values_with_an_amount():
     """With an amount column, numbers under a neutral name are not money."""
     assert len(read("reference,amount,wert\nT1,5,15000\n")) == 1
-
-
-def test_values_of_objects():
-    """The values of JSON Lines are looked at as well."""
-    with pytest.raises(LedgerError, match="'wert' holds what looks like money"):
-        read(json.dumps({"reference": "T1", "wert": 15000}), format="jsonl")
 
 
 @pytest.mark.parametrize("field", ["amount", "status"])
