@@ -9,12 +9,13 @@ With the journal of an interrupted run, each phase resumes where that run stoppe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import TypeAlias
+from inspect import signature
+from typing import TypeAlias, cast
 
 from attrs import define, field, frozen
 
@@ -115,8 +116,8 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         entries: The ledger; read completely before the first lookup.
         lookup: Looks up one reference, such as `client.get_transaction`; raises a `PayClientError`
             when it cannot.
-        confirm: Looks up a reference whose answer differs a second time; *lookup* if not given. With a client,
-            `partial(client.get_transaction, fresh=True)`, which uses a new connection and shares no earlier request.
+        confirm: Looks up a reference whose answer differs a second time. By default *lookup*, with `fresh=True` if it
+            has such an argument, as `client.get_transaction` has: over a new connection, sharing no earlier request.
         concurrency: Lookups in flight at once.
         journal: Stores the state. With one on disk, call this again with the same entries to resume an interrupted
             run.
@@ -161,7 +162,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         check_callback("on_progress", on_progress)
     with Journal() if journal is None else nullcontext(journal) as kept:
         limits = concurrency, stall_timeout, confirm_after
-        run = _Reconciler(kept, lookup, confirm or lookup, *limits, rules, stop, clock, on_progress, previous)
+        run = _Reconciler(kept, lookup, confirm or _second(lookup), *limits, rules, stop, clock, on_progress, previous)
         await run.read(entries, has_statement=statement is not None)
         if statement is not None:
             await run.read_statement(statement)
@@ -175,6 +176,15 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 await run.yield_to_loop(Phase.JUDGING, kept.rows)
         if run.ended_by is not None:
             raise run.ended_by
+
+
+def _second(lookup: LookupFunction) -> LookupFunction:
+    """Return the function of second lookups, for which a client's own one takes `fresh`."""
+    try:
+        takes_fresh = "fresh" in signature(lookup).parameters
+    except (TypeError, ValueError):  # not written in Python
+        takes_fresh = False
+    return partial(cast("Callable[..., Awaitable[Transaction]]", lookup), fresh=True) if takes_fresh else lookup
 
 
 @define

@@ -94,8 +94,8 @@ class ReportFiles:
         self._log = read_log(self._folder)
         obsolete = [other_rows] if ROWS in formats else []
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST], obsolete=obsolete)
-        self._tally = Tally(rules, self._log.latest, previous)
-        self._take: list[Callable[[Row], object]] = [self._tally.add]
+        self._previous = previous
+        self._take: list[Callable[[Row], object]] = []
         self._take_gone: list[Callable[[BreakChange], object]] = []
         self._at_end: list[Callable[[Summary, About, Matrix], object]] = []
 
@@ -107,6 +107,8 @@ class ReportFiles:
         return self
 
     def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
+        self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
+        self._take.append(self._tally.add)
         if ROWS in self._formats:
             self._take.append(row_lines(new.text(ROWS)))
         if GZIP_ROWS in self._formats:

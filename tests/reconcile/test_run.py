@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -507,10 +506,10 @@ async def test_transaction_comes_back(service_of, rows_of):
 
 
 async def test_second_lookup_over_a_fresh_connection(rows_of):
-    """Only the second lookup of a reference goes to `confirm`, which can send it over a new connection."""
+    """Only the second lookup of a reference goes over a new connection, with no word of the caller."""
     transport = ScriptedTransport()
     async with client(transport) as pay:
-        await rows_of([entry(1, "A")], pay.get_transaction, confirm=partial(pay.get_transaction, fresh=True))
+        await rows_of([entry(1, "A")], pay.get_transaction)
     assert [request.needs_fresh_connection for request in transport.sent] == [False, True]
 
 

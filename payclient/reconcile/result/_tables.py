@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 from weakref import finalize
 
@@ -57,6 +59,7 @@ _CELLS = f"""
 """
 """Rows that have all keys in common, with their number and money; most figures are sums of these few."""
 
+_OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _BUFFERED = 2_000
 _CACHE_KIB = 16_384
 _MAX_LENGTH = 80
@@ -88,15 +91,18 @@ def stored(number: int | None) -> Value:
 
 @define
 class ResultTables:
-    """The tables of one report; memory does not grow with the rows."""
+    """The tables of one report, in a temporary file in *folder*; memory does not grow with the rows."""
 
+    _folder: Path | None = None  # SQLite's own folder for temporary files if None
     _connection: sqlite3.Connection = field(init=False)
     _buffers: dict[str, list[tuple[Value, ...]]] = field(init=False, factory=lambda: {name: [] for name in _COLUMNS})
     count: int = field(init=False, default=0)
     _are_cells_old: bool = field(init=False, default=True)
 
     def __attrs_post_init__(self) -> None:
-        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        path = "" if self._folder is None else self._folder / "tables.sqlite"
+        with _disk_faults():
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         finalize(self, self._connection.close)
         self._connection.create_aggregate("exact", 1, cast("Any", _Exact))
         for statement in (
@@ -104,7 +110,8 @@ class ResultTables:
             *(f"CREATE TABLE {name} ({', '.join(columns)})" for name, columns in _COLUMNS.items()),
             "BEGIN",
         ):
-            self._connection.execute(statement)
+            with _disk_faults():
+                self._connection.execute(statement)
 
     def add(self, row: Row) -> None:
         """Store *row*, with its findings."""
@@ -138,17 +145,31 @@ class ResultTables:
         for name, buffer in self._buffers.items():
             if buffer:
                 marks = ", ".join("?" * len(_COLUMNS[name]))
-                self._connection.executemany(f"INSERT INTO {name} VALUES ({marks})", buffer)
+                with _disk_faults():
+                    self._connection.executemany(f"INSERT INTO {name} VALUES ({marks})", buffer)
                 buffer.clear()
 
     def select(self, query: str, values: Iterable[Value] = ()) -> Iterator[Any]:
         """Yield the rows of a query on the tables and on `cells`."""
         self._flush()
-        if self._are_cells_old:
-            self._connection.execute("DROP TABLE IF EXISTS cells")
-            self._connection.execute(_CELLS)
-            self._are_cells_old = False
-        return self._connection.execute(query, tuple(values))
+        with _disk_faults():
+            if self._are_cells_old:
+                self._connection.execute("DROP TABLE IF EXISTS cells")
+                self._connection.execute(_CELLS)
+                self._are_cells_old = False
+            yield from self._connection.execute(query, tuple(values))
+
+
+@contextmanager
+def _disk_faults() -> Iterator[None]:
+    """Raise what the disk refuses as an `OSError`, as the files of a report do; other errors are bugs."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in _OF_THE_DISK:
+            raise
+        message = f"the temporary tables of the report cannot be written: {error}"
+        raise OSError(message) from error
 
 
 def _leaks(finding: Finding) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -95,21 +96,27 @@ class Tally:
         rules: The rules that the rows were judged by.
         decisions: What was decided, by reference and code; those that were accepted are among the rules.
         previous: The run before; None without one.
+        folder: Where the temporary file of the rows lies; None for the system's folder of such files.
 
     Note:
-        The rows are kept in a temporary file until the tally is gone; memory does not grow with them.
+        The rows are kept in that file until the tally is gone; memory does not grow with them.
+
+    Raises:
+        OSError: When the file cannot be written; by every method.
     """
 
     _rules: Rules = STRICT
     _decisions: Decisions = field(factory=dict[Key, Decision])
     _previous: PreviousRun | None = None
-    _tables: ResultTables = field(init=False, factory=ResultTables)
+    _folder: Path | None = None
+    _tables: ResultTables = field(init=False)
     _period: PeriodTally = field(init=False)
     _acceptances: Acceptances = field(init=False)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
     _open: OpenTally = field(init=False, factory=OpenTally)
 
     def __attrs_post_init__(self) -> None:
+        self._tables = ResultTables(self._folder)
         self._period = PeriodTally(self._rules)
         self._acceptances = Acceptances(self._rules, self._decisions.keys())
 
