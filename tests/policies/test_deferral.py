@@ -112,13 +112,8 @@ def test_pause_of_unknown_length():
 
 
 def test_off():
-    """Without deferral a temporary failure is final."""
-    assert deferral(is_on=False).decide(PendingRow(0, "R"), BROKEN) == FINAL
-
-
-def test_fatal_without_deferral():
-    """A failure that every lookup would have ends a small batch too."""
-    assert deferral(is_on=False).decide(PendingRow(0, "R"), errors.AuthenticationError("x")) == FATAL
+    """Without deferral a temporary failure is final; one that every lookup would have ends a small batch too."""
+    assert dispositions(deferral(is_on=False), BROKEN, errors.AuthenticationError("x")) == [FINAL, FATAL]
 
 
 def test_given_up_after_four_passes():
@@ -128,12 +123,7 @@ def test_given_up_after_four_passes():
         row.answers_when_sent = rules.answers
         rules.succeed()
         decisions.append(rules.decide(row, BROKEN))
-    assert decisions == [
-        5.0,
-        20.0,
-        80.0,
-        FINAL,
-    ]
+    assert decisions == [5.0, 20.0, 80.0, FINAL]
 
 
 def test_outage_costs_no_row():
@@ -208,24 +198,13 @@ def test_nobody_there():
     assert dispositions(deferral(), *[REFUSED] * 3) == [LATER, LATER, FATAL]
 
 
-@pytest.mark.parametrize(
-    "sign",
-    [
-        pytest.param(BROKEN, id="a-broken-answer"),
-        pytest.param(NOT_FOUND, id="an-answer"),
-        pytest.param(errors.ConnectionFailedError("x", sent="unknown"), id="a-connection"),
-    ],
-)
-def test_outage_after_contact(sign):
+def test_outage_after_contact():
     """After the service has been reached, failed connections are an outage that is waited out."""
-    assert FATAL not in dispositions(deferral(), sign, *[REFUSED] * 50)
-
-
-def test_success_is_contact():
-    """A service that has answered a lookup counts as reached."""
-    rules = deferral()
-    rules.succeed()
-    assert FATAL not in dispositions(rules, *[REFUSED] * 50)
+    for sign in (BROKEN, NOT_FOUND, errors.ConnectionFailedError("x", sent="unknown"), None):
+        rules = deferral()
+        if sign is None:
+            rules.succeed()
+        assert FATAL not in dispositions(rules, *[sign] * bool(sign), *[REFUSED] * 50), sign
 
 
 def test_deadline_is_no_contact():

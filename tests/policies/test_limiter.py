@@ -71,13 +71,8 @@ def test_outside_a_loop():
 
 
 def test_initial():
-    """A limiter starts with a small limit by default."""
-    assert Limiter(max_concurrency=64).limit == 4.0
-
-
-def test_initial_is_capped():
-    """The initial limit does not exceed `max_concurrency`."""
-    assert make(2).limit == 2.0
+    """A limiter starts with a small limit by default, and with `max_concurrency` at most."""
+    assert (Limiter(max_concurrency=64).limit, make(2).limit) == (4.0, 2.0)
 
 
 async def test_free_slot_does_not_suspend():
@@ -122,18 +117,6 @@ async def test_first_come_first_served():
     assert order == [1, 0, 2, 3, 4]
 
 
-async def test_newcomer_does_not_overtake():
-    """An acquire queues behind other waiters even if a slot is free."""
-    limiter = make()
-    limiter.pause(1.0)
-    (waiter,) = await queue_up(limiter, 1)
-    asyncio.get_running_loop().advance(2.0)  # the pause is over, and the limiter's own timer has not run yet
-    newcomer = asyncio.create_task(limiter.acquire())
-    await settle()
-    assert done([waiter, newcomer]) == [True, False]
-    await call_off([newcomer])
-
-
 async def grants_in_order(limiter, kinds):
     """Let lookups (`l`) and polls (`p`) queue up behind a held slot; return them in the order of their grants."""
     held, order = await limiter.acquire(), []
@@ -151,17 +134,38 @@ async def grants_in_order(limiter, kinds):
 
 
 async def test_polls_go_last():
-    """All others are granted before polls that queued earlier."""
-    assert await grants_in_order(make(1), "pppll") == "llppp"
+    """Others are granted before polls that queued earlier, but after eight of them a poll is granted."""
+    expected = {"pppll": "llppp", "pp" + "l" * 20: "l" * 8 + "p" + "l" * 8 + "p" + "l" * 4}
+    assert {kinds: await grants_in_order(make(1), kinds) for kinds in expected} == expected
 
 
-async def test_polls_do_not_starve():
-    """After eight others a poll is granted, even if more others wait."""
-    assert await grants_in_order(make(1), "pp" + "l" * 20) == "l" * 8 + "p" + "l" * 8 + "p" + "l" * 4
+NEWCOMERS = {
+    # A poll that waits, a poll that comes, and which of the two then has the slot
+    "a lookup behind a lookup": (False, False, [True, False]),
+    "a poll behind a lookup": (False, True, [True, False]),
+    "a poll behind a poll": (True, True, [True, False]),
+    "a lookup before a poll": (True, False, [False, True]),
+}
 
 
-async def test_poll_does_not_overtake():
-    """A poll queues behind all waiters, polls or not."""
+async def test_newcomer_while_a_slot_is_free(subtests):
+    """A slot that has become free is the first waiter's, and no newcomer's; but a lookup takes it before a poll."""
+    for case, (waits, comes, granted) in NEWCOMERS.items():
+        with subtests.test(case):
+            limiter = make()
+            limiter.pause(1.0)
+            waiting = asyncio.create_task(limiter.acquire(waits))
+            await settle()
+            asyncio.get_running_loop().advance(2.0)  # the pause is over, and the limiter's own timer has not run yet
+            newcomer = asyncio.create_task(limiter.acquire(comes))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert done([waiting, newcomer]) == granted
+            await call_off([waiting, newcomer])
+
+
+async def test_poll_that_does_not_wait():
+    """While a poll waits, another one is not granted at once; a lookup is."""
     limiter = make()
     limiter.pause(1.0)
     poll = asyncio.create_task(limiter.acquire(True))
@@ -170,21 +174,6 @@ async def test_poll_does_not_overtake():
     assert limiter.acquire_now(True) is None
     assert limiter.acquire_now() is not None
     await call_off([poll])
-
-
-@pytest.mark.parametrize(("is_poll", "granted"), [(True, [True, False]), (False, [False, True])])
-async def test_free_slot_while_a_poll_waits(is_poll, granted):
-    """A slot that has become free is the first poll's, and not another poll's; a lookup takes it before both."""
-    limiter = make()
-    limiter.pause(1.0)
-    waiting = asyncio.create_task(limiter.acquire(True))
-    await settle()
-    asyncio.get_running_loop().advance(2.0)  # the pause is over, and the limiter's own timer has not run yet
-    newcomer = asyncio.create_task(limiter.acquire(True) if is_poll else limiter.acquire())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert done([waiting, newcomer]) == granted
-    await call_off([waiting, newcomer])
 
 
 async def test_growth_after_a_failure():
@@ -212,17 +201,6 @@ async def test_cancelled_poll():
     assert (limiter.waiting, limiter.in_flight) == (0, 0)
 
 
-async def test_close_fails_polls():
-    """Closing fails the polls in the queue as well."""
-    limiter = make(1)
-    await limiter.acquire()
-    poll = asyncio.create_task(limiter.acquire(True))
-    await settle()
-    limiter.close(TurnedAwayError)
-    with pytest.raises(TurnedAwayError):
-        await poll
-
-
 async def test_cancelled_waiter_leaves_the_queue():
     """A waiter that is cancelled holds no place in the queue."""
     limiter = make(1)
@@ -232,25 +210,16 @@ async def test_cancelled_waiter_leaves_the_queue():
 
 
 async def test_cancelled_in_the_tick_of_its_grant():
-    """A slot granted to a task that is cancelled in the same tick goes to the next one."""
-    limiter = make(1)
-    held = await limiter.acquire()
-    first, second = await queue_up(limiter, 2)
-    limiter.release(held, Signal.SILENT)
-    first.cancel()
-    await settle()
-    assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1)
-
-
-async def test_cancelled_in_the_tick_before_its_grant():
-    """A waiter that is cancelled in the tick in which a slot becomes free is skipped."""
-    limiter = make(1)
-    held = await limiter.acquire()
-    first, second = await queue_up(limiter, 2)
-    first.cancel()
-    limiter.release(held, Signal.SILENT)
-    await settle()
-    assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1)
+    """A slot granted to a task that is cancelled in the same tick, before or after, goes to the next one."""
+    for is_granted_first in (True, False):
+        limiter = make(1)
+        held = await limiter.acquire()
+        first, second = await queue_up(limiter, 2)
+        steps = [lambda: limiter.release(held, Signal.SILENT), first.cancel]  # noqa: B023  called below
+        for step in steps if is_granted_first else reversed(steps):
+            step()
+        await settle()
+        assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1), is_granted_first
 
 
 async def test_last_waiter_cancelled_in_the_tick_of_its_grant():
@@ -266,11 +235,12 @@ async def test_last_waiter_cancelled_in_the_tick_of_its_grant():
 # Pause
 
 
-async def test_nothing_during_a_pause():
-    """No ticket is granted during a pause, and one is at its end."""
+@pytest.mark.parametrize("seconds", [30.0, 86400.0])
+async def test_nothing_during_a_pause(seconds):
+    """No ticket is granted during a pause, even of a day, and one is at its end."""
     limiter = make()
-    limiter.pause(30.0)
-    assert (await limiter.acquire()).started_at == 30.0
+    limiter.pause(seconds)
+    assert (await limiter.acquire()).started_at == seconds
 
 
 async def test_pause_reaches_those_who_wait():
@@ -298,13 +268,6 @@ async def test_longer_pause_extends():
     (waiter,) = await queue_up(limiter, 1)
     limiter.pause(5.0)
     assert (await waiter).started_at == 5.0
-
-
-async def test_long_pause():
-    """A pause of a day is a day."""
-    limiter = make()
-    limiter.pause(86400.0)
-    assert (await limiter.acquire()).started_at == 86400.0
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -1.0, 0.0])
@@ -342,13 +305,14 @@ async def test_no_stampede_after_a_pause():
 
 
 async def test_close_turns_waiters_away():
-    """Each waiter gets a separate error when the limiter is closed."""
+    """When the limiter is closed, each waiter gets an error of its own, in order, and polls do too."""
     limiter = make(1)
     await limiter.acquire()
-    waiters = await queue_up(limiter, 2)
-    limiter.close(TurnedAwayError)
-    first, second = await asyncio.gather(*waiters, return_exceptions=True)
-    assert (type(first), type(second), first is second) == (TurnedAwayError, TurnedAwayError, False)
+    waiters = [*await queue_up(limiter, 3), asyncio.create_task(limiter.acquire(True))]
+    await settle()
+    numbers = iter(range(4))
+    limiter.close(lambda: TurnedAwayError(next(numbers)))
+    assert [error.args for error in await asyncio.gather(*waiters, return_exceptions=True)] == [(0,), (1,), (2,), (3,)]
 
 
 async def test_close_turns_newcomers_away():
@@ -357,16 +321,6 @@ async def test_close_turns_newcomers_away():
     limiter.close(TurnedAwayError)
     with pytest.raises(TurnedAwayError):
         await limiter.acquire()
-
-
-async def test_close_turns_away_in_order():
-    """Closing fails the waiters in order."""
-    limiter = make(1)
-    await limiter.acquire()
-    waiters = await queue_up(limiter, 3)
-    numbers = iter(range(3))
-    limiter.close(lambda: TurnedAwayError(next(numbers)))
-    assert [error.args for error in await asyncio.gather(*waiters, return_exceptions=True)] == [(0,), (1,), (2,)]
 
 
 async def test_release_after_close():
@@ -391,34 +345,19 @@ async def test_close_and_cancel_in_one_tick():
 # The limit
 
 
-async def test_grows_by_one():
-    """Until the first cut, every accepted attempt raises the limit by one."""
-    limiter = make(initial=2.0)
-    give_back(limiter, await take(limiter, 2), Signal.ACCEPTED)
-    assert limiter.limit == 4.0
-
-
-async def test_silent_changes_nothing():
-    """An attempt that says nothing about the service does not change the limit."""
-    limiter = make()
-    give_back(limiter, await take(limiter, 4), Signal.SILENT)
-    assert (limiter.limit, limiter.in_flight) == (4.0, 0)
-
-
-async def test_first_cut():
-    """The first refusal halves the limit."""
-    limiter = make()
-    (ticket,) = await take(limiter, 1)
-    limiter.release(ticket, Signal.THROTTLED)
-    assert limiter.limit == 2.0
-
-
-async def test_burst_is_one_cut():
-    """Sixty-four refusals of attempts in flight together are one cut."""
-    limiter = make(initial=64.0)
-    give_back(limiter, await take(limiter, 64), Signal.THROTTLED)
-    await run_full(limiter, 10)
-    assert limiter.limit == 32.0
+async def test_signals_reach_the_controller():
+    """Each signal moves the limit as the controller says, and gives the slot back."""
+    limits = {}
+    for signal in Signal:
+        limiter = make(initial=20.0)
+        give_back(limiter, await take(limiter, 10), signal)
+        limits[signal] = (limiter.limit, limiter.in_flight)
+    assert limits == {
+        Signal.ACCEPTED: (21.0, 0),  # the tenth of them used half of it
+        Signal.SILENT: (20.0, 0),
+        Signal.THROTTLED: (1.0, 0),  # three refusals in a row begin it again
+        Signal.OVERLOADED: (10.0, 0),
+    }
 
 
 async def test_pause_cuts_deeper():
@@ -429,16 +368,6 @@ async def test_pause_cuts_deeper():
     await asyncio.sleep(1)
     await run_full(limiter, 10)
     assert limiter.limit == pytest.approx(14.0)
-
-
-async def test_first_failures_do_not_cut():
-    """Failures count as refusals only from ten attempts on."""
-    limiter = make(initial=20.0)
-    tickets = await take(limiter, 10)
-    give_back(limiter, tickets[:9], Signal.OVERLOADED)
-    after_nine = limiter.limit
-    limiter.release(tickets[9], Signal.OVERLOADED)
-    assert (after_nine, limiter.limit) == (20.0, 10.0)
 
 
 async def test_first_gaps():

@@ -16,27 +16,16 @@ from payclient.errors import ConfigurationError, ConnectionFailedError, PayClien
 from payclient.protocol._secret import ApiKey
 from payclient.testing import envelope
 from payclient.transports import Response
+from support.fakes import ScriptedTransport
+from support.misses import check_each
 
 KEY = "sk/live+51Hx7Qd9ZpT3vKw0RmYb"
 URL = "https://pay.example"
 
 
-class Echo:
-    """A transport that answers with what it was sent, the key included."""
-
-    def __init__(self, status, body, headers=None, *, is_fresh=False):
-        self.status, self.body, self.headers, self.is_fresh = status, body, headers or {}, is_fresh
-        self.authorizations = []
-
-    async def send(self, request):
-        self.authorizations.append(request.authorization())
-        return Response(self.status, self.headers, self.body, is_fresh=self.is_fresh)
-
-    async def discard(self, response):
-        pass
-
-    async def aclose(self):
-        pass
+def echo(status, body, headers=None, *, is_fresh=False):
+    """Return a transport that answers with what it was sent, the key included."""
+    return ScriptedTransport(default=lambda: Response(status, headers or {}, body, is_fresh=is_fresh))
 
 
 def local_variables(error):
@@ -47,18 +36,10 @@ def local_variables(error):
     return "".join(stack.format())
 
 
-@pytest.mark.parametrize(
-    "key", ["!~", "k" * 4096, "'k", '"', "bearer-of-news"], ids=["any", "longest", "quote", "only-quote", "word"]
-)
-def test_every_visible_character(key):
-    """A key of any visible ASCII character, up to the greatest length, is sent as it is."""
-    assert ApiKey(key).authorization() == f"Bearer {key}"
-
-
-@pytest.mark.parametrize("written", [KEY, f"{KEY}\n", f"  {KEY}\r\n"], ids=["plain", "newline", "white-space"])
-def test_authorization(written):
-    """The header is `Bearer` and the key, without the white space around it that files bring along."""
-    assert ApiKey(written).authorization() == f"Bearer {KEY}"
+def test_authorization():
+    """The header is `Bearer` and the key: any visible ASCII as it is, without white space around it as in files."""
+    keys = ("!~", "k" * 4096, "'k", '"', "bearer-of-news", KEY, f"{KEY}\n", f"  {KEY}\r\n")
+    check_each({key: f"Bearer {key.strip()}" for key in keys}, lambda key: ApiKey(key).authorization())
 
 
 def test_refused(subtests):
@@ -99,19 +80,12 @@ def test_refused_key_is_not_shown(key):
     assert "hunter2" not in local_variables(caught.value)
 
 
-@pytest.mark.parametrize(
-    "show",
-    [repr, str, "{}".format, "%s".__mod__, lambda key: repr([key])],
-    ids=["repr", "str", "f", "%", "list"],
-)
-def test_cannot_be_printed(show):
-    """No way of printing a key shows it."""
-    assert KEY not in show(ApiKey(KEY))
-
-
-def test_repr():
-    """The `repr` says that there is a key."""
-    assert repr(ApiKey(KEY)) == "ApiKey('…')"
+def test_cannot_be_printed():
+    """No way of printing a key shows it; its `repr` says that there is one."""
+    key = ApiKey(KEY)
+    ways = (repr, str, "{}".format, "%s".__mod__, lambda key: repr([key]))
+    assert [KEY in show(key) for show in ways] == [False] * len(ways)
+    assert repr(key) == "ApiKey('…')"
 
 
 @pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
@@ -155,17 +129,14 @@ def test_fingerprint():
     assert all(re.fullmatch("[0-9a-f]{12}", fingerprint) for fingerprint in digits)
 
 
-@pytest.mark.parametrize(
-    ("key", "text", "redacted"),
-    [
-        pytest.param("test", "the latest test", "the latest test", id="word"),
-        pytest.param("sk-1234", "bad sk-1234", "bad sk-1234", id="seven"),
-        pytest.param("sk-12345", "bad sk-12345", "bad [api key]", id="eight"),
-    ],
-)
-def test_short_key_is_not_redacted(key, text, redacted):
+def test_short_key_is_not_redacted():
     """A key that is too short to be a secret does not make holes in ordinary words."""
-    assert ApiKey(key).redact(text) == redacted
+    texts = {
+        ("test", "the latest test"): "the latest test",
+        ("sk-1234", "bad sk-1234"): "bad sk-1234",
+        ("sk-12345", "bad sk-12345"): "bad [api key]",
+    }
+    check_each(texts, lambda case: ApiKey(case[0]).redact(case[1]))
 
 
 def found(**fields):
@@ -197,7 +168,7 @@ ASKED_AGAIN = ("declined", "refused", "headers", "redirect", "php")
 @pytest.mark.parametrize("answer", ANSWERS)
 async def test_echoed_key(answer, is_fresh, caplog):
     """A service that echoes the key puts it into no text, attribute or pickle of an error, no log line, no record."""
-    records, transport = [], Echo(*ANSWERS[answer], is_fresh=is_fresh)
+    records, transport = [], echo(*ANSWERS[answer], is_fresh=is_fresh)
     caplog.set_level(logging.DEBUG)
     async with AsyncClient(
         api_key=KEY,
@@ -211,24 +182,18 @@ async def test_echoed_key(answer, is_fresh, caplog):
     error = caught.value
     shown = f"{error}{error!r}{vars(error)}{pickle.dumps(error)}{records}{caplog.text}{client!r}{client.stats}"
     assert [KEY[:12] in shown, "51Hx7Qd9" in shown] == [False, False]
-    assert transport.authorizations == [f"Bearer {KEY}"] * (1 if is_fresh or answer not in ASKED_AGAIN else 2)
+    sent = [request.authorization() for request in transport.sent]
+    assert sent == [f"Bearer {KEY}"] * (1 if is_fresh or answer not in ASKED_AGAIN else 2)
 
 
 @pytest.mark.virtual_time
 async def test_local_variables():
     """The traceback of a failed lookup, with the local variables of every frame, does not show the key."""
-    transport = Echo(503, b"")
+    transport = echo(503, b"")
     async with AsyncClient(api_key=KEY, base_url=URL, transport=transport) as client:
         with pytest.raises(ServiceError) as caught:
             await client.get_transaction("R")
-    assert (KEY in local_variables(caught.value), len(transport.authorizations)) == (False, 4)
-
-
-class Quoting(Echo):
-    """A transport that fails, and quotes what it received in its error."""
-
-    async def send(self, request):
-        raise ConnectionFailedError(f"illegal header line: {request.authorization()}")
+    assert (KEY in local_variables(caught.value), len(transport.sent)) == (False, 4)
 
 
 @pytest.mark.virtual_time
@@ -236,7 +201,8 @@ class Quoting(Echo):
 async def test_key_in_an_error_of_the_transport(deadline, caplog):
     """Text that a transport quotes from the wire is redacted, also in the cause of another error."""
     caplog.set_level(logging.DEBUG)
-    transport, policy = Quoting(200, b""), RetryPolicy(initial_backoff=1.0)
+    policy, transport = RetryPolicy(initial_backoff=1.0), ScriptedTransport()
+    transport.default = lambda: ConnectionFailedError(f"illegal header line: {transport.sent[-1].authorization()}")
     async with AsyncClient(api_key=KEY, base_url=URL, transport=transport, deadline=deadline, retry=policy) as client:
         with pytest.raises(PayClientError) as caught:
             await client.get_transaction("R")
@@ -250,7 +216,7 @@ async def test_key_in_an_error_of_the_transport(deadline, caplog):
     [
         {"base_url": "https://user:hunter2@pay.example"},
         {"base_url": "https://user:hunter2@pay.example", "timeout": -1},
-        {"base_url": "https://user:hunter2@pay.example", "transport": Echo(200, b""), "http_client": object()},
+        {"base_url": "https://user:hunter2@pay.example", "transport": ScriptedTransport(), "http_client": object()},
         {"base_url": "https://pay.example/?password=hunter2"},
         {"base_url": "https://pay.example", "api_key": "hunter2 x"},
     ],

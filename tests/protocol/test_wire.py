@@ -26,6 +26,7 @@ from payclient.protocol._wire import (
 )
 from payclient.testing import envelope
 from payclient.transports import BODY_LIMIT, Response
+from support.misses import check_each
 
 REFERENCE = "T0000000033KGJ0D"
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
@@ -58,33 +59,26 @@ def said(text, **more):
 # Requests
 
 
-@pytest.mark.parametrize(
-    ("base_url", "environment", "url"),
-    [
-        pytest.param("https://pay.example", "live", "https://pay.example/api/transaction/detail", id="live"),
-        pytest.param(
-            "https://pay.example",
-            "sandbox",
-            "https://pay.example/api-sandbox/transaction/detail",
-            id="sandbox",
-        ),
-        pytest.param("https://pay.example/v/", "live", "https://pay.example/v/api/transaction/detail", id="prefix"),
-    ],
-)
-def test_endpoint(base_url, environment, url):
+def test_endpoint():
     """The address is the base URL and the environment's path, with one slash between them."""
-    assert endpoint(base_url, Environment(environment)) == url
+    urls = {
+        ("https://pay.example", "live"): "https://pay.example/api/transaction/detail",
+        ("https://pay.example", "sandbox"): "https://pay.example/api-sandbox/transaction/detail",
+        ("https://pay.example/v/", "live"): "https://pay.example/v/api/transaction/detail",
+    }
+    check_each(urls, lambda case: endpoint(case[0], Environment(case[1])))
 
 
-@pytest.mark.parametrize(
-    "reference",
-    ["R", 'a"b\\c', "référence", "=1+1", "</script>"],
-    ids=["plain", "quotes", "utf8", "formula", "html"],
-)
-def test_request_body(reference):
-    """For any reference, the body is one JSON object with the reference only."""
-    request = build_request("https://pay.example/x", reference, headers=HEADERS, authorization=lambda: "Bearer k")
-    assert json.loads(request.body) == {"reference": reference}
+def request_for(reference):
+    return build_request("https://pay.example/x", reference, headers=HEADERS, authorization=lambda: "Bearer k")
+
+
+def test_request_body():
+    """For any reference, the body is one JSON object with the reference only, without spaces or needless escapes."""
+    references = ("R", 'a"b\\c', "référence", "=1+1", "</script>")
+    bodies = {each: {"reference": each} for each in references}
+    check_each(bodies, lambda reference: json.loads(request_for(reference).body))
+    assert request_for("référence").body == '{"reference":"référence"}'.encode()
 
 
 @pytest.mark.parametrize(
@@ -103,31 +97,16 @@ def test_one_reference_for_many(references, problem):
     assert str(caught.value) == f"references must be an iterable of references, got {problem}"
 
 
-def test_request_body_is_compact():
-    """The body has no white space between its parts, and no escape where UTF-8 needs none."""
-    request = build_request("https://pay.example/x", "référence", headers=HEADERS, authorization=lambda: "Bearer k")
-    assert request.body == '{"reference":"référence"}'.encode()
-
-
 def test_request_headers():
-    """The request has the documented headers; the key is added while writing."""
-    request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
+    """The request has the documented headers; the key is in none of them, and is added while writing."""
+    request = request_for("R")
     assert request.headers == {
         "Content-Type": "application/json",
         "Accept": "application/json",
         "Accept-Encoding": "identity",
         "User-Agent": "t",
     }
-
-
-def test_request_is_without_key():
-    """The key is neither in the request's headers nor in its `repr`; it is added while writing."""
-    request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
-    assert ("Authorization" in request.headers, "Bearer" in repr(request), request.authorization()) == (
-        False,
-        False,
-        "Bearer k",
-    )
+    assert ("Bearer" in repr(request), request.authorization()) == (False, "Bearer k")
 
 
 # Transactions
@@ -219,24 +198,20 @@ def test_body(subtests):
             assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
 
 
-@pytest.mark.parametrize(
-    ("body", "coding", "problem"),
-    [
-        pytest.param(gzip.compress(GOOD_BYTES)[:-4], "gzip", "body: gzip data that ends too early", id="cut"),
-        pytest.param(
-            gzip.compress(bytes(10**7)),
-            "gzip",
-            f"body: gzip data that grows beyond {BODY_LIMIT} bytes",
-            id="bomb",
-        ),
-        pytest.param(GOOD_BYTES, "br", "body: unknown content coding 'br'", id="unknown"),
-        pytest.param(GOOD_BYTES, "gzip, gzip, gzip", "body: 3 content codings on top of each other", id="stacked"),
-    ],
-)
-def test_encoded_body(body, coding, problem):
+def test_encoded_body():
     """A body whose coding cannot be undone within bounds is not an answer."""
-    error = failure(body, headers={"content-encoding": coding})
-    assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
+    problems = {
+        (gzip.compress(GOOD_BYTES)[:-4], "gzip"): "gzip data that ends too early",
+        (gzip.compress(bytes(10**7)), "gzip"): f"gzip data that grows beyond {BODY_LIMIT} bytes",
+        (GOOD_BYTES, "br"): "unknown content coding 'br'",
+        (GOOD_BYTES, "gzip, gzip, gzip"): "3 content codings on top of each other",
+    }
+
+    def found(case):
+        error = failure(case[0], headers={"content-encoding": case[1]})
+        return type(error), error.problem
+
+    check_each({case: (errors.UnexpectedResponseError, f"body: {text}") for case, text in problems.items()}, found)
 
 
 @pytest.mark.parametrize(("body", "coding"), [(b" ", ""), (b"x", "gzip")], ids=["empty", "not-gzip"])
@@ -302,90 +277,83 @@ def test_payment_code_stays_out_of_errors(subtests):
 # Refusals
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "kind"),
-    [
-        # The body decides before the status
-        pytest.param(said("Transaction not found"), 200, errors.TransactionNotFoundError, id="200-not-found"),
-        pytest.param(said("Transaksi tidak ditemukan."), 200, errors.TransactionNotFoundError, id="200-indonesian"),
-        pytest.param(said(["Transaction not found"]), 200, errors.TransactionNotFoundError, id="200-in-list"),
-        pytest.param(said({"message": "Data not found"}), 200, errors.TransactionNotFoundError, id="200-in-object"),
-        pytest.param(
-            {"success": False, "data": "Data not found"},
-            200,
-            errors.TransactionNotFoundError,
-            id="200-in-data",
-        ),
-        pytest.param(said("Transaction not found"), 400, errors.TransactionNotFoundError, id="400-not-found"),
-        pytest.param(said("Invalid API key"), 200, errors.AuthenticationError, id="200-key"),
-        pytest.param(said("API Key tidak valid"), 200, errors.AuthenticationError, id="200-key-indonesian"),
-        pytest.param(said("Unauthenticated."), 400, errors.AuthenticationError, id="400-key"),
-        pytest.param(said("Saldo tidak cukup"), 200, errors.RejectedError, id="200-declined"),
-        pytest.param({"success": False}, 200, errors.RejectedError, id="200-without-message"),
-        pytest.param({**GOOD, "success": False}, 200, errors.RejectedError, id="200-false-with-data"),
-        # Not found, only on evidence
-        pytest.param(said("No such reference"), 404, errors.TransactionNotFoundError, id="404-envelope"),
-        pytest.param(said("whatever"), 404, errors.UnexpectedResponseError, id="404-envelope-in-other-words"),
-        pytest.param({"success": False}, 404, errors.TransactionNotFoundError, id="404-envelope-without-message"),
-        pytest.param(PAGE, 404, errors.UnexpectedResponseError, id="404-html"),
-        pytest.param(b"", 404, errors.UnexpectedResponseError, id="404-empty"),
-        pytest.param({"message": "Transaction not found"}, 404, errors.UnexpectedResponseError, id="404-no-envelope"),
-        pytest.param({"success": "false"}, 404, errors.UnexpectedResponseError, id="404-success-as-text"),
-        pytest.param(GOOD, 404, errors.UnexpectedResponseError, id="404-success"),
-        pytest.param({"message": "Transaction not found"}, 200, errors.UnexpectedResponseError, id="200-no-envelope"),
-        pytest.param(said("Transaction not found"), 500, errors.ServiceError, id="500-not-found"),
-        pytest.param(said("Transaction not found"), 502, errors.ServiceError, id="502-not-found"),
-        pytest.param(said("Transaction not found"), 429, errors.RateLimitedError, id="429-not-found"),
-        pytest.param(said("Transaction not found"), 302, errors.UnexpectedResponseError, id="302-not-found"),
-        # Status
-        pytest.param(b"", 401, errors.AuthenticationError, id="401"),
-        pytest.param(said("Transaction not found"), 401, errors.AuthenticationError, id="401-not-found"),
-        pytest.param(said("no such transaction"), 403, errors.RejectedError, id="403-about-transaction"),
-        pytest.param(said(f"{REFERENCE} is not yours"), 403, errors.RejectedError, id="403-names-reference"),
-        pytest.param(said("TRANSAKSI lain"), 403, errors.RejectedError, id="403-about-transaksi"),
-        pytest.param(said("Transaction not found"), 403, errors.RejectedError, id="403-not-found"),
-        pytest.param(said("no", errors={"reference": ["no"]}), 403, errors.RejectedError, id="403-field"),
-        pytest.param(said("no", errors={"reference": 107}), 403, errors.RejectedError, id="403-field-with-code"),
-        pytest.param(said("no", errors={"ip": 107}), 403, errors.PermissionDeniedError, id="403-other-field"),
-        pytest.param(said("IP not allowed"), 403, errors.PermissionDeniedError, id="403-ip"),
-        pytest.param(PAGE, 403, errors.PermissionDeniedError, id="403-html"),
-        pytest.param({"message": "transaction"}, 403, errors.PermissionDeniedError, id="403-no-envelope"),
-        pytest.param(b"", 429, errors.RateLimitedError, id="429"),
-        pytest.param(b"error code: 1015", 200, errors.RateLimitedError, id="200-cloudflare-1015"),
-        pytest.param(b"error code:1015", 403, errors.RateLimitedError, id="403-cloudflare-1015-compact"),
-        pytest.param(b"error code: 1015", 403, errors.RateLimitedError, id="403-cloudflare-1015"),
-        pytest.param(b"error code: 1020", 403, errors.PermissionDeniedError, id="403-cloudflare-1020"),
-        pytest.param(b"<h1>You are being rate limited</h1>", 503, errors.RateLimitedError, id="503-rate-limit-page"),
-        pytest.param(b"", 408, errors.ServiceError, id="408"),
-        pytest.param(b"", 425, errors.ServiceError, id="425"),
-        pytest.param(said("Transaction not found"), 408, errors.ServiceError, id="408-not-found"),
-        pytest.param(said("Transaction not found"), 425, errors.ServiceError, id="425-not-found"),
-        *[
-            pytest.param(PAGE, status, errors.ServiceError, id=str(status))
-            for status in (500, 502, 503, 504, 520, 524, 529, 599)
-        ],
-        pytest.param(GOOD, 500, errors.ServiceError, id="500-success"),
-        pytest.param({"message": "bad", "errors": {"reference": ["x"]}}, 400, errors.RejectedError, id="400-json"),
-        pytest.param({"errors": {"reference": ["x"]}}, 422, errors.RejectedError, id="422-json"),
-        pytest.param({"message": "taken"}, 409, errors.RejectedError, id="409-json"),
-        pytest.param({**GOOD, "message": "OK"}, 400, errors.UnexpectedResponseError, id="400-success"),
-        pytest.param(PAGE, 400, errors.UnexpectedResponseError, id="400-html"),
-        pytest.param({}, 422, errors.UnexpectedResponseError, id="422-without-words"),
-        pytest.param(b"", 204, errors.UnexpectedResponseError, id="204"),
-        pytest.param(GOOD, 201, errors.UnexpectedResponseError, id="201-success"),
-        pytest.param(GOOD, 206, errors.UnexpectedResponseError, id="206-success"),
-        pytest.param(PAGE, 200, errors.UnexpectedResponseError, id="200-challenge-page"),
-        *[pytest.param(b"", status, errors.UnexpectedResponseError, id=str(status)) for status in (301, 302, 307, 308)],
-        pytest.param(GOOD, 302, errors.UnexpectedResponseError, id="302-success"),
-        pytest.param(b"", 418, errors.UnexpectedResponseError, id="418"),
-        pytest.param(b"", 600, errors.UnexpectedResponseError, id="600"),
-        pytest.param(b"", 0, errors.UnexpectedResponseError, id="0"),
-    ],
+REFUSALS = (
+    # The body decides before the status
+    (said("Transaction not found"), 200, errors.TransactionNotFoundError),
+    (said("Transaksi tidak ditemukan."), 200, errors.TransactionNotFoundError),
+    (said(["Transaction not found"]), 200, errors.TransactionNotFoundError),
+    (said({"message": "Data not found"}), 200, errors.TransactionNotFoundError),
+    ({"success": False, "data": "Data not found"}, 200, errors.TransactionNotFoundError),
+    (said("Transaction not found"), 400, errors.TransactionNotFoundError),
+    (said("Invalid API key"), 200, errors.AuthenticationError),
+    (said("API Key tidak valid"), 200, errors.AuthenticationError),
+    (said("Unauthenticated."), 400, errors.AuthenticationError),
+    (said("Saldo tidak cukup"), 200, errors.RejectedError),
+    ({"success": False}, 200, errors.RejectedError),
+    ({**GOOD, "success": False}, 200, errors.RejectedError),
+    # Not found, only on evidence
+    (said("No such reference"), 404, errors.TransactionNotFoundError),
+    (said("whatever"), 404, errors.UnexpectedResponseError),
+    ({"success": False}, 404, errors.TransactionNotFoundError),
+    (PAGE, 404, errors.UnexpectedResponseError),
+    (b"", 404, errors.UnexpectedResponseError),
+    ({"message": "Transaction not found"}, 404, errors.UnexpectedResponseError),
+    ({"success": "false"}, 404, errors.UnexpectedResponseError),
+    (GOOD, 404, errors.UnexpectedResponseError),
+    ({"message": "Transaction not found"}, 200, errors.UnexpectedResponseError),
+    (said("Transaction not found"), 500, errors.ServiceError),
+    (said("Transaction not found"), 502, errors.ServiceError),
+    (said("Transaction not found"), 429, errors.RateLimitedError),
+    (said("Transaction not found"), 302, errors.UnexpectedResponseError),
+    # Status
+    (b"", 401, errors.AuthenticationError),
+    (said("Transaction not found"), 401, errors.AuthenticationError),
+    (said("no such transaction"), 403, errors.RejectedError),
+    (said(f"{REFERENCE} is not yours"), 403, errors.RejectedError),
+    (said("TRANSAKSI lain"), 403, errors.RejectedError),
+    (said("Transaction not found"), 403, errors.RejectedError),
+    (said("no", errors={"reference": ["no"]}), 403, errors.RejectedError),
+    (said("no", errors={"reference": 107}), 403, errors.RejectedError),
+    (said("no", errors={"ip": 107}), 403, errors.PermissionDeniedError),
+    (said("IP not allowed"), 403, errors.PermissionDeniedError),
+    (PAGE, 403, errors.PermissionDeniedError),
+    ({"message": "transaction"}, 403, errors.PermissionDeniedError),
+    (b"", 429, errors.RateLimitedError),
+    (b"error code: 1015", 200, errors.RateLimitedError),
+    (b"error code:1015", 403, errors.RateLimitedError),
+    (b"error code: 1015", 403, errors.RateLimitedError),
+    (b"error code: 1020", 403, errors.PermissionDeniedError),
+    (b"<h1>You are being rate limited</h1>", 503, errors.RateLimitedError),
+    (b"", 408, errors.ServiceError),
+    (b"", 425, errors.ServiceError),
+    (said("Transaction not found"), 408, errors.ServiceError),
+    (said("Transaction not found"), 425, errors.ServiceError),
+    *((PAGE, status, errors.ServiceError) for status in (500, 502, 503, 504, 520, 524, 529, 599)),
+    (GOOD, 500, errors.ServiceError),
+    ({"message": "bad", "errors": {"reference": ["x"]}}, 400, errors.RejectedError),
+    ({"errors": {"reference": ["x"]}}, 422, errors.RejectedError),
+    ({"message": "taken"}, 409, errors.RejectedError),
+    ({**GOOD, "message": "OK"}, 400, errors.UnexpectedResponseError),
+    (PAGE, 400, errors.UnexpectedResponseError),
+    ({}, 422, errors.UnexpectedResponseError),
+    (b"", 204, errors.UnexpectedResponseError),
+    (GOOD, 201, errors.UnexpectedResponseError),
+    (GOOD, 206, errors.UnexpectedResponseError),
+    (PAGE, 200, errors.UnexpectedResponseError),
+    *((b"", status, errors.UnexpectedResponseError) for status in (301, 302, 307, 308)),
+    (GOOD, 302, errors.UnexpectedResponseError),
+    (b"", 418, errors.UnexpectedResponseError),
+    (b"", 600, errors.UnexpectedResponseError),
+    (b"", 0, errors.UnexpectedResponseError),
 )
-def test_refusal(body, status, kind):
+
+
+def test_refusal(subtests):
     """Body and status together determine the error; "not found" needs the service's own envelope."""
-    error = failure(body, status)
-    assert (type(error), error.status_code) == (kind, status)
+    for body, status, kind in REFUSALS:
+        with subtests.test(body=body, status=status):
+            error = failure(body, status)
+            assert (type(error), error.status_code) == (kind, status)
 
 
 def test_message(subtests):
@@ -407,23 +375,17 @@ def test_message(subtests):
             assert failure(body, status).message == f"{message} (HTTP {status})"
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "problem"),
-    [
-        pytest.param(
-            302,
-            {"location": "https://a.example/"},
-            f"redirect to https://a.example/{NOT_FOLLOWED}",
-            id="redirect",
-        ),
-        pytest.param(300, {}, f"redirect to nowhere{NOT_FOLLOWED}", id="no-location"),
-        pytest.param(404, {}, "a 404 that is not from the transaction service; check base_url", id="404"),
-        pytest.param(418, {}, "body: empty", id="418"),
-    ],
-)
-def test_unexpected_status(status, headers, problem):
+def test_unexpected_status(subtests):
     """The error for a status that a wrong address would give mentions `base_url`."""
-    assert failure(b"", status, headers).problem == problem
+    cases = (
+        (302, {"location": "https://a.example/"}, f"redirect to https://a.example/{NOT_FOLLOWED}"),
+        (300, {}, f"redirect to nowhere{NOT_FOLLOWED}"),
+        (404, {}, "a 404 that is not from the transaction service; check base_url"),
+        (418, {}, "body: empty"),
+    )
+    for status, headers, problem in cases:
+        with subtests.test(status=status):
+            assert failure(b"", status, headers).problem == problem
 
 
 def test_challenge():
