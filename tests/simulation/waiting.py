@@ -85,6 +85,9 @@ async def wait_for_one(world, client, reference, terms):
     except errors.ClientClosedError:
         if not world.is_closing:
             raise
+        late = world.loop.time() - max(began, world.closing_at) - world.plan.timeout - 1 - world.loop.jumped
+        if late > oracles.slack(world):
+            world.fail("close", f"a wait for {reference} ended {late:.1f} s too late")
         return
     except errors.PayClientError as error:
         answer = error

@@ -66,7 +66,7 @@ class _Clients:
 
     def close_early(self, _=None):
         """Close the first client now, whatever it does."""
-        self.world.is_closing = True
+        self.world.is_closing, self.world.closing_at = True, self.world.loop.time()
         self._closing = self._closing or self.world.loop.create_task(self._close(self.clients[0]))
 
     def _lose_reader(self, _):

@@ -108,6 +108,7 @@ class World:
         self.newest = {}
         self.outages, self.asked = [], {}
         self.is_closing = False  # whether a client is closed under way
+        self.closing_at = float("inf")
         self._graves = []
         self._wall_offset = 0.0
         is_orderly = plan.limit.kind == "none" and not plan.loss and plan.deadline >= 20 and plan.max_rate is None
