@@ -49,11 +49,25 @@ async def collect(lookup, references, **options):
         return [outcome async for outcome in outcomes]
 
 
-async def three_in_an_hour():
-    """Give three references at once, and nothing more for an hour."""
-    for name in ("T1", "T2", "T3"):
+async def with_a_gap(before, *behind, seconds=3600):
+    """Give references, nothing for an hour, and those behind it."""
+    for name in before:
         yield name
-    await asyncio.sleep(3600)
+    await asyncio.sleep(seconds)
+    for name in behind:
+        yield name
+
+
+def three_in_an_hour():
+    return with_a_gap(["T1", "T2", "T3"])
+
+
+async def stubborn(reference):
+    """Be a lookup that needs five seconds to end when it is cancelled."""
+    try:
+        await asyncio.sleep(1000)
+    finally:
+        await asyncio.sleep(5)
 
 
 def other_tasks():
@@ -97,18 +111,14 @@ async def test_every_row_once():
 
 
 async def test_async_references():
-    """An async iterable of references is accepted too."""
+    """An async iterable of references is accepted too; without references there are no outcomes."""
 
-    async def references():
-        for n in range(10):
+    async def references(count):
+        for n in range(count):
             await asyncio.sleep(0)
             yield f"T{n}"
 
-    assert len(await collect(found, references())) == 10
-
-
-async def test_empty():
-    """Without references there are no outcomes."""
+    assert [len(await collect(found, references(count))) for count in (0, 10)] == [0, 10]
     assert await collect(found, []) == []
 
 
@@ -259,12 +269,6 @@ async def test_cancelling_the_consumer(steps):
 async def test_cancelled_twice():
     """A second cancellation while the workers end leaves no worker either."""
 
-    async def stubborn(reference):
-        try:
-            await asyncio.sleep(1000)
-        finally:
-            await asyncio.sleep(5)
-
     task = asyncio.create_task(collect(stubborn, ["T1", "T2"]))
     await asyncio.sleep(1)
     task.cancel()
@@ -278,12 +282,6 @@ async def test_cancelled_twice():
 @pytest.mark.virtual_time
 async def test_cancelled_while_leaving():
     """A cancellation while the workers end is not lost."""
-
-    async def stubborn(reference):
-        try:
-            await asyncio.sleep(1000)
-        finally:
-            await asyncio.sleep(5)
 
     async def leave():
         async with stream(stubborn, ["T1"], concurrency=1):
@@ -328,15 +326,11 @@ async def test_bad_rows_that_hold_up_the_input():
 async def test_answered_behind_the_end():
     """A row that comes out of the input after a fatal error, and is answered before its reader reads on, is yielded."""
 
-    async def references():
-        yield "T0"
-        yield "T1"
-        await asyncio.sleep(1)
-        yield "T2"
-
     seen = []
     with pytest.raises(ZeroDivisionError):
-        async with stream(failing(ZeroDivisionError(), "T1"), references(), concurrency=2) as outcomes:
+        async with stream(
+            failing(ZeroDivisionError(), "T1"), with_a_gap(["T0", "T1"], "T2", seconds=1), concurrency=2
+        ) as outcomes:
             async for outcome in outcomes:
                 seen.append(outcome.reference)
                 await asyncio.sleep(5)
@@ -429,14 +423,9 @@ async def test_after_the_end():
 async def test_fatal_does_not_wait_for_a_slow_source():
     """A failing stream does not wait for the next reference of the input."""
 
-    async def references():
-        yield "T1"
-        await asyncio.sleep(10_000)
-        yield "T2"
-
     loop = asyncio.get_running_loop()
     with pytest.raises(AuthenticationError):
-        await collect(failing(AuthenticationError("refused")), references())
+        await collect(failing(AuthenticationError("refused")), with_a_gap(["T1"], "T2"))
     assert loop.time() < 1
 
 
@@ -642,24 +631,13 @@ async def test_stall_without_an_error():
 async def test_slow_source_is_no_stall():
     """An input that yields nothing for an hour does not end the stream."""
 
-    async def references():
-        yield "T1"
-        await asyncio.sleep(3600)
-        yield "T2"
-
-    assert len(await collect(found, references())) == 2
+    assert len(await collect(found, with_a_gap(["T1"], "T2"))) == 2
 
 
 @pytest.mark.virtual_time
 async def test_slow_source_after_a_pause_is_no_stall():
     """It does not end the stream either if several rows had waited for a later pass before."""
-    asked = set()
-
-    async def references():
-        for n in range(3 * 16 + 1):  # as many as may wait, and one that a worker holds
-            yield str(n)
-        await asyncio.sleep(3600)
-        yield "last"
+    asked, waiting = set(), map(str, range(3 * 16 + 1))  # as many as may wait, and one that a worker holds
 
     async def lookup(reference):
         if reference != "last" and reference not in asked:
@@ -667,7 +645,7 @@ async def test_slow_source_after_a_pause_is_no_stall():
             raise RateLimitedError("later", status_code=429, retry_after=600)
         return transaction(reference)
 
-    outcomes = await collect(lookup, references(), concurrency=3)
+    outcomes = await collect(lookup, with_a_gap(waiting, "last"), concurrency=3)
     assert [type(o) for o in outcomes] == [Found] * 50
 
 
@@ -738,10 +716,6 @@ async def test_no_worker_is_begun_after_the_end():
     """A row that is due in the tick in which the block ends is not looked up."""
     loop, asked = asyncio.get_running_loop(), []
 
-    async def references():
-        yield "T1"
-        await asyncio.sleep(3600)
-
     async def lookup(reference):
         asked.append(reference)
         raise ServiceError("down", status_code=500)
@@ -751,7 +725,7 @@ async def test_no_worker_is_begun_after_the_end():
         loop.advance(0.5)
 
     left = loop.create_future()
-    async with stream(lookup, references(), concurrency=1, random=lambda: 0.5):
+    async with stream(lookup, with_a_gap(["T1"]), concurrency=1, random=lambda: 0.5):
         await asyncio.sleep(1)
         loop.call_at(9.75, leave)  # it is due at 10
         await left
@@ -764,12 +738,9 @@ async def test_one_bad_row_before_a_gap(concurrency):
     """A row that always fails becomes final even while the input yields nothing."""
     when = None
 
-    async def references():
-        yield "good"
-        yield "bad"
-        await asyncio.sleep(3600)
-
-    async with stream(failing(ServiceError("down"), "bad"), references(), concurrency=concurrency) as outcomes:
+    async with stream(
+        failing(ServiceError("down"), "bad"), with_a_gap(["good", "bad"]), concurrency=concurrency
+    ) as outcomes:
         async for outcome in outcomes:
             if isinstance(outcome, Failed):
                 when = asyncio.get_running_loop().time()

@@ -42,24 +42,12 @@ TEN_FIELDS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("code", "shown"),
-    [
-        pytest.param("8800000000000001", "'************0001'", id="account-number"),
-        pytest.param("12345", "'*2345'", id="five"),
-        pytest.param("1234", "'****'", id="four-would-be-all-of-it"),
-        pytest.param("", "''", id="empty"),
-        pytest.param(None, "None", id="none"),
-    ],
-)
-def test_repr_masks_payment_code(code, shown):
-    """`repr` shows the last four characters of a payment code, and none of one that has no more."""
-    assert f"payment_code={shown}," in repr(attrs.evolve(TRANSACTION, payment_code=code))
-
-
-def test_repr_leaves_raw_out():
-    """`repr` does not hold the answer as it arrived, in which the payment code is not masked."""
-    assert "raw" not in repr(TRANSACTION)
+def test_repr_masks_payment_code():
+    """`repr` shows the last four characters of a payment code, none of one that has no more, and no `raw`."""
+    codes = {"8800000000000001": "'************0001'", "12345": "'*2345'", "1234": "'****'", "": "''", None: "None"}
+    for code, shown in codes.items():
+        text = repr(attrs.evolve(TRANSACTION, payment_code=code))
+        assert (f"payment_code={shown}," in text, "raw" in text) == (True, False), code
 
 
 def test_transaction_is_frozen(subtests):
@@ -89,31 +77,18 @@ def test_equality_is_about_the_fields(changes):
     assert (other, hash(other)) == (TRANSACTION, hash(TRANSACTION))
 
 
-@pytest.mark.parametrize(
-    "duplicate",
-    [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
-    ids=["copy", "deepcopy", "pickle"],
-)
-def test_copy_is_whole(duplicate):
-    """A copied or pickled transaction is equal, and keeps `raw` and `deviations`."""
-    twin = duplicate(TRANSACTION)
-    assert (twin, dict(twin.raw), twin.deviations) == (TRANSACTION, RAW, TRANSACTION.deviations)
-
-
-def test_copied_raw_is_read_only():
-    """`raw` stays read-only in an unpickled transaction."""
-    twin = pickle.loads(pickle.dumps(TRANSACTION))
-    assert type(twin.raw) is MappingProxyType
+def test_copy_is_whole():
+    """A copied or pickled transaction is equal, and keeps `deviations` and `raw`, which stays read-only."""
+    for duplicate in (copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
+        twin = duplicate(TRANSACTION)
+        assert (twin, dict(twin.raw), twin.deviations) == (TRANSACTION, RAW, TRANSACTION.deviations)
+        assert type(twin.raw) is MappingProxyType
 
 
 def test_expires_at():
-    """`expires_at` keeps the clock time and adds the zone that the caller knows."""
+    """`expires_at` keeps the clock time and adds the zone that the caller knows; without expiry it is None."""
     expires = TRANSACTION.expires_at(ZoneInfo("Asia/Jakarta"))
     assert expires.isoformat(sep=" ") == "2030-01-31 23:59:59+07:00"
-
-
-def test_expires_at_nothing():
-    """A transaction without expiry has none in any zone."""
     assert attrs.evolve(TRANSACTION, expdate=None).expires_at(ZoneInfo("UTC")) is None
 
 

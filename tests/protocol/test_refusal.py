@@ -12,6 +12,7 @@ from payclient import errors
 from payclient._transaction._json import read_json
 from payclient.protocol._phrases import REFUSED_KEY_MESSAGES
 from payclient.protocol._refusal import _NOT_THE_OPERATION, _UNKNOWN_WORDS, ErrorResponse, _texts, refuse
+from support.misses import check_each
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 
@@ -149,29 +150,20 @@ def test_words(subtests):
             assert error.message == f"the service declined: {words} (HTTP 422)"
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (422, "the service declined: no message (HTTP 422)"),
-        (404, "no such transaction: no message (HTTP 404)"),
-    ],
-)
-def test_no_words(status, said):
+def test_no_words():
     """A refusal without a message says so."""
-    assert refused({"success": False}, status).message == said
+    said = {422: "the service declined: no message (HTTP 422)", 404: "no such transaction: no message (HTTP 404)"}
+    check_each(said, lambda status: refused({"success": False}, status).message)
 
 
-@pytest.mark.parametrize(
-    ("elsewhere", "said"),
-    [
-        ("pay failed", f"unexpected answer: {_UNKNOWN_WORDS}: no message (HTTP 404)"),
-        ("unauthorized", "the service refuses the API key: no message (HTTP 404)"),
-        ("route not found", f"unexpected answer: {_NOT_THE_OPERATION}: no message (HTTP 404)"),
-    ],
-)
-def test_words_elsewhere(elsewhere, said):
+def test_words_elsewhere():
     """Words in a field of no message decide what the refusal means, and are not told: they may be data."""
-    assert refused({"success": False, "note": elsewhere}, 404).message == said
+    said = {
+        "pay failed": f"unexpected answer: {_UNKNOWN_WORDS}: no message (HTTP 404)",
+        "unauthorized": "the service refuses the API key: no message (HTTP 404)",
+        "route not found": f"unexpected answer: {_NOT_THE_OPERATION}: no message (HTTP 404)",
+    }
+    check_each(said, lambda note: refused({"success": False, "note": note}, 404).message)
 
 
 def test_words_beside_a_status():
@@ -209,54 +201,42 @@ def test_body_is_an_excerpt():
     assert error.body == '{"message": "a\\nb", "x": "' + "y" * 373 + "…"
 
 
-@pytest.mark.parametrize(
-    ("length", "shown"),
-    [(400, "x" * 400), (401, "x" * 399 + "…")],
-    ids=["just-fits", "shortened"],
-)
-def test_mark_of_an_excerpt(length, shown):
+def test_mark_of_an_excerpt():
     """Only a truncated text ends with `…`."""
-    answer = ErrorResponse(500, {}, "x" * length, "", str, lambda: NOW)
-    assert refuse(answer, None, "R-1").body == shown
+
+    def shown(length):
+        return refuse(ErrorResponse(500, {}, "x" * length, "", str, lambda: NOW), None, "R-1").body
+
+    check_each({400: "x" * 400, 401: "x" * 399 + "…"}, shown)
 
 
-def test_headers_are_chosen():
-    """The headers that help to find a fault are kept and shortened; cookies and the like are not."""
-    headers = {
-        "server": "nginx\x1b",
-        "set-cookie": "session=1",
-        "authorization": "Bearer k",
-        "cf-ray": "r" * 500,
-        "x-secret": "1",
-    }
-    assert refused({}, headers=headers).headers == {"server": "nginx", "cf-ray": "r" * 199 + "…"}
-
-
-def test_headers_that_are_kept():
-    """The headers about route, body, limits and request id are kept."""
-    names = (
+def test_headers():
+    """The headers about route, body, limits and request id are kept and shortened; cookies and the like are not."""
+    kept = (
         *("cf-cache-status", "cf-mitigated", "cf-ray", "date", "location", "server", "via"),
         *("content-encoding", "content-length", "content-type", "retry-after"),
         *("ratelimit", "ratelimit-policy", "ratelimit-reset"),
         *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
         *("request-id", "x-correlation-id", "x-request-id"),
     )
-    assert refused({}, headers=dict.fromkeys(names, "1")).headers == dict.fromkeys(names, "1")
+    others = {"set-cookie": "session=1", "authorization": "Bearer k", "x-secret": "1"}
+    sent = {**dict.fromkeys(kept, "1"), "server": "nginx\x1b", "cf-ray": "r" * 500}
+    expected = {**sent, "server": "nginx", "cf-ray": "r" * 199 + "…"}
+    assert refused({}, headers={**sent, **others}).headers == expected
 
 
-@pytest.mark.parametrize(
-    ("headers", "name"),
-    [
-        pytest.param({"x-request-id": "a", "cf-ray": "b"}, "a", id="the-service's-own-first"),
-        pytest.param({"request-id": "a"}, "a", id="request-id"),
-        pytest.param({"x-correlation-id": "a"}, "a", id="correlation-id"),
-        pytest.param({"x-request-id": " ", "cf-ray": "b"}, "b", id="blank-is-none"),
-        pytest.param({}, None, id="none"),
-    ],
-)
-def test_request_id(headers, name):
+def test_request_id(subtests):
     """The service's name for the exchange is found under the usual headers."""
-    assert refused({}, headers=headers).request_id == name
+    cases = (
+        ({"x-request-id": "a", "cf-ray": "b"}, "a"),
+        ({"request-id": "a"}, "a"),
+        ({"x-correlation-id": "a"}, "a"),
+        ({"x-request-id": " ", "cf-ray": "b"}, "b"),
+        ({}, None),
+    )
+    for headers, name in cases:
+        with subtests.test(headers=headers):
+            assert refused({}, headers=headers).request_id == name
 
 
 def test_payment_code_is_masked(subtests):
