@@ -112,14 +112,16 @@ def kept():
 
 @pytest.fixture
 def prepared(kept, tmp_path, tmp_path_factory):
-    """Prepare the folder of a test: once in a module by these runs, and from then on by a copy of what they wrote."""
+    """Prepare the folder of a test: once in a module by these runs, then by a copy of what they wrote."""
 
     def prepared(key, prepare):
         if key in kept:
-            shutil.copytree(kept[key], tmp_path, dirs_exist_ok=True)
+            folder, result = kept[key]
+            shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
         else:
-            prepare()
-            kept[key] = shutil.copytree(tmp_path, tmp_path_factory.mktemp("kept"), dirs_exist_ok=True)
+            result = prepare()
+            kept[key] = shutil.copytree(tmp_path, tmp_path_factory.mktemp("kept"), dirs_exist_ok=True), result
+        return result
 
     return prepared
 

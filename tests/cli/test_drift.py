@@ -109,30 +109,27 @@ def test_page(command, changed, tmp_path):
     result = command("drift", *changed, "--html", "drift.html")
     page = (tmp_path / "drift.html").read_text()
     assert (result.status, result.out.splitlines()[-1]) == (1, "Page: drift.html")
-    assert (page.count("<path d="), page.count('class="new"')) == (
-        5,
-        1,
-    )  # four transitions, and the verdict's sign
+    # Four transitions, and the verdict's sign.
+    assert (page.count("<path d="), page.count('class="new"')) == (5, 1)
     assert "type of amount changed from integer to text" in page
     assert "http" not in page.replace("http-equiv", "")
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda folder: (folder / "contract.json").write_text("{}"), "contract.json: it was changed"),
-        (lambda folder: (folder / "contract.json").unlink(), "contract.json: it is missing"),
-        (lambda folder: (folder / "manifest.json").unlink(), "manifest.json: there is none"),
-        (lambda folder: with_manifest(folder, {"contract.json": "[]"}), "it is not version 1 of payclient.contract"),
-        (lambda folder: with_manifest(folder, {"contract.json": "{"}), "contract.json cannot be read"),
-    ],
-    ids=["changed", "missing", "no manifest", "other file", "no JSON"],
-)
-def test_refused(command, quiet, tmp_path, damage, message):
+def test_refused(command, quiet, tmp_path):
     """A contract that is not as it was written is refused."""
-    damage(tmp_path / quiet[3])
-    result = command("drift", *quiet)
-    assert (result.status, message in result.err) == (2, True)
+    folder, found = tmp_path / quiet[3], {}
+    damages = {
+        "contract.json: it was changed": lambda: (folder / "contract.json").write_text("{}"),
+        "contract.json: it is missing": (folder / "contract.json").unlink,
+        "it is not version 1 of payclient.contract": lambda: with_manifest(folder, {"contract.json": "[]"}),
+        "contract.json cannot be read": lambda: with_manifest(folder, {"contract.json": "{"}),
+        "manifest.json: there is none": (folder / "manifest.json").unlink,
+    }
+    for message, damage in damages.items():
+        damage()
+        result = command("drift", *quiet)
+        found[message] = (result.status, message in result.err)
+    assert found == dict.fromkeys(damages, (2, True))
 
 
 def test_none(command, folders, tmp_path):
@@ -183,9 +180,9 @@ def in_text(answer):
     return {**answer, "data": {**answer["data"], "amount": str(answer["data"]["amount"])}}
 
 
-def test_other_version(reconcile, tmp_path):
+def test_other_version(reconcile, prepared, tmp_path):
     """After a run with a contract of another version, memory begins anew, with golden answers of its own."""
-    reconcile("20")
+    prepared("20", lambda: reconcile("20"))
     other = json.dumps({"schema": "payclient.contract", "version": 99})
     (tmp_path / "20" / "contract.json").write_text(other)
     manifest = json.loads((tmp_path / "20" / "manifest.json").read_text())
@@ -198,9 +195,9 @@ def test_other_version(reconcile, tmp_path):
     assert len(json.loads((tmp_path / "21" / "contract.json").read_text())["golden"]) == ROWS // 20
 
 
-def test_same_contract(configured, reconcile, tmp_path):
+def test_same_contract(configured, reconcile, prepared, tmp_path):
     """The command again, the report again and a second judgement have the contract of the run, which counts once."""
-    reconcile("20")
+    prepared("20", lambda: reconcile("20"))
     first = (tmp_path / "20" / "contract.json").read_bytes()
     reconcile("20")
     configured("report", "20", "--quiet")

@@ -201,15 +201,19 @@ def test_changed_rules(night, first, tmp_path):
 
 
 @pytest.fixture
-def reusing(night, service):
+def reusing(night, service, prepared):
     """Make two nights: in the second, one of four rows is looked up."""
-    for number in range(3):
-        service.add(reference=f"P{number}", amount=number, status="Paid")
-    lines = [f"P{number},{number},Paid" for number in range(3)]
-    night("20", lines=[*lines, "T1,14000,Paid"])
-    before = service.total
-    result = night("21", "--previous", "20", "--reuse", "7d", lines=[*lines, "T1,15000,Paid"])
-    return result, service.total - before
+
+    def nights():
+        for number in range(3):
+            service.add(reference=f"P{number}", amount=number, status="Paid")
+        lines = [f"P{number},{number},Paid" for number in range(3)]
+        night("20", lines=[*lines, "T1,14000,Paid"])
+        before = service.total
+        result = night("21", "--previous", "20", "--reuse", "7d", lines=[*lines, "T1,15000,Paid"])
+        return result, service.total - before
+
+    return prepared("reusing", nights)
 
 
 def test_reuse(reusing, tmp_path):

@@ -27,6 +27,13 @@ def night(configured, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def two(night, paid, prepared):
+    """Make the first night of two payments, among others that are known to the service."""
+    paid("A1", "A2", "B1", "C1", "D1")
+    assert prepared("two", lambda: night("1", lines=["A1", "A2"])).status == 0
+
+
+@pytest.fixture
 def paid(service):
     """Make these payments known to the service, with a status."""
 
@@ -49,10 +56,8 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "journal.sqlite"}
 
 
-def test_canceled(night, paid, command, tmp_path):
+def test_canceled(night, two, paid, command, tmp_path):
     """A payment that matched on night 1 and is canceled before night 2 is reversed, although no later ledger has it."""
-    paid("A1", "A2", "B1", "C1", "D1")
-    assert night("1", lines=["A1", "A2"]).status == 0
     assert not (tmp_path / "1" / "matched.jsonl.gz").exists()
     paid("A1", status="Canceled")
     result = night("2", after="1", lines=["B1"])
@@ -141,10 +146,8 @@ def test_listed_again(night, paid, tmp_path):
     paid("A1", "A2", "A3", "B1")
     night("1", lines=["A1", "A2", "A3"])
     night("2", "--sample", "1", after="1", lines=["B1"])
-    remembered = list(
-        map(json.loads, gzip.decompress((tmp_path / "2" / "matched.jsonl.gz").read_bytes()).splitlines())
-    )[1:]
-    again = [row["reference"] for row in remembered]
+    remembered = gzip.decompress((tmp_path / "2" / "matched.jsonl.gz").read_bytes()).splitlines()
+    again = [row["reference"] for row in map(json.loads, remembered[1:])]
     night("3", "--sample", "1", after="2", lines=again)
     assert since_of(tmp_path / "3")["rechecked"]["population"] == 4 - len(again)
     assert all("matched" not in rows_of(tmp_path / "3")[reference] for reference in again)
@@ -168,10 +171,8 @@ def test_resumed(night, paid, service, tmp_path):
     assert (other.status, "recheck was 60d, 5 with seed 0, and is 60d, 6 with seed 0 now" in other.err) == (2, True)
 
 
-def test_statement(night, paid, tmp_path):
+def test_statement(night, two, tmp_path):
     """A row that is looked up again need not be in tonight's statement; one that is, is settled by it."""
-    paid("A1", "A2", "B1")
-    night("1", lines=["A1", "A2"])
     (tmp_path / "settled.csv").write_text("reference,amount\nB1,15000\nA1,15000\n")
     result = night("2", "--statement", "settled.csv", "--payout", "30000", after="1", lines=["B1"])
     assert (result.status, result.out.split(":")[0]) == (0, "CLEAN")
@@ -189,10 +190,8 @@ def test_reuse(night, paid, tmp_path):
     assert (rows["A1"]["bucket"], rows["A1"]["reused_from"], rows["B1"]["reused_from"] != "") == ("break", "", True)
 
 
-def test_not_named(night, paid, command, tmp_path):
+def test_not_named(night, two, command, tmp_path):
     """A run without the option says that the run before had it, which rows that concerns, and that they are lost."""
-    paid("A1", "A2", "B1", "C1", "D1")
-    night("1", lines=["A1", "A2"])
     night("2", "--sample", "1", "--seed", "7", after="1", lines=["B1"])
     result = night("3", "--previous", "2", lines=["C1"])
     said = (
@@ -206,10 +205,8 @@ def test_not_named(night, paid, command, tmp_path):
     assert "Not looked up again" not in night("4", "--previous", "3", lines=["D1"]).out
 
 
-def test_refused(night, paid):
+def test_refused(night, two):
     """What cannot be a sample is refused."""
-    paid("A1")
-    night("1", lines=["A1"])
     for arguments, message in {
         ("--recheck", "60d"): "--recheck needs --previous",
         ("--sample", "5"): "--sample needs --recheck",

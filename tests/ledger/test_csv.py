@@ -27,9 +27,10 @@ def test_entry():
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_delimiters(delimiter):
-    """Comma, semicolon and tab are recognised from the header."""
-    with open_ledger(io.StringIO(f"reference{delimiter}amount\nT1{delimiter}1\n")) as ledger:
-        assert (ledger.delimiter, list(ledger)) == (delimiter, [Entry(line=2, reference="T1", amount=1)])
+    """Comma, semicolon and tab are recognised from the header, also where all names are in quotes."""
+    for text in ("reference|amount\nT1|1\n", '"reference"|"amount"\n"T1"|"1"\n'):
+        with open_ledger(io.StringIO(text.replace("|", delimiter))) as ledger:
+            assert (ledger.delimiter, list(ledger)) == (delimiter, [Entry(line=2, reference="T1", amount=1)])
 
 
 def test_delimiter_inside_names():
@@ -106,38 +107,24 @@ def test_quotes_that_pair():
     assert [row.reference for row in rows] == ["T1", "T2"]
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_header_in_quotes(delimiter):
-    """A header whose names are all in quotes is split like any other."""
-    (entry,) = read(f'"reference"{delimiter}"amount"\n"T1"{delimiter}"1"\n')
-    assert entry == Entry(line=2, reference="T1", amount=1)
-
-
 def test_header_quotes():
     """A header whose quotes do not pair is refused with its line."""
     with pytest.raises(LedgerError, match="line 1: the quotes of the header do not pair"):
         read('"reference,amount\nT1,1\n')
 
 
-@pytest.mark.parametrize(
-    ("text", "warning"),
-    [
-        ("", "the ledger is empty: nothing was read"),
-        ("\n\r\n", "the ledger is empty: nothing was read"),
-        ("reference,amount", "the ledger has a header and no rows: nothing was read"),
-        ("reference,amount\n\n", "the ledger has a header and no rows: nothing was read"),
-    ],
-)
-def test_nothing_to_read(text, warning):
-    """An empty ledger gives no rows, and a warning."""
-    with open_ledger(io.StringIO(text)) as ledger:
-        assert (list(ledger), ledger.warnings) == ([], (warning,))
-
-
-def test_no_warning():
-    """A ledger with rows gives no warning."""
-    with open_ledger(io.StringIO("reference\nT1")) as ledger:
-        assert (len(list(ledger)), ledger.warnings) == (1, ())
+def test_warnings():
+    """A ledger with nothing but blank lines, or a header, gives no rows, and a warning; one with rows gives none."""
+    found = {}
+    for text in ("\n\r\n", "reference,amount", "reference,amount\n\n", "reference\nT1"):
+        with open_ledger(io.StringIO(text)) as ledger:
+            found[text] = (len(list(ledger)), ledger.warnings)
+    assert found == {
+        "\n\r\n": (0, ("the ledger is empty: nothing was read",)),
+        "reference,amount": (0, ("the ledger has a header and no rows: nothing was read",)),
+        "reference,amount\n\n": (0, ("the ledger has a header and no rows: nothing was read",)),
+        "reference\nT1": (1, ()),
+    }
 
 
 def test_lazy():

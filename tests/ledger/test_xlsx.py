@@ -102,35 +102,33 @@ def test_rejected_keeps_what_can_be_read():
     assert (row.reference, row.amount) == ("12", 500)
 
 
-@pytest.mark.parametrize(
-    ("code", "is_date"),
-    [("dd/mm/yy", True), ("[$-409]h:mm AM/PM", True), ('0 "days"', False), ("[Red]0", False), ("General", False)],
-)
-def test_date_formats(code, is_date):
+def in_format(code, value):
+    """Return the row whose expiry is this value in a cell of this format."""
+
+    def change(book):
+        book.active["C2"].number_format = code
+
+    (row,) = read(by_openpyxl(HEADER, ("T1", 1, value), change=change))
+    return row
+
+
+def test_date_formats():
     """A number is a time when its format shows one; a letter in quotes or a colour's name shows none."""
-
-    def change(book):
-        book.active["C2"].number_format = code
-
-    (row,) = read(by_openpyxl(HEADER, ("T1", 1, 46347.5), change=change))
-    assert (isinstance(row, Entry) and row.expdate) == (
-        datetime.fromisoformat("2026-11-21 12:00") if is_date else False
-    )
+    codes = {"dd/mm/yy": True, "[$-409]h:mm AM/PM": True, '0 "days"': False, "[Red]0": False, "General": False}
+    rows = {code: in_format(code, 46347.5) for code in codes}
+    assert {code: isinstance(row, Entry) for code, row in rows.items()} == codes
+    assert {row.expdate for row in rows.values() if isinstance(row, Entry)} == {
+        datetime.fromisoformat("2026-11-21 12:00")
+    }
 
 
-@pytest.mark.parametrize(
-    ("code", "is_read"),
-    [("yyyy-mm-dd", False), ("yyyy-mm-dd hh:mm", True), ("mm-dd-yy", False), ("m/d/yy h:mm", True)],
-)
-def test_date_alone(code, is_read):
+def test_date_alone():
     """A date whose format shows no time of day is refused, as in CSV; where it shows one, it is midnight."""
-
-    def change(book):
-        book.active["C2"].number_format = code
-
-    (row,) = read(by_openpyxl(HEADER, ("T1", 1, date(2026, 11, 21)), change=change))
-    assert isinstance(row, Entry) == is_read
-    assert is_read or "expdate: 2026-11-21 is a date without a time of day" in row.reason
+    codes = {"yyyy-mm-dd": False, "yyyy-mm-dd hh:mm": True, "mm-dd-yy": False, "m/d/yy h:mm": True}
+    rows = {code: in_format(code, date(2026, 11, 21)) for code in codes}
+    assert {code: isinstance(row, Entry) for code, row in rows.items()} == codes
+    reason = "expdate: 2026-11-21 is a date without a time of day"
+    assert [row for row in rows.values() if not isinstance(row, Entry) and reason not in row.reason] == []
 
 
 def test_day_that_is_none():
