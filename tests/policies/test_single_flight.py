@@ -23,6 +23,12 @@ class Calls:
         self.failure = None
         self.sent_at = None
 
+    async def begin(self, count):
+        """Return so many tasks, of which the first has begun the call and the others wait for it."""
+        tasks = [self.start() for _ in range(count)]
+        await settle()
+        return tasks
+
     def start(self, key="a", **options):
         return asyncio.create_task(self.ask(key, **options))
 
@@ -56,8 +62,7 @@ async def ended(*tasks):
 async def test_equal_keys_share():
     """Calls for the same key at the same time share one call."""
     calls = Calls()
-    tasks = [calls.start() for _ in range(5)]
-    await settle()
+    tasks = await calls.begin(5)
     calls.gate.set()
     assert (await ended(*tasks), calls.begun) == (["a1"] * 5, ["a"])
 
@@ -100,8 +105,7 @@ async def test_newer_than_a_moment():
 async def test_nothing_is_left():
     """A finished call leaves nothing behind."""
     calls = Calls()
-    tasks = [calls.start() for _ in range(3)]
-    await settle()
+    tasks = await calls.begin(3)
     under_way = len(calls.flights)
     calls.gate.set()
     await ended(*tasks)
@@ -111,8 +115,7 @@ async def test_nothing_is_left():
 async def test_leader_is_cancelled():
     """When the calling task is cancelled, a waiter makes the call, and the others get its result."""
     calls = Calls()
-    leader, *waiters = [calls.start() for _ in range(4)]
-    await settle()
+    leader, *waiters = await calls.begin(4)
     leader.cancel()
     await settle()
     calls.gate.set()
@@ -134,44 +137,31 @@ async def test_each_leader_is_cancelled():
 async def test_waiter_is_cancelled():
     """A cancelled waiter does not affect the others."""
     calls = Calls()
-    leader, unlucky, waiter = [calls.start() for _ in range(3)]
-    await settle()
+    leader, unlucky, waiter = await calls.begin(3)
     unlucky.cancel()
     await settle()
     calls.gate.set()
     assert (await ended(leader, waiter), calls.begun, unlucky.cancelled()) == (["a1"] * 2, ["a"], True)
 
 
-async def test_leader_and_waiter_are_cancelled():
-    """A waiter that is cancelled in the tick in which it should take over is replaced by the next."""
-    calls = Calls()
-    leader, heir, waiter = [calls.start() for _ in range(3)]
-    await settle()
-    leader.cancel()
-    heir.cancel()
-    await settle()
-    calls.gate.set()
-    assert (await waiter, heir.cancelled()) == ("a2", True)
-
-
-async def test_heir_is_cancelled_as_it_wakes():
-    """A waiter that is cancelled after it was chosen to take over is replaced by the next."""
-    calls = Calls()
-    leader, heir, waiter = [calls.start() for _ in range(3)]
-    await settle()
-    leader.cancel()
-    await asyncio.sleep(0)  # the leader ends, and wakes both
-    heir.cancel()
-    await settle()
-    calls.gate.set()
-    assert (await waiter, heir.cancelled()) == ("a2", True)
+async def test_heir_is_cancelled():
+    """A waiter that is cancelled in the tick in which it should take over, or as it wakes, is replaced by the next."""
+    for is_awake in (False, True):
+        calls = Calls()
+        leader, heir, waiter = await calls.begin(3)
+        leader.cancel()
+        if is_awake:
+            await asyncio.sleep(0)  # the leader ends, and wakes both
+        heir.cancel()
+        await settle()
+        calls.gate.set()
+        assert (await waiter, heir.cancelled()) == ("a2", True), is_awake
 
 
 async def test_all_are_cancelled():
     """When all callers are cancelled, nothing is left, and the next one makes a new call."""
     calls = Calls()
-    tasks = [calls.start() for _ in range(4)]
-    await settle()
+    tasks = await calls.begin(4)
     for task in tasks:
         task.cancel()
     await ended(*tasks)
@@ -181,44 +171,23 @@ async def test_all_are_cancelled():
 
 
 async def test_failure_is_shared():
-    """All waiters get the error of the call, and none repeats it."""
+    """All waiters get a copy of the error with its cause, and none repeats the call; one would collect tracebacks."""
     calls = Calls()
     calls.failure = ServiceError("down", status_code=503, retry_after=7.0, attempts=4)
-    tasks = [calls.start() for _ in range(3)]
-    await settle()
+    calls.failure.__cause__ = ServiceError("before")
+    tasks = await calls.begin(3)
     calls.gate.set()
     results = await ended(*tasks)
-    shown = [(type(error), str(error), vars(error)) for error in results]
-    assert (shown, calls.begun) == ([(ServiceError, "down [retry after 7 s]", vars(calls.failure))] * 3, ["a"])
-
-
-async def test_failures_are_distinct():
-    """Each waiter gets a copy of the error: one raised in several tasks would collect all tracebacks."""
-    calls = Calls()
-    calls.failure = ServiceError("down")
-    tasks = [calls.start() for _ in range(3)]
-    await settle()
-    calls.gate.set()
-    assert len({id(error) for error in await ended(*tasks)}) == 3
-
-
-async def test_failure_keeps_its_cause():
-    """A waiter's error keeps its cause."""
-    calls = Calls()
-    calls.failure = ServiceError("down")
-    calls.failure.__cause__ = ServiceError("before")
-    tasks = [calls.start() for _ in range(2)]
-    await settle()
-    calls.gate.set()
-    assert [str(error.__cause__) for error in await ended(*tasks)] == ["before", "before"]
+    shown = [(type(error), str(error), vars(error), str(error.__cause__)) for error in results]
+    assert shown == [(ServiceError, "down [retry after 7 s]", vars(calls.failure), "before")] * 3
+    assert (calls.begun, len({id(error) for error in results})) == (["a"], 3)
 
 
 async def test_bug_is_not_shared():
     """Other exceptions are raised in the calling task only; the next waiter makes the call."""
     calls = Calls()
     calls.failure = ZeroDivisionError()
-    tasks = [calls.start() for _ in range(3)]
-    await settle()
+    tasks = await calls.begin(3)
     calls.gate.set()
     kinds = [type(error) for error in await ended(*tasks)]
     assert (kinds, calls.begun, len(calls.flights)) == ([ZeroDivisionError] * 3, ["a"] * 3, 0)
@@ -227,8 +196,7 @@ async def test_bug_is_not_shared():
 async def test_callers_in_a_crowd():
     """With a thousand callers of which half are cancelled, the others share the result of one call."""
     calls = Calls()
-    tasks = [calls.start() for _ in range(1000)]
-    await settle()
+    tasks = await calls.begin(1000)
     for task in tasks[1::2]:
         task.cancel()
     await settle()
