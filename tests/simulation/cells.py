@@ -28,7 +28,7 @@ LOOKUP = ("queued", "sent", "backing off", "shared", "paused", "in an outage", "
 WAIT = ("asleep", "polling", "shared", "unread")
 STREAM = ("awaits input", "asks", "one by one", "defers", "full", "drains")
 KEY = ("known", "not known", "asked for", "renewed")
-CONNECTION = ("opening", "handshake", "first exchange", "later exchange", "idle")
+CONNECTION = ("opening", "handshake", "first exchange", "later exchange", "idle", "known head")
 
 GROUPS = {kind: group for group, kinds in PROXY.items() for kind in kinds}
 GROUPS |= dict.fromkeys(PROXY_CONNECTING, "a proxy that cannot be connected to")
@@ -147,6 +147,9 @@ def _of_connections(world):
     for peer in world.service.peers:
         if not peer.is_open:
             continue
+        parser = getattr(peer.connection.client.get_protocol(), "_parser", None)  # a pool that is not ours has none
+        if parser is not None and parser.known_head is not None:
+            yield "connection known head"
         if peer.is_busy:
             yield "connection first exchange" if peer.requests == 1 else "connection later exchange"
         elif peer.requests:
