@@ -11,8 +11,6 @@ from attrs import frozen
 from payclient.reconcile import Rules, Status, Tally, Total
 from payclient.reconcile.result import ASSUMED, OTHER
 
-_ROOM = 1_000
-
 _Key = TypeVar("_Key")
 
 
@@ -53,7 +51,7 @@ class Matrix:
     cells: Mapping[Cell, Total]
 
     @classmethod
-    def of(cls, tally: Tally, *, room: int = _ROOM) -> Matrix:
+    def of(cls, tally: Tally, *, room: int = 1_000) -> Matrix:
         """Return the matrix of a tally's rows; cells after the first *room* are counted under `REST`."""
         cells: dict[Cell, Total] = {}
         for place, (words, total) in enumerate(tally.words()):

@@ -209,7 +209,7 @@ def test_without_amount():
 def test_residual():
     """A residual is raised as our own bug, and says how large it is."""
     broken = tally_of(judged("Paid", "Paid"))
-    broken._tables.select("UPDATE cells SET service_amount = service_amount + 1")
+    list(broken._tables.select("UPDATE cells SET service_amount = service_amount + 1"))
     with pytest.raises(TieOutError, match="-1 of 100 is not explained"):
         broken.summary()
 
@@ -217,7 +217,7 @@ def test_residual():
 def test_lost_row():
     """A row that is in no bucket is raised as our own bug."""
     broken = tally_of(judged("Paid", "Paid"))
-    broken._tables.select("DELETE FROM cells")
+    list(broken._tables.select("DELETE FROM cells"))
     with pytest.raises(TieOutError, match="rows added: 1, counted: 0, in the buckets: 0"):
         broken.summary()
 

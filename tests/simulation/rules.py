@@ -33,8 +33,8 @@ RULES = {
         ("Slow start: at the start", "limiter", "policies/test_concurrency:test_limit"),
         ("One cut per congestion event", "limiter", "test_limiter_laws:test_one_cut_per_congestion"),
         ("Cubic growth after a cut", "", "policies/test_concurrency:test_growth_is_cubic"),
-        ("Failures of the service count", "", "policies/test_limiter:test_first_failures_do_not_cut"),
-        ("Nothing else changes the limit", "growth", "policies/test_limiter:test_silent_changes_nothing"),
+        ("Failures of the service count", "", "policies/test_concurrency:test_limit"),
+        ("Nothing else changes the limit", "growth", "policies/test_limiter:test_signals_reach_the_controller"),
         ("Workers that share a key", "rate", "policies/test_limiter:test_worker_grows_slowly"),
     ),
     "policies/_deferral": (
