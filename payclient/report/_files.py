@@ -114,7 +114,7 @@ class ReportFiles:
         if GZIP_ROWS in self._formats:
             zipped = GzipText(new.binary(GZIP_ROWS))
             self._take.append(row_lines(zipped))
-            self._at_end.append(lambda *_: zipped.finish())
+            self._at_end.append(lambda _summary, _about, _matrix: zipped.finish())
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
@@ -139,7 +139,7 @@ class ReportFiles:
         if (module := self._modules.get("rows.parquet")) is not None:
             table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
             self._take.append(lambda row: table.add(row, self._run))
-            self._at_end.append(lambda *_: table.finish())
+            self._at_end.append(lambda _summary, _about, _matrix: table.finish())
         if (module := self._modules.get("report.html")) is not None:
             page = module.HtmlReport()
             self._take.append(page.add)

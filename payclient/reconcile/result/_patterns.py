@@ -197,7 +197,7 @@ def _fee_words(of: str, method: str, difference: int) -> tuple[str, str]:
 
 def _status_words(code: str, ours: str, theirs: str, meant: str | None, means: str | None) -> tuple[str, str]:
     sentence = f"status is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
-    if code == Code.UNKNOWN_STATUS:
+    if code == Code.UNKNOWN_STATUS.value:
         word, meaning, side = (theirs, meant, "service") if meant else (ours, means, "ledger")
         sentence = f"unknown word {quote(word)} of the {side}: {sentence}"
         if not word:

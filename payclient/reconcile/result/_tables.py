@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -161,7 +161,7 @@ class ResultTables:
 
 
 @contextmanager
-def _disk_faults() -> Iterator[None]:
+def _disk_faults() -> Generator[None]:
     """Raise what the disk refuses as an `OSError`, as the files of a report do; other errors are bugs."""
     try:
         yield

@@ -310,7 +310,7 @@ class Tally:
         shared = "SELECT cause, count(*), exact(amount) FROM causes GROUP BY cause HAVING count(*) >= ?"
         counts = {tuple(json.loads(text)): (text, *rest) for text, *rest in self._tables.select(shared, (least,))}
         common = set(self._common_places(counts, rows, breaks))
-        found = []
+        found: list[tuple[int, int, str, str, int, str]] = []
         for cause, (text, count, amount) in counts.items():
             if cause[0] not in _OF_PLACE or cause in common:
                 sentence, treatment = described(cause)
@@ -346,7 +346,7 @@ _OF_PLACE = (PatternKind.TIME, PatternKind.PREFIX)
 _PLACES = (
     (PatternKind.TIME, "created"),
     (PatternKind.TIME, "substr(created, 12)"),
-    *((PatternKind.PREFIX, f"iif(length(reference) > {n}, substr(reference, 1, {n}), NULL)") for n in PREFIXES),
+    *((PatternKind.PREFIX, f"CASE WHEN length(reference) > {n} THEN substr(reference, 1, {n}) END") for n in PREFIXES),
 )
 _FIRST_LINES = f"SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT {_MAX_LINES}"
 
