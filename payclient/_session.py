@@ -348,6 +348,7 @@ class Session:
                 self._counts.throttled += 1
                 pause = error.retry_after
             is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
+            lookup.needs_fresh_connection |= is_doubtful  # others may be out of step as well
             if response is not None and self._discard is not None and is_doubtful:
                 with lookup.phase("attempts"):
                     await self._discard(response)  # its connection may be out of step

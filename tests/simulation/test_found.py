@@ -287,6 +287,18 @@ FOUND = {
             Fault("key rotates", 1.46),
         ),
     ),
+    "two connections that are one answer late": Plan(
+        seed=10849,
+        work="crowd",
+        transport="injected",
+        concurrency=8,
+        timeout=10.0,
+        references=("T0", "T0", "C1"),
+        spread=60.0,
+        is_shuffled=False,
+        latency=(0.001, 0.001),
+        faults=(Fault("one behind", 8), Fault("one behind", 14), Fault("one a second for ever", 0.0)),
+    ),
     "nothing is sent before there is a tunnel": Plan(
         seed=866,
         transport="fast",
