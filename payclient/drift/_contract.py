@@ -45,10 +45,6 @@ class GoldenAnswer:
     group: str
     parts: Mapping[str, str] = field(factory=dict[str, str])
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return asdict(self)
-
 
 def choose(candidates: Iterable[tuple[str, str]], answers: int, *, already: int = 0) -> tuple[GoldenAnswer, ...]:
     groups: dict[str, list[str]] = {}
@@ -199,7 +195,7 @@ class Contract:
             "at": self.at.isoformat(),
             "side": asdict(self.side),
             "profile": self.profile.as_json(),
-            "golden": [each.as_json() for each in self.golden],
+            "golden": [asdict(each) for each in self.golden],
             "salt": self.salt,
         }
 

@@ -34,13 +34,9 @@ def marked(text: str) -> str:
     return _MARK + text
 
 
-def is_marked(part: str) -> bool:
-    return part[:1] == _MARK
-
-
 def cleared(part: str, known: Collection[str]) -> str:
     """Return *part* of a raw cell as it may be kept: in the clear if it is a word and among the *known*."""
-    if not is_marked(part):
+    if part[:1] != _MARK:
         return part
     return part[1:] if part in known and len(part) <= _MAX_LENGTH + 1 and _WORD.fullmatch(part, 1) else shape(part[1:])
 
@@ -269,12 +265,9 @@ def message_of(value: Any) -> str:
 def transition_cells(before: str, after: str, minutes: int) -> Iterator[Key]:
     """Yield the cells for a change of state that was seen *minutes* after the state before."""
     took = TIMES[sum(minutes >= limit for limit in _TIME_LIMITS)]
-    yield "transition", _state(before), _state(after)
-    yield "took", _state(before), _state(after), took
-
-
-def _state(name: str) -> str:
-    return name if name == NOT_FOUND else marked(name)
+    states = [name if name == NOT_FOUND else marked(name) for name in (before, after)]
+    yield "transition", *states
+    yield "took", *states, took
 
 
 _MAX_TRAITS = 1_000
@@ -305,12 +298,6 @@ class _Tally:
             self.references |= other.references
 
 
-@define
-class _Common:
-    tally: _Tally
-    cells: tuple[Key, ...]
-
-
 @define(eq=False)
 class Recorder:
     """
@@ -329,10 +316,12 @@ class Recorder:
 
     _known: frozenset[str] = field(factory=frozenset[str], converter=_words, alias="known")
     _now: Callable[[], float] = field(default=time.time, alias="now")
-    _common: dict[Traits, _Common] = field(factory=dict, init=False)
+    _common: dict[Traits, tuple[_Tally, tuple[Key, ...]]] = field(factory=dict, init=False)
     _raw: dict[Key, _Tally] = field(factory=dict, init=False)
     _states: dict[int, tuple[str, int]] = field(factory=dict, init=False)
     _envelopes: dict[tuple[bytes, bytes], str] = field(factory=dict, init=False)
+    answers: int = field(default=0, init=False)
+    """Attempts that were counted."""
 
     def add(
         self,
@@ -347,6 +336,7 @@ class Recorder:
         """Count one attempt; called by the client."""
         if error in _ENDED_HERE:
             return
+        self.answers += 1
         now = self._now()
         if transaction is None or response is None:
             self._add_failure(reference, response, int(now), error, redact)
@@ -371,9 +361,12 @@ class Recorder:
             *headers,
             *(_forms(transaction) if transaction.deviations else ()),
         )
-        if (common := self._common.get(traits)) is None:
-            common = self._learn(traits, transaction, response, names, redact)
-        tally = common.tally
+        if traits not in self._common:
+            if len(self._common) >= _MAX_TRAITS:
+                self._fold()
+            cells = (*transaction_cells(traits, transaction), *envelope_cells(response, names, redact))
+            self._common[traits] = _Tally(0, 1 << 40, set()), cells
+        tally, _ = self._common[traits]
         tally.count += 1
         if len(tally.references) < MIN_REFERENCES:
             tally.references.add(hash(reference))
@@ -383,12 +376,6 @@ class Recorder:
     def seed(self, reference: str, status: str, at: float) -> None:
         """Note the state that *reference* had in an earlier run, at a time in seconds since 1970."""
         self._keep_state(hash(reference), status, int(at) // 60)
-
-    @property
-    def answers(self) -> int:
-        """Attempts that were counted."""
-        counted = sum(common.tally.count for common in self._common.values())
-        return counted + (self._raw[("answers",)].count if ("answers",) in self._raw else 0)
 
     @property
     def profile(self) -> Table:
@@ -406,24 +393,16 @@ class Recorder:
         self._fold()
         words: dict[str, set[int]] = {}
         for key, tally in self._raw.items():
-            for part in filter(is_marked, key):
-                words.setdefault(part, set()).update(tally.references)
+            for part in key:
+                if part[:1] == _MARK:
+                    words.setdefault(part, set()).update(tally.references)
         known = {word for word, references in words.items() if len(references) >= MIN_REFERENCES}
         return known | set(map(marked, self._known))
-
-    def _learn(
-        self, traits: Traits, transaction: Transaction, response: Response, names: str, redact: Callable[[str], str]
-    ) -> _Common:
-        if len(self._common) >= _MAX_TRAITS:
-            self._fold()
-        cells = (*transaction_cells(traits, transaction), *envelope_cells(response, names, redact))
-        found = self._common[traits] = _Common(_Tally(0, 1 << 40, set()), cells)
-        return found
 
     def _add_failure(
         self, reference: str, response: Response | None, now: int, error: str, redact: Callable[[str], str]
     ) -> None:
-        value = None if response is None else _small_json(response)
+        value = None if response is None or len(response.body) > _MAX_ERROR_BYTES else _json(response)
         text = redact(message_of(value)).replace(reference, "…")
         cells = [*failure_cells(now // 3600 % 24, error, response, value, text)]
         if response is not None:
@@ -434,13 +413,12 @@ class Recorder:
 
     def _enter(self, reference: str, status: str, minute: int) -> None:
         key = hash(reference)
-        before = self._states.get(key)
-        if before is None or before[0] == status:
-            if before is None:
-                self._keep_state(key, status, minute)
+        before, since = self._states.get(key, ("", 0))
+        if before == status:
             return
         self._keep_state(key, status, minute)
-        self._count(transition_cells(before[0], status, minute - before[1]), _Tally(1, minute, {key}))
+        if before:
+            self._count(transition_cells(before, status, minute - since), _Tally(1, minute, {key}))
 
     def _keep_state(self, key: int, status: str, minute: int) -> None:
         if len(self._states) >= _MAX_STATES and key not in self._states:
@@ -448,19 +426,15 @@ class Recorder:
         self._states[key] = status, minute
 
     def _fold(self) -> None:
-        for common in self._common.values():
-            self._count(common.cells, common.tally)
+        for tally, cells in self._common.values():
+            self._count(cells, tally)
         self._common.clear()
 
     def _count(self, cells: Iterable[Key], tally: _Tally) -> None:
         for key in cells:
-            if (known := self._raw.get(key)) is not None:
-                known.add(tally)
-                continue
-            if len(self._raw) >= _MAX_RAW_CELLS:  # a flood of names: their shapes are few
+            if key not in self._raw and len(self._raw) >= _MAX_RAW_CELLS:  # a flood of names: their shapes are few
                 key = tuple(cleared(part, ()) for part in key)  # noqa: PLW2901  what is counted instead
-            mine = self._raw.setdefault(key, _Tally(0, tally.first, set()))
-            mine.add(tally)
+            self._raw.setdefault(key, _Tally(0, tally.first, set())).add(tally)
 
     def _envelope(self, response: Response) -> str:
         """Return the names of the outermost object, which is parsed only where its beginning or end is new."""
@@ -490,7 +464,3 @@ def _json(response: Response) -> Any:
         return read_json(response.body)
     except JSONProblem:
         return None
-
-
-def _small_json(response: Response) -> Any:
-    return _json(response) if len(response.body) <= _MAX_ERROR_BYTES else None

@@ -64,7 +64,7 @@ class Table:
         return self.cells.get(("answers",), (0, 0))[0]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON."""
         return {"cells": [[*key, *cell] for key, cell in sorted(self.cells.items())], "cut": self.cut}
 
 
