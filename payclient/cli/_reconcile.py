@@ -323,7 +323,7 @@ def contract_recorder(connection: ConnectionOptions, previous: PastRun | None) -
     )
     if previous is None:
         return ContractRecorder(side=side)
-    contract = _known((previous.folder / CONTRACT).read_text()) if previous.has_contract else None
+    contract = _known((previous.folder / CONTRACT).read_text()) if CONTRACT in previous.files else None
     recorder = ContractRecorder(side=side, previous=contract)
     for line in islice(previous.lines(), _MAX_ROWS):
         if line.bucket in _UNFINISHED:

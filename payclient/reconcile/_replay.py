@@ -10,7 +10,7 @@ from attrs import evolve
 
 from payclient.reconcile.journal import Journal
 from payclient.reconcile.judge import Case, judge
-from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, view_of, with_history
+from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, with_history
 from payclient.reconcile.rules import STRICT, Rules
 from payclient.reconcile.values import JournalError, ResolvedBy, Row
 
@@ -47,7 +47,7 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
             return row
         if case.is_carried:
             row = evolve(row, carried_from=previous.run, matched=case.earlier.matched)
-        return with_history(row, case.earlier, run=run, previous=previous.run)
+        return with_history(row, case.earlier, run=run)
 
     return judged
 
@@ -63,10 +63,16 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
     judged = judging(journal, rules)
     for earlier, cases in journal.earlier_cases(rules=rules):
         rows = list(map(judged, cases))
-        was = view_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
-        now = view_of(earlier.reference, rows, run=journal.run)
-        beside = max((each.at_stake for each in now.breaks.values()), default=None)
-        for change in changes_of(was, now, is_judged=journal.is_judged, unchanged=unchanged):
+        changes = list(
+            changes_of(
+                *(earlier.reference, earlier.by_code, rows),
+                run=journal.run,
+                is_judged=journal.is_judged,
+                unchanged=unchanged,
+            )
+        )
+        beside = max((each.now.at_stake for each in changes if each.now.is_present), default=None)
+        for change in changes:
             if change.was is not None and change.now.gone_for <= MAX_GONE_FOR:
                 yield evolve(change, beside=beside)
 

@@ -11,12 +11,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity
-from payclient.reconcile.nights import BreakChange, changes_of
+from payclient.reconcile.nights import BreakChange, changes_of, observed_at
 from payclient.reconcile.result import OpenFindings, OpenTally
 from payclient.reconcile.rules import as_json, changed_rules
 from payclient.report._past_run import PastRun, temporary_database
@@ -142,12 +140,15 @@ class RunDiff:
 
     def _all_changes(self) -> Iterator[tuple[object, ...]]:
         unchanged = self._unchanged()
-        stored = self._database.execute("SELECT reference, text, is_later FROM rows ORDER BY reference, is_later")
-        for reference, group in groupby(stored, key=itemgetter(0)):
-            texts = list(group)
-            was, _ = self.earlier.seen(reference, (text for _, text, is_later in texts if not is_later))
-            now, _ = self.later.seen(reference, (text for _, text, is_later in texts if is_later))
-            for change in changes_of(was, now, is_judged=self._is_judged, unchanged=unchanged):
+        for (reference,) in self._database.execute("SELECT DISTINCT reference FROM rows ORDER BY reference"):
+            was, before = self.earlier.breaks(self._texts(reference, is_later=False))
+            for change in changes_of(
+                *(reference, was, self.later.breaks(self._texts(reference, is_later=True))[1]),
+                run=self.later.note.run,
+                before=observed_at(before),
+                is_judged=self._is_judged,
+                unchanged=unchanged,
+            ):
                 if not change.is_old:
                     yield self._taken(change)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from itertools import groupby
@@ -15,12 +15,12 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from payclient._own_file import own, read_own
-from payclient.drift import CONTRACT
+from payclient._own_file import read_own
 from payclient.ledger import Entry
 from payclient.reconcile import (
     Answer,
     Bucket,
+    Code,
     JournalError,
     JournalWriteError,
     Observation,
@@ -30,7 +30,7 @@ from payclient.reconcile import (
     rules_from_json,
     verify_journal,
 )
-from payclient.reconcile.nights import BreakRecord, PreviousRun, Recheck, ReferenceRecord, ReferenceView, view_of
+from payclient.reconcile.nights import BreakRecord, PreviousRun, Recheck, ReferenceRecord, breaks_of
 from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import FindingTotal, Matched
 from payclient.report._manifest import HISTORY, MANIFEST, MATCHED, WORK_LIST, verify
@@ -65,9 +65,7 @@ class PastRun:
     rows: int
     judged_run: str  # name of the run whose answers were judged again; empty if these are new
     is_work_list_edited: bool
-    has_history: bool  # of breaks of runs before it
-    has_matched: bool  # rows of runs before it, remembered
-    has_contract: bool  # what the service was seen to do
+    files: Collection[str]  # their names, as its manifest lists them
     first_observed_at: datetime | None
 
     def lines(self) -> Iterator[RowLine]:
@@ -77,22 +75,24 @@ class PastRun:
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
         """Yield the lines about breaks of earlier runs that it does not have, with their references."""
-        if self.has_history:
-            with open(self.folder / HISTORY, "rb", opener=own) as file:
-                for text in file:
-                    yield json.loads(text)["reference"], text
+        for text in self._lines_of(HISTORY):
+            yield json.loads(text)["reference"], text
 
-    def seen(self, reference: str, lines: Iterable[bytes]) -> tuple[ReferenceView, list[Row]]:
-        """Return its view of *reference*, and the rows; *lines* are all of its rows and of its memory."""
-        rows: list[Row] = []
-        remembered: list[BreakRecord] = []
-        for text in lines:
-            data = json.loads(text)
-            if "known" in data:
-                remembered.append(from_json(data["known"], BreakRecord))
-            else:
-                rows.append(row_from_json(data))
-        return view_of(reference, rows, run=self.note.run, remembered=remembered), rows
+    def remembered(self) -> Iterator[bytes]:
+        """Yield the lines about rows that matched and that it did not look up; the first one counts them."""
+        return self._lines_of(MATCHED)
+
+    def _lines_of(self, name: str) -> Iterator[bytes]:
+        if name in self.files:
+            with open_rows(self.folder / name) as file:
+                yield from file
+
+    def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, BreakRecord], list[Row]]:
+        """Return the breaks of a reference, and the rows; *lines* are all of its rows and of its memory."""
+        found = [json.loads(text) for text in lines]
+        remembered = [from_json(each["known"], BreakRecord) for each in found if "known" in each]
+        rows = [row_from_json(each) for each in found if "known" not in each]
+        return breaks_of(rows, run=self.note.run, remembered=remembered), rows
 
     def records(
         self, is_listed: Callable[[str], bool], *, recheck: tuple[Recheck, datetime] | None = None
@@ -114,12 +114,6 @@ class PastRun:
                 else:
                     yield self._record(reference, texts, is_listed=is_listed(reference))
 
-    def remembered(self) -> Iterator[bytes]:
-        """Yield the lines about rows that matched and that it did not look up; the first one counts them."""
-        if self.has_matched:
-            with open_rows(self.folder / MATCHED) as file:
-                yield from file
-
     def _kept(self, is_listed: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
         for line in self.lines():
             if line.reference is None:
@@ -133,7 +127,7 @@ class PastRun:
     def _record(
         self, reference: str, texts: list[tuple[bytes, int | None]], *, is_listed: bool
     ) -> tuple[ReferenceRecord, Sequence[Entry]]:
-        seen, rows = self.seen(reference, (text for text, again in texts if text and again is None))
+        breaks, rows = self.breaks((text for text, again in texts if text and again is None))
         chosen = [row_from_json(json.loads(text)) for text, again in texts if again]
         is_paid = (_PAID_ALONE, None) in texts or any(
             row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in (*rows, *chosen)
@@ -144,7 +138,7 @@ class PastRun:
         sides = [row.other_side for row in (*rows, *chosen) if row.other_side is not None]
         earlier = ReferenceRecord(
             reference=reference,
-            breaks=tuple(seen.breaks.values()),
+            breaks=tuple(breaks.values()),
             is_paid=is_paid,
             settled=next((evolve(each.settled, lines=(), before=None) for each in sides if each.settled), None),
             is_in_ledger=all(side.is_in_ledger for side in sides),
@@ -207,8 +201,8 @@ def open_past_run(folder: Path) -> PastRun:
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
     since: dict[str, Any] = summary.get("since") or {}
     listed = {file["name"] for file in manifest["files"]}
-    has_matched = MATCHED in listed
-    recheck: dict[str, Any] = _first_line(folder / MATCHED) if has_matched else {}
+    recheck: dict[str, Any] = _first_line(folder / MATCHED) if MATCHED in listed else {}
+    open_findings = summary.get("open_findings")
     return PastRun(
         folder=folder,
         note=PreviousRun(
@@ -219,9 +213,7 @@ def open_past_run(folder: Path) -> PastRun:
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
             ledger_sha256=_of(manifest["ledger"], "sha256"),
-            open_findings=from_json(found["closing"], FindingTotal)
-            if (found := summary.get("open_findings"))
-            else None,
+            open_findings=from_json(open_findings["closing"], FindingTotal) if open_findings else None,
             recheck=recheck.get("options", ""),
             matched=recheck.get("rows", 0),
         ),
@@ -230,9 +222,7 @@ def open_past_run(folder: Path) -> PastRun:
         rows=summary["rows"],
         judged_run=_of(manifest["judged_again"], "run"),
         is_work_list_edited=bool(edited),
-        has_history=HISTORY in listed,
-        has_matched=has_matched,
-        has_contract=CONTRACT in listed,
+        files=listed,
         first_observed_at=read_time(summary["first_observed_at"]),
     )
 

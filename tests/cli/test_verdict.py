@@ -8,7 +8,7 @@ from attrs import evolve
 from payclient.cli._output import Worst, aligned, verdict_lines
 from payclient.ledger import Entry
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, Row, Tally
-from payclient.reconcile.nights import BreakChange, PreviousRun, view_of
+from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
 from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import OtherSide
 
@@ -57,7 +57,7 @@ def test_open_for_long():
         finding = Finding(Code.UNDERPAID, "x", at_stake=10**line)
         found = evolve(row(line, Code.UNDERPAID), findings=(evolve(finding, history=history),))
         tally.add(found)
-        known = view_of(f"T{line}", [found], run="1").breaks[Code.UNDERPAID]
+        known = breaks_of([found], run="1")[Code.UNDERPAID]
         tally.add_change(BreakChange(reference=f"T{line}", was=known, now=known, history=history, beside=10**line))
     summary = tally.summary()
     lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]

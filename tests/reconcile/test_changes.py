@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +26,7 @@ from payclient.reconcile import (
     Tolerance,
     judge,
 )
-from payclient.reconcile.nights._records import changes_of, view_of
+from payclient.reconcile.nights._records import breaks_of, changes_of
 from payclient.reconcile.values._observation import observe
 from support.chance import examples
 
@@ -49,79 +48,62 @@ def judged(ledger, service, *, at=NIGHT, rules=STRICT, line=2, **case):
     return judge(Case(entry=entry, first=said, second=said, other_found=1, **case), rules=rules)
 
 
-def seen(*rows, run="a", remembered=()):
-    return view_of("T1", rows, run=run, remembered=remembered)
+def changes(was, *rows, known=None, **options):
+    """Return the changes from the rows of run `a`, or the breaks *known* of it, to the rows of run `b`."""
+    before = breaks_of(was, run="a") if known is None else known
+    return list(changes_of("T1", before, rows, run="b", **options))
 
 
-def states(was, now, **options):
-    return [(change.now.code.value, change.history.state.value) for change in changes_of(was, now, **options)]
+def states(*args, **options):
+    return [(change.now.code.value, change.history.state.value) for change in changes(*args, **options)]
 
 
 UNDERPAID = {"amount": 9, "status": "Paid"}
+WAS = (judged(UNDERPAID, {}),)
+GONE, LOST = (judged(UNDERPAID, said, at=NEXT) for said in ({"amount": 9}, FAILED))
+REJECTED = Row(entry=RejectedEntry(line=2, reason="bad", reference="T1"), bucket=Bucket.REJECTED)
 
 
 def test_state(subtests):
     """A break is known by its code: with other values it is changed, without an answer it is not known."""
     cases = (
-        (judged(UNDERPAID, {}, at=NEXT, line=70), "still_open"),
-        (judged({**UNDERPAID, "amount": 8}, {}, at=NEXT), "changed"),
-        (judged(UNDERPAID, {"amount": 4}, at=NEXT), "changed"),
-        (judged(UNDERPAID, {"amount": 9}, at=NEXT), "resolved"),
-        (judged(UNDERPAID, FAILED, at=NEXT), "not_known"),
-        (Row(entry=RejectedEntry(line=2, reason="bad", reference="T1"), bucket=Bucket.REJECTED), "not_known"),
+        ((judged(UNDERPAID, {}, at=NEXT, line=70),), "still_open"),
+        ((judged({**UNDERPAID, "amount": 8}, {}, at=NEXT),), "changed"),
+        ((judged(UNDERPAID, {"amount": 4}, at=NEXT),), "changed"),
+        ((GONE,), "resolved"),
+        ((LOST,), "not_known"),
+        ((REJECTED,), "not_known"),
+        ((), "not_known"),
     )
     for later, state in cases:
         with subtests.test(later=later, state=state):
-            assert states(seen(judged(UNDERPAID, {})), seen(later, run="b")) == [("underpaid", state)]
-
-
-def test_not_listed():
-    """A reference that the later run has no row of is not known, and never resolved."""
-    (change,) = changes_of(seen(judged(UNDERPAID, {})), seen(run="b"))
-    assert (change.history.state, "did not ask" in change.why) == (BreakState.NOT_KNOWN, True)
-
-
-def test_new():
-    """A break that the earlier run does not have is new, and was first seen when its first lookup was answered."""
-    (change,) = changes_of(seen(judged(UNDERPAID, {"amount": 9})), seen(judged(UNDERPAID, {}, at=NEXT), run="b"))
-    history = change.history
-    assert attrs.astuple(history) == (BreakState.NEW, NEXT, "b", 0)
+            assert states(WAS, *later) == [("underpaid", state)]
+    assert "did not ask" in changes(WAS)[0].why
 
 
 def test_age():
-    """The age is the number of calendar days between the two answers, so a short night is a day too."""
-    (change,) = changes_of(seen(judged(UNDERPAID, {})), seen(judged(UNDERPAID, {}, at=NEXT), run="b"))
-    assert attrs.astuple(change.history) == (BreakState.STILL_OPEN, NIGHT, "a", 1)
+    """A break is as old as the first answer that showed it, by calendar days to the answer of the later run."""
+    now, late = judged(UNDERPAID, {}, at=NEXT), judged(UNDERPAID, {}, at=NEXT + timedelta(days=1), rows=2)
+    cases = (
+        ((), (now,), (BreakState.NEW, NEXT, "b", 0)),
+        ((), (late, now), (BreakState.NEW, NEXT, "b", 0)),
+        (WAS, (now,), (BreakState.STILL_OPEN, NIGHT, "a", 1)),
+        (WAS, (GONE,), (BreakState.RESOLVED, NIGHT, "a", 1)),
+    )
+    for was, rows, history in cases:
+        (found,) = (each for each in changes(was, *rows) if each.now.code is Code.UNDERPAID)
+        assert attrs.astuple(found.history) == history
+    (unasked,) = changes(WAS, before=NEXT)
+    assert unasked.history.age_days == 1
 
 
-def test_age_of_resolved():
-    """The age of a break that is gone counts to the answer that shows it."""
-    (change,) = changes_of(seen(judged(UNDERPAID, {})), seen(judged(UNDERPAID, {"amount": 9}, at=NEXT), run="b"))
-    assert attrs.astuple(change.history) == (BreakState.RESOLVED, NIGHT, "a", 1)
-
-
-def test_first_answer_counts():
-    """Of several rows with one reference, the earliest answer tells when a break was first seen."""
-    rows = [judged(UNDERPAID, {}, at=at, rows=2) for at in (NEXT, NIGHT)]
-    assert {change.now.first_seen for change in changes_of(seen(run="a"), seen(*rows, run="b"))} == {NIGHT}
-
-
-def test_reopened():
-    """A break that was resolved in between is reopened, and is as old as it was."""
-    first = seen(judged(UNDERPAID, {}))
-    kept = [change.now for change in changes_of(first, seen(judged(UNDERPAID, {"amount": 9}, at=NEXT)))]
-    second = seen(judged(UNDERPAID, {"amount": 9}, at=NEXT), run="b", remembered=kept)
-    (change,) = changes_of(second, seen(judged(UNDERPAID, {}, at=NEXT), run="c"))
-    assert attrs.astuple(change.history) == (BreakState.REOPENED, NIGHT, "a", 1)
-
-
-def test_unknown_in_between():
-    """A break that one run could not ask about is still open in the next, as if nothing had been between."""
-    lost = seen(judged(UNDERPAID, FAILED, at=NEXT), run="b")
-    kept = [change.now for change in changes_of(seen(judged(UNDERPAID, {})), lost)]
-    second = seen(judged(UNDERPAID, FAILED, at=NEXT), run="b", remembered=kept)
-    assert states(second, seen(judged(UNDERPAID, {}, at=NEXT), run="c")) == [("underpaid", "still_open")]
-    (gone,) = changes_of(second, seen(judged(UNDERPAID, {"amount": 9}, at=NEXT), run="c"))
+def test_with_a_run_between():
+    """A break that was resolved in between is reopened; one that was not known is open, as if nothing was between."""
+    for between, state in ((GONE, "reopened"), (LOST, "still_open")):
+        known = breaks_of([between], run="b", remembered=[each.now for each in changes(WAS, between)])
+        (found,) = changes((), judged(UNDERPAID, {}, at=NEXT), known=known)
+        assert attrs.astuple(found.history) == (state, NIGHT, "a", 1)
+    (gone,) = changes((), GONE, known=known)
     assert (gone.now.by, gone.history.first_run) == (ResolvedBy.SERVICE, "a")
 
 
@@ -144,52 +126,39 @@ def test_resolved_by(subtests):
     for ledger, service, rules, by in cases:
         with subtests.test(ledger=ledger, service=service):
             later = judged({**UNDERPAID, **ledger}, {"merchant_reff": "N", **service}, at=NEXT, rules=rules)
-            (change,) = changes_of(seen(judged(UNDERPAID, {})), seen(later, run="b"))
+            (change,) = changes(WAS, later)
             assert (change.history.state.value, change.now.by) == ("resolved", by)
 
 
-@pytest.mark.parametrize(
-    ("word", "rules", "by"),
-    [("Settled", Rules(statuses={"settled": "paid"}), "rule"), ("Paid", STRICT, "service")],
-)
-def test_status_resolved_by(word, rules, by):
-    """A status that is understood now was resolved by the rules; another status by the side that says it."""
-    was = seen(judged({"status": "Paid"}, {"status": "Settled"}))
-    (change,) = changes_of(was, seen(judged({"status": "Paid"}, {"status": word}, rules=rules)))
-    assert (change.now.code.value, change.now.by) == ("unknown_status", by)
+def test_code_resolved_by():
+    """The code of a break tells which side resolved it, where both sides say what they said."""
+    paid, twice = {"status": "Paid"}, [judged({"amount": 5}, {}, rows=2, line=line) for line in (2, 3)]
+    unknown = [judged(paid, {"status": "Settled"})]
+    cases = (
+        (unknown, judged(paid, {"status": "Settled"}, rules=Rules(statuses={"settled": "paid"})), "rule"),
+        (unknown, judged(paid, {"status": "Paid"}), "service"),
+        ([judged(UNDERPAID, NOT_FOUND)], judged(UNDERPAID, {"amount": 9}), "service"),
+        (twice, judged({"amount": 5}, {}), "ledger"),
+    )
+    assert [[each.now.by for each in changes(was, now)] for was, now, _ in cases] == [[by] for *_, by in cases]
 
 
-def test_existence_resolved_by():
-    """A transaction that appeared was resolved by the service, and a row that is listed once by the ledger."""
-    missing = seen(judged(UNDERPAID, NOT_FOUND))
-    (change,) = changes_of(missing, seen(judged(UNDERPAID, {"amount": 9})))
-    assert change.now.by == "service"
-    twice = [judged({"amount": 5}, {}, rows=2, line=line) for line in (2, 3)]
-    (change,) = changes_of(seen(*twice), seen(judged({"amount": 5}, {})))
-    assert (change.now.code.value, change.now.by) == ("duplicate_reference", "ledger")
-
-
-@pytest.mark.parametrize(("is_judged", "state"), [(True, "resolved"), (False, "not_known")])
-def test_paid_twice(is_judged, state):
-    """A payment made twice is gone only when the later run knows of the other payment too."""
-    was = seen(judged({"amount": 5}, {"merchant_reff": "N"}, paid_with=("T2",)))
-    now = seen(judged({"amount": 5}, {"merchant_reff": "N"}))
-    asked = []
-    found = states(was, now, is_judged=lambda reference: asked.append(reference) or is_judged)
-    assert (found, asked) == ([("paid_twice", state)], ["T2"])
-
-
-def test_paid_twice_without_answer():
-    """A payment made twice is not known while its own row has no answer, whatever is known of the other one."""
-    was = seen(judged({"amount": 5}, {"merchant_reff": "N"}, paid_with=("T2",)))
-    now = seen(judged({"amount": 5}, FAILED), run="b")
-    assert states(was, now, is_judged=lambda _: True) == [("paid_twice", "not_known")]
+def test_paid_twice():
+    """A payment made twice is gone only when the later run has an answer, and one about the other payment too."""
+    was = [judged({"amount": 5}, {"merchant_reff": "N"}, paid_with=("T2",))]
+    now, asked = judged({"amount": 5}, {"merchant_reff": "N"}), []
+    for is_judged, state in ((True, "resolved"), (False, "not_known")):
+        assert states(was, now, is_judged=lambda other, said=is_judged: asked.append(other) or said) == [
+            ("paid_twice", state)
+        ]
+    assert asked == ["T2", "T2"]
+    assert states(was, judged({"amount": 5}, FAILED)) == [("paid_twice", "not_known")]
 
 
 def test_order_of_rows():
     """The order of rows with one reference, and their lines, do not matter."""
     rows = [judged({"amount": amount}, {}, rows=2, line=amount) for amount in (8, 9)]
-    assert {state for _, state in states(seen(*rows), seen(*reversed(rows)))} == {"still_open"}
+    assert {state for _, state in states(rows, *reversed(rows))} == {"still_open"}
 
 
 def test_order_of_resolved():
@@ -203,7 +172,7 @@ def test_order_of_resolved():
         return [judged(each, {"merchant_reff": "N"}, rows=2, rules=rules) for each in ours]
 
     was, now = rows(STRICT, "N", "n"), rows(loose, "n", "N")
-    found = {change.now.code: change.now.by for change in changes_of(seen(*was), seen(*now, run="b"))}
+    found = {change.now.code: change.now.by for change in changes(was, *now)}
     assert found[Code.UNDERPAID] == ResolvedBy.RULE
 
 
@@ -235,37 +204,37 @@ def runs(draw, night):
     return {reference: found.get(reference, []) for reference in "ABC"}
 
 
-def all_seen(rows, name, remembered=None):
-    kept = remembered or {}
-    return {each: view_of(each, rows[each], run=name, remembered=kept.get(each, ())) for each in rows}
+def all_breaks(rows, name, remembered=None):
+    return {each: breaks_of(rows[each], run=name, remembered=(remembered or {}).get(each, ())) for each in rows}
 
 
-def all_changes(was, now):
-    return {each: list(changes_of(was[each], now[each], is_judged=lambda other: other in "ABC")) for each in was}
+def all_changes(was, rows, name):
+    judged = {"is_judged": lambda other: other in "ABC"}
+    return {each: list(changes_of(each, was[each], rows[each], run=name, **judged)) for each in was}
 
 
 @examples(50)
 @given(rows=runs(0))
 def test_nothing_changes_by_itself(rows):
     """A run compared with itself has no news: each break is still open."""
-    run = all_seen(rows, "a")
-    found = [change for changes in all_changes(run, run).values() for change in changes]
+    run = all_breaks(rows, "a")
+    found = [change for each in all_changes(run, rows, "a").values() for change in each]
     assert {change.history.state for change in found} <= {BreakState.STILL_OPEN}
-    assert len(found) == sum(len(each.breaks) for each in run.values())
+    assert len(found) == sum(map(len, run.values()))
 
 
 @examples(80)
 @given(first=runs(0), second=runs(1))
 def test_one_state(first, second):
     """Each earlier break is in exactly one state, and none is resolved that the later run could not judge."""
-    was, now = all_seen(first, "a"), all_seen(second, "b")
-    for reference, changes in all_changes(was, now).items():
-        codes = [change.now.code for change in changes]
+    was, now = all_breaks(first, "a"), all_breaks(second, "b")
+    for reference, found in all_changes(was, second, "b").items():
+        codes = [change.now.code for change in found]
         assert len(codes) == len(set(codes))
-        assert set(codes) == set(was[reference].breaks) | set(now[reference].breaks)
-        assert {change.now.code for change in changes if change.was} == set(was[reference].breaks)
+        assert set(codes) == set(was[reference]) | set(now[reference])
+        assert {change.now.code for change in found if change.was} == set(was[reference])
         buckets = {row.bucket for row in second[reference]}
-        is_resolved = any(change.history.state is BreakState.RESOLVED for change in changes)
+        is_resolved = any(change.history.state is BreakState.RESOLVED for change in found)
         assert not (is_resolved and (not buckets or buckets & {Bucket.UNRESOLVED, Bucket.REJECTED}))
 
 
@@ -273,15 +242,15 @@ def test_one_state(first, second):
 @given(first=runs(0), second=runs(1), third=runs(2))
 def test_first_seen(first, second, third):
     """What the first and the third run both have was first seen at the same time, with the second in between or not."""
-    a, c = all_seen(first, "a"), all_seen(third, "c")
-    kept = {each: [change.now for change in changes] for each, changes in all_changes(a, all_seen(second, "b")).items()}
-    through = all_changes(all_seen(second, "b", kept), c)
-    for reference, changes in all_changes(a, c).items():
-        direct = {change.now.code: change.history for change in changes if change.was and change.now.is_present}
-        found = {change.now.code: change.history for change in through[reference]}
+    a = all_breaks(first, "a")
+    kept = {each: [change.now for change in found] for each, found in all_changes(a, second, "b").items()}
+    through = all_changes(all_breaks(second, "b", kept), third, "c")
+    for reference, found in all_changes(a, third, "c").items():
+        direct = {change.now.code: change.history for change in found if change.was and change.now.is_present}
+        by_way = {change.now.code: change.history for change in through[reference]}
         for code, history in direct.items():
-            assert attrs.astuple(found[code])[1:] == attrs.astuple(history)[1:]
-            assert found[code].state is not BreakState.NEW
+            assert attrs.astuple(by_way[code])[1:] == attrs.astuple(history)[1:]
+            assert by_way[code].state is not BreakState.NEW
 
 
 def test_severity():
@@ -290,4 +259,4 @@ def test_severity():
     severities = (Severity.MEDIUM, Severity.CRITICAL)
     findings = [Finding(Code.MERCHANT_REFF_DIFFERS, "…", severity=severity) for severity in severities]
     rows = [Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,)) for finding in findings]
-    assert seen(*rows).breaks[Code.MERCHANT_REFF_DIFFERS].severity is Severity.CRITICAL
+    assert breaks_of(rows, run="a")[Code.MERCHANT_REFF_DIFFERS].severity is Severity.CRITICAL

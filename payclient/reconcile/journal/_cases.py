@@ -256,7 +256,7 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
     for earlier, entries in records(
         lambda reference: find(schema.IS_LISTED, (reference, after)).fetchone() is not None
     ):
-        if earlier.is_known:
+        if earlier != ReferenceRecord(reference=earlier.reference):
             marks = earlier.reference, len(earlier.breaks), int(bool(earlier.remembered))
             writing.execute(schema.ADD_EARLIER, with_checksum(*marks, record_cell(earlier)))
         for entry in entries if earlier.is_in_ledger or has_statement else ():

@@ -17,12 +17,12 @@ from payclient.reconcile.nights._records import BreakRecord as BreakRecord
 from payclient.reconcile.nights._records import PreviousRun as PreviousRun
 from payclient.reconcile.nights._records import Records as Records
 from payclient.reconcile.nights._records import ReferenceRecord as ReferenceRecord
-from payclient.reconcile.nights._records import ReferenceView as ReferenceView
+from payclient.reconcile.nights._records import breaks_of as breaks_of
 from payclient.reconcile.nights._records import changes_of as changes_of
+from payclient.reconcile.nights._records import observed_at as observed_at
 from payclient.reconcile.nights._records import record_cell as record_cell
 from payclient.reconcile.nights._records import record_from as record_from
 from payclient.reconcile.nights._records import reversal as reversal
-from payclient.reconcile.nights._records import view_of as view_of
 from payclient.reconcile.nights._records import with_history as with_history
 from payclient.reconcile.nights._since import CONFIDENCE as CONFIDENCE
 from payclient.reconcile.nights._since import Recheck as Recheck

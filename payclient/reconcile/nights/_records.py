@@ -19,7 +19,8 @@ from typing import TypeAlias
 from attrs import evolve, field, frozen
 
 from payclient._escape import quote
-from payclient.ledger import COMPARED, Entry
+from payclient.ledger import Entry
+from payclient.protocol import Transaction
 from payclient.reconcile.rules import ACCEPTED_BY, STRICT, Rules, as_json, from_json
 from payclient.reconcile.values import (
     BreakState,
@@ -37,9 +38,6 @@ from payclient.reconcile.values import (
     Side,
     Status,
 )
-
-Fields: TypeAlias = tuple[tuple[object, ...], ...]
-"""The compared fields of rows, `ABSENT` for a column that is missing."""
 
 
 @frozen(kw_only=True)
@@ -71,20 +69,6 @@ class BreakRecord:
 
 
 @frozen(kw_only=True)
-class ReferenceView:
-    """The rows of one reference in one run, for comparison with another run."""
-
-    reference: str
-    at: datetime | None
-    breaks: Mapping[Code, BreakRecord]  # with those that the run remembers from earlier ones
-    waived: Mapping[Code, str]
-    unknown: str  # the reason why a row could not be judged; empty if all were
-    has_statement: bool  # as far as the rows tell
-    ledger: Fields
-    service: Fields  # empty without a transaction
-
-
-@frozen(kw_only=True)
 class BreakChange:
     """One break in two runs."""
 
@@ -106,22 +90,12 @@ _NO_STATEMENT = "the later run has no statement"
 _OTHERS_UNKNOWN = "it was paid twice, and the later run does not know what became of the other payment"
 
 
-def view_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> ReferenceView:
-    """Return the view that a run has of one reference, from all its *rows* in any order."""
-    # Of a remembered break, the run knows more than its rows say: state and age.
-    at = min((row.observed_at for row in rows if row.observed_at is not None), default=None)
-    unjudged = (f"{row.bucket}: {row.reason}" for row in rows if row.bucket in _NOT_JUDGED)
-    found: dict[Code, list[Finding]] = {}
-    waived: dict[Code, str] = {}
-    for row in rows:
-        for finding in row.findings:
-            if row.bucket is Bucket.BREAK and finding.is_decisive:
-                found.setdefault(finding.code, []).append(finding)
-            elif finding.waived:
-                waived[finding.code] = finding.waived
-    ledger = tuple(sorted((_compared(row.entry) for row in rows if isinstance(row.entry, Entry)), key=repr))
-    service = tuple({_compared(row.transaction): 0 for row in rows if row.transaction is not None})
+def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
+    """Return the breaks of one reference, from all its *rows* in any order and those *remembered* of earlier runs."""
     breaks = {each.code: each for each in remembered}
+    found: dict[Code, list[Finding]] = {}
+    for finding in (each for row in rows if row.bucket is Bucket.BREAK for each in row.findings if each.is_decisive):
+        found.setdefault(finding.code, []).append(finding)
     for code, findings in found.items():
         worst = max(findings, key=lambda each: each.severity)
         before = worst.history or breaks.get(code)
@@ -130,48 +104,64 @@ def view_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
             severity=worst.severity,
             sentence=worst.sentence,
             sides=tuple(sorted({(each.ledger, each.service) for each in findings}, key=repr)),
-            ledger=_fingerprint(code, ledger),
-            service=_fingerprint(code, service),
-            first_seen=at if before is None else before.first_seen,
+            ledger=_fingerprint(code, _entries(rows)),
+            service=_fingerprint(code, _transactions(rows)),
+            first_seen=observed_at(rows) if before is None else before.first_seen,
             first_run=run if before is None else before.first_run,
             state=BreakState.NEW if before is None else before.state,
             at_stake=sum(each.at_stake or 0 for each in findings[: 1 if code.is_of_ledger else None]),
         )
-    return ReferenceView(
-        reference=reference,
-        at=at,
-        breaks=breaks,
-        waived=waived,
-        unknown=next(unjudged, "") if rows else _NOT_ASKED,
-        has_statement=any(row.other_side is not None for row in rows),
-        ledger=ledger,
-        service=service,
-    )
+    return breaks
 
 
-def _compared(side: object) -> tuple[object, ...]:
-    return tuple(getattr(side, name) for name in COMPARED)
+def observed_at(rows: Iterable[Row]) -> datetime | None:
+    """Return the time of the first answer; None without one."""
+    return min((row.observed_at for row in rows if row.observed_at is not None), default=None)
+
+
+def _entries(rows: Iterable[Row]) -> Iterator[Entry]:
+    return (row.entry for row in rows if isinstance(row.entry, Entry))
+
+
+def _transactions(rows: Iterable[Row]) -> Iterator[Transaction]:
+    return (row.transaction for row in rows if row.transaction is not None)
+
+
+def _fingerprint(code: Code, sides: Iterable[object]) -> str:
+    """Return a checksum of the fields that a finding is about, without regard to the order of rows and repetition."""
+    values = sorted({repr([getattr(side, name) for name in code.fields]) for side in sides})
+    return sha256(repr(values).encode()).hexdigest()[:16]
 
 
 def changes_of(
-    was: ReferenceView,
-    now: ReferenceView,
+    reference: str,
+    was: Mapping[Code, BreakRecord],
+    rows: Sequence[Row],
     *,
+    run: str,
+    before: datetime | None = None,
     is_judged: Callable[[str], bool] = lambda _: True,
     unchanged: Collection[ResolvedBy] = (),
 ) -> Iterator[BreakChange]:
-    """Yield the change of each break of one reference, by code."""
-    # A payment made twice is gone only when the later run has judged the other reference too. What is *unchanged* as a
-    # whole cannot have resolved anything.
+    """Yield the change of each break of one reference by code, from an earlier run to the *rows* of *run*."""
+    # Without an answer in *run*, ages count to the answer of the earlier one, *before*. A payment made twice is gone
+    # only when the other reference is judged too. What is *unchanged* as a whole cannot have resolved anything.
+    present, at = breaks_of(rows, run=run), observed_at(rows)
     for code in Code:
-        before, after = was.breaks.get(code), now.breaks.get(code)
-        if after is not None and after.is_present:
-            yield _present(before, after, now)
-        elif before is not None:
-            yield _absent(before, was, now, is_judged, unchanged)
+        then, now = was.get(code), present.get(code)
+        if now is not None:
+            yield _present(reference, then, now, at)
+        elif then is not None and then.is_resolved:
+            now = evolve(then, gone_for=then.gone_for + 1)
+            yield BreakChange(reference=reference, was=then, now=now, history=_history(now, at or before), is_old=True)
+        elif then is not None:
+            why = _unknown(then, rows, is_judged)
+            by = None if why else _resolved_by(then, rows, unchanged)
+            now = evolve(then, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
+            yield BreakChange(reference=reference, was=then, now=now, history=_history(now, at or before), why=why)
 
 
-def _present(was: BreakRecord | None, now: BreakRecord, view: ReferenceView) -> BreakChange:
+def _present(reference: str, was: BreakRecord | None, now: BreakRecord, at: datetime | None) -> BreakChange:
     first, state = was or now, BreakState.NEW
     if was is not None and was.is_resolved:
         state = BreakState.REOPENED
@@ -179,31 +169,19 @@ def _present(was: BreakRecord | None, now: BreakRecord, view: ReferenceView) -> 
         is_same = (was.sides, was.at_stake) == (now.sides, now.at_stake)
         state = BreakState.STILL_OPEN if is_same else BreakState.CHANGED
     now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state)
-    return BreakChange(reference=view.reference, was=was, now=now, history=_history(now, view.at))
+    return BreakChange(reference=reference, was=was, now=now, history=_history(now, at))
 
 
-def _absent(
-    was: BreakRecord,
-    before: ReferenceView,
-    now: ReferenceView,
-    is_judged: Callable[[str], bool],
-    unchanged: Collection[ResolvedBy],
-) -> BreakChange:
-    why, then = "", evolve(was, gone_for=was.gone_for + 1)
-    if not was.is_resolved:
-        why = _unknown(was, now, is_judged)
-        by = None if why else _resolved_by(was, now, unchanged)
-        then = evolve(was, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
-    history, is_old = _history(then, now.at or before.at), was.is_resolved
-    return BreakChange(reference=before.reference, was=was, now=then, history=history, why=why, is_old=is_old)
-
-
-def _unknown(was: BreakRecord, now: ReferenceView, is_judged: Callable[[str], bool]) -> str:
+def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], bool]) -> str:
     """Return the reason why the state of a break is not known in the later run; empty if it is."""
-    if not now.unknown and was.code.is_of_statement and not now.has_statement:
+    if not rows:
+        return _NOT_ASKED
+    if unjudged := next((row for row in rows if row.bucket in _NOT_JUDGED), None):
+        return f"{unjudged.bucket}: {unjudged.reason}"
+    if was.code.is_of_statement and all(row.other_side is None for row in rows):
         return _NO_STATEMENT
-    if now.unknown or was.code is not Code.PAID_TWICE:
-        return now.unknown
+    if was.code is not Code.PAID_TWICE:
+        return ""
     others = (other for ledger, _ in was.sides for other in str(ledger).split(", "))
     return "" if all(map(is_judged, others)) else _OTHERS_UNKNOWN
 
@@ -215,38 +193,30 @@ def _history(known: BreakRecord, at: datetime | None) -> History:
     return History(state=known.state, first_seen=known.first_seen, first_run=known.first_run, age_days=age)
 
 
-# Why a break is gone
-
-
-def _resolved_by(was: BreakRecord, now: ReferenceView, unchanged: Collection[ResolvedBy]) -> ResolvedBy:
-    waiver = now.waived.get(was.code, "")
+def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[ResolvedBy]) -> ResolvedBy:
+    code = was.code
+    waived = (each.waived for row in rows for each in row.findings if each.code is code and each.waived)
+    waiver = next(waived, "")
     if waiver.startswith(ACCEPTED_BY):
         return ResolvedBy.ACCEPTANCE
     may_be_ours, may_be_theirs = (side not in unchanged for side in (ResolvedBy.LEDGER, ResolvedBy.SERVICE))
-    if was.code.is_of_ledger and not waiver and may_be_ours:
+    if code.is_of_ledger and not waiver and may_be_ours:
         return ResolvedBy.LEDGER
-    if was.code.is_of_service and not waiver and may_be_theirs:
+    if code.is_of_service and not waiver and may_be_theirs:
         return ResolvedBy.SERVICE
-    ours = may_be_ours and was.ledger != _fingerprint(was.code, now.ledger)
-    theirs = may_be_theirs and was.service != _fingerprint(was.code, now.service)
-    if was.code.is_of_statement and not waiver and (may_be_ours or may_be_theirs):
+    ours = may_be_ours and was.ledger != _fingerprint(code, _entries(rows))
+    theirs = may_be_theirs and was.service != _fingerprint(code, _transactions(rows))
+    if code.is_of_statement and not waiver and (may_be_ours or may_be_theirs):
         if theirs:
             return ResolvedBy.SERVICE
-        return ResolvedBy.LEDGER if was.code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT
-    if was.code is Code.PAID_TWICE and not ours and not theirs and may_be_theirs:
+        return ResolvedBy.LEDGER if code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT
+    if code is Code.PAID_TWICE and not ours and not theirs and may_be_theirs:
         return ResolvedBy.SERVICE  # the other payment is no longer paid there
     if ours and theirs:
         return ResolvedBy.BOTH
     if ours or theirs:
         return ResolvedBy.LEDGER if ours else ResolvedBy.SERVICE
     return ResolvedBy.RULE
-
-
-def _fingerprint(code: Code, rows: Fields) -> str:
-    """Return a checksum of the fields that a finding is about, without regard to the order of rows and repetition."""
-    places = [COMPARED.index(name) for name in code.fields]
-    values = sorted({repr([row[place] for place in places]) for row in rows})
-    return sha256(repr(values).encode()).hexdigest()[:16]
 
 
 _NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.FAILED})
@@ -265,9 +235,8 @@ class ReferenceRecord:
     remembered: str = ""  # a line for the run after this one, about a row that matched and is not looked up
 
     @property
-    def is_known(self) -> bool:
-        """Whether it says anything that matters later."""
-        return self != ReferenceRecord(reference=self.reference)
+    def by_code(self) -> Mapping[Code, BreakRecord]:
+        return {each.code: each for each in self.breaks}
 
 
 Records: TypeAlias = Callable[[Callable[[str], bool]], Iterator[tuple[ReferenceRecord, Sequence[Entry]]]]
@@ -321,7 +290,7 @@ def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules:
     status = None if found is None else rules.read_status(found.status)
     if not (earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
         return None
-    has_changed = before is not None and before.ledger != _fingerprint(Code.REVERSED, (_compared(entry),))
+    has_changed = before is not None and before.ledger != _fingerprint(Code.REVERSED, (entry,))
     if has_changed and status is not None and status is rules.status_of(entry):
         return None  # it was reported, and the ledger has followed
     said = "is not known to it now" if found is None else f"is {quote(found.status)} now"
@@ -331,14 +300,13 @@ def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules:
     return Finding(Code.REVERSED, sentence, ledger=ours, service=None if found is None else found.status)
 
 
-def with_history(row: Row, earlier: ReferenceRecord, *, run: str, previous: str) -> Row:
-    """Return *row* of *run* with the age of each of its breaks, as *previous* knows them."""
+def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
+    """Return *row* of *run* with the age of each of its breaks, as the run before it knows them."""
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
     is_one_of_several = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
-    was = view_of(row.reference, (), run=previous, remembered=earlier.breaks)
     ages = {}
-    for change in changes_of(was, view_of(row.reference, (row,), run=run)):
+    for change in changes_of(row.reference, earlier.by_code, (row,), run=run):
         known, history = change.was, change.history
         # Of several rows with the reference, this one may say what one of them said before.
         if is_one_of_several and known is not None and not known.code.is_of_ledger and not known.is_resolved:
