@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
 
-from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity
+from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
 from payclient.reconcile.nights import BreakChange, changes_of, observed_at
-from payclient.reconcile.result import OpenFindings, OpenTally
+from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.rules import as_json, changed_rules
 from payclient.report._past_run import PastRun, temporary_database
 from payclient.report._rows import change_as_json
@@ -43,7 +43,7 @@ class RunDiff:
         self.earlier: PastRun = earlier
         self.later: PastRun = later
         self.counts: Counter[BreakState] = Counter()
-        self._tally = OpenTally()
+        self._tally = Tally()
         with ExitStack() as opened:
             self._database = opened.enter_context(temporary_database(*_TABLES))
             self._compare()

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 
-from attrs import define, field, frozen
+from attrs import frozen
 
-from payclient._escape import plural
-from payclient.ledger import Entry
+from payclient._escape import escape_unprintable, plural, quote
 from payclient.reconcile.nights import Decision, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
-from payclient.reconcile.result._compared import Compared
-from payclient.reconcile.result._leakage import Leakage
-from payclient.reconcile.result._open_findings import AcceptanceNotice, OpenFindings
 from payclient.reconcile.result._patterns import Pattern
-from payclient.reconcile.rules import STRICT, Rules, in_zone
-from payclient.reconcile.values import Bucket, Code, Row, Severity
+from payclient.reconcile.rules import Accepted
+from payclient.reconcile.values import BreakState, Bucket, Code, FindingTotal, Row, Severity
 
 
 @frozen(kw_only=True)
@@ -38,37 +35,6 @@ class Period:
         without = f"; {plural(self.without, 'row')} without a time" if self.without else ""
         first, last = (at.isoformat(" ", "seconds") for at in (self.first, self.last))
         return f"{first} to {last}, by the creation of {plural(self.lines, 'row')}{without}"
-
-
-@define
-class PeriodTally:
-    """Finds the first and the last creation; a time without a zone is one of the rules' zone."""
-
-    _rules: Rules = STRICT
-    _lines: int = field(init=False, default=0)
-    _without: int = field(init=False, default=0)
-    _first: datetime | None = field(init=False, default=None)
-    _last: datetime | None = field(init=False, default=None)
-
-    def add(self, row: Row) -> None:
-        """Count the ledger rows of *row*."""
-        for entry in row.parts or (row.entry,):
-            at = entry.created_at if isinstance(entry, Entry) else None
-            if not isinstance(at, datetime):
-                self._without += 1
-                continue
-            self._lines += 1
-            if self._first is None or self._instant(at) < self._instant(self._first):
-                self._first = at
-            if self._last is None or self._instant(at) > self._instant(self._last):
-                self._last = at
-
-    def _instant(self, at: datetime) -> datetime:
-        return in_zone(at, self._rules.time_zone)
-
-    def period(self) -> Period:
-        """Return the period of the rows so far."""
-        return Period(first=self._first, last=self._last, lines=self._lines, without=self._without)
 
 
 COMPLETENESS = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
@@ -150,6 +116,204 @@ class Total:
             self.ledger_paid + other.ledger_paid,
             self.service_paid + other.service_paid,
         )
+
+
+@frozen(kw_only=True)
+class Compared:
+    """
+    What was compared.
+
+    Attributes:
+        fields: Rows in which each field was compared with an answer, for every field there is, the amount first.
+        stated: The fields that the ledger has a column for.
+        assumed_paid: Rows that were assumed paid, because the ledger has no status column.
+        status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
+        not_paid: Of those, rows that are not paid at the service.
+    """
+
+    fields: Mapping[str, int]
+    stated: tuple[str, ...] = ()
+    assumed_paid: int = 0
+    status_left_out: int = 0
+    not_paid: int = 0
+
+    @property
+    def what(self) -> str:
+        """The compared fields in words; empty if there are none."""
+        most = max(self.fields.values(), default=0)
+        found = {name: rows for name, rows in self.fields.items() if rows}
+        names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
+        if self.assumed_paid:
+            names.insert(1 if self.fields["amount"] else 0, "status (assumed paid)")
+        return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+    @property
+    def are_amounts_left_out(self) -> bool:
+        """Whether rows were compared, and no amount was: the ledger has no column that is used as the amount."""
+        others = any(self.fields.values()) or self.assumed_paid or self.status_left_out
+        return not self.fields["amount"] and bool(others)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The fields that were compared in no row."""
+        return tuple(
+            name for name, rows in self.fields.items() if not rows and (name != "status" or not self.assumed_paid)
+        )
+
+    @property
+    def remark(self) -> str:
+        """The fields that were not compared, in one sentence; empty if there are none."""
+        told = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
+        names = [name for name in self.left_out if not told.get(name)]
+        why = {"the ledger does not state it": False, "no row with it was answered": True}
+        said = [
+            f"Not compared, because {reason}: {', '.join(found)}."
+            for reason, is_stated in why.items()
+            if (found := [name for name in names if (name in self.stated) is is_stated])
+        ]
+        if self.are_amounts_left_out:
+            said.insert(0, "Amounts not compared: no column of the ledger is used as the amount.")
+        if self.status_left_out:
+            which = f"{self.not_paid:,} of {self.status_left_out:,} {'is' if self.not_paid == 1 else 'are'}"
+            said.append(f"Status not compared; {which} not paid at the service.")
+        return " ".join(said)
+
+
+OTHER = "(other)"
+"""Stands for all methods or words that came after the first thousand."""
+
+
+@frozen(kw_only=True)
+class Leakage:
+    """
+    The leakage of one payment method.
+
+    Attributes:
+        method: The service's short code; empty where it states none.
+        rows: Rows with such a finding that is not waived.
+        short_received: Money of paid transactions that did not arrive.
+        fee_off_schedule: Fees above their schedule; negative where below.
+        possible: Money of paid transactions that may not have arrived: it is less than the amount, and no fee is known.
+    """
+
+    method: str
+    rows: int = 0
+    short_received: int = 0
+    fee_off_schedule: int = 0
+    possible: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """For people; safe to print."""
+        return (
+            f"{escape_unprintable(self.method) or 'no method'}: {plural(self.rows, 'row')}, "
+            f"{self.short_received:,} not received, fees {self.fee_off_schedule:+,} against the schedule"
+        ) + (f", up to {self.possible:,} more where no fee is known" if self.possible else "")
+
+
+class AcceptanceState(StrEnum):
+    """
+    The state of an acceptance in one run.
+
+    Attributes:
+        MET_NO_ROW: The ledger has no such row, or the row has no such difference any more.
+        CHANGED: The difference is no longer the one that was accepted, so it counts.
+        ENDED: Its last day has passed, so the difference counts.
+        ENDS_SOON: It holds, for at most seven more days.
+        HOLDS: It holds.
+        UNKNOWN: Its row could not be looked up.
+    """
+
+    MET_NO_ROW = "met_no_row"
+    CHANGED = "changed"
+    ENDED = "ended"
+    ENDS_SOON = "ends_soon"
+    HOLDS = "holds"
+    UNKNOWN = "unknown"
+
+
+REMARKS = {
+    AcceptanceState.MET_NO_ROW: "matches no row; remove it",
+    AcceptanceState.CHANGED: "is not of the difference that is there now; look at the row again",
+    AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
+    AcceptanceState.ENDS_SOON: "is about to end",
+}
+
+
+@frozen
+class AcceptanceNotice:
+    """
+    An acceptance to review.
+
+    Attributes:
+        accepted: The acceptance.
+        state: Why it is listed.
+    """
+
+    accepted: Accepted
+    state: AcceptanceState
+
+    @property
+    def sentence(self) -> str:
+        """For people; safe to print."""
+        which = f"{self.accepted.code} of {quote(self.accepted.reference)}"
+        by = f"accepted by {self.accepted.owner} until {self.accepted.expires}"
+        return escape_unprintable(f"{which}, {by}, {REMARKS[self.state]}", max_length=400)
+
+
+AGES: Mapping[str, int | None] = MappingProxyType(
+    {"up to 7 days": 7, "8 to 30 days": 30, "31 to 60 days": 60, "61 to 90 days": 90, "older": None}
+)
+"""The groups of age, each with its last day."""
+
+
+@frozen(kw_only=True)
+class OpenFindings:
+    """The findings that make rows breaks, with the amounts at stake in them, and their roll-forward."""
+
+    # A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over
+    # the rows, or of one about all rows the amount itself. It stays open until it is resolved, also while its state is
+    # not known. A payment with several findings has its money at stake in each of them; `payments` counts it once, with
+    # its largest. The closing count is `opening + new + reopened - resolved`, and its amount is that `+ changed`.
+
+    opening: FindingTotal
+    new: FindingTotal
+    reopened: FindingTotal
+    resolved: FindingTotal
+    changed: FindingTotal
+    closing: FindingTotal
+    by_state: Mapping[BreakState, FindingTotal]
+    by_code: Mapping[Code, FindingTotal]
+    by_age: Mapping[str, FindingTotal]
+    payments: FindingTotal
+    news: Mapping[Severity, int]
+
+    @property
+    def sentence(self) -> str:
+        """The roll-forward of the number of findings, and those with another amount or word."""
+        unknown, changed = self.by_state[BreakState.NOT_KNOWN].count, self.changed
+        return (
+            f"open findings: {self.opening.count:,} + {self.new.count:,} new + {self.reopened.count:,} reopened - "
+            f"{self.resolved.count:,} resolved = {self.closing.count:,}"
+            + (f" ({unknown:,} not known)" if unknown else "")
+            + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
+        )
+
+    @property
+    def at_stake_sentence(self) -> str:
+        """The open findings, those of more than 30 days, and those that count the same money twice."""
+        old = f"; {self.old.count:,} of them for more than 30 days, with {self.old.amount:,}" if self.old.count else ""
+        once = ""
+        if self.payments != self.closing:
+            payments = plural(self.payments.count, "payment")
+            once = f"; {self.payments.amount:,} in {payments}, each counted once, by its largest finding"
+        return f"{self.closing.count:,} open, with {self.closing.amount:,} at stake{old}{once}"
+
+    @property
+    def old(self) -> FindingTotal:
+        """Those that have been open for more than 30 days."""
+        totals = [total for age, total in self.by_age.items() if (AGES[age] or inf) > 30]
+        return FindingTotal(sum(each.count for each in totals), sum(each.amount for each in totals))
 
 
 @frozen(kw_only=True)

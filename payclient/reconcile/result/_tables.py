@@ -21,7 +21,7 @@ from attrs import define, field
 from payclient.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.result._bridges import is_counted, paid_by, settlement_moves, step_of
 from payclient.reconcile.result._patterns import causes, places, time_place
-from payclient.reconcile.values import Bucket, Finding, Row
+from payclient.reconcile.values import Bucket, Row
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -41,12 +41,13 @@ _MONEY = ("ledger_amount", "service_amount", "ledger_paid", "service_paid")
 _COLUMNS = {
     "rows": (
         *("id", *_KEYS, *_MONEY),
-        *("lines", "is_changed", "is_tolerated", "lacks_probe", "observed_at", "last_at", "is_reused"),
+        *("lines", "dated", "is_changed", "is_tolerated", "lacks_probe", "observed_at", "last_at", "is_reused"),
         *("earlier_bucket", "stated", "compared", "scope", "reference", "created"),
     ),
     "findings": ("row", "code", "leakage", "method"),
     "causes": ("row", "cause", "amount", "line"),
     "moves": ("step", "amount"),
+    "postings": ("part", "severity", "code", "age", "count", "amount"),
 }
 _SUMS = ", ".join(f"exact({name}) AS {name}" for name in _MONEY)
 TOTAL = f"sum(rows), {_SUMS}"
@@ -75,12 +76,9 @@ class _Exact:
         self._sum = 0
 
     def step(self, number: Value) -> None:
-        """Add *number*."""
-        if number is not None:
-            self._sum += int(number)
+        self._sum += int(number or 0)
 
     def finalize(self) -> Value:
-        """Return the sum; it is null where there was no row."""
         return stored(self._sum)
 
 
@@ -117,29 +115,19 @@ class ResultTables:
         """Store *row*, with its findings."""
         self.count += 1
         self._are_cells_old = True
-        rows = self._buffers["rows"]
-        rows.append((self.count, *_keys(row), *_others(row)))
+        self.insert("rows", [(self.count, *_keys(row), *_others(row))])
         if row.findings:
-            method = None
-            if not row.is_repeat and row.transaction is not None:
-                method = (row.transaction.payment_method or "")[:_MAX_LENGTH]
-            self._buffers["findings"] += [
-                (self.count, each.code.value, *((each.leakage, method) if _leaks(each) else (0, None)))
-                for each in row.findings
-            ]
+            self.insert("findings", ((self.count, *each) for each in _findings(row)))
         if row.bucket is Bucket.BREAK:
-            self._add_causes(row)
+            self.insert("causes", ((self.count, *each) for each in _causes(row)))
         if row.other_side is not None:
-            self._buffers["moves"] += [(step.value, stored(amount)) for step, amount in settlement_moves(row)]
-        if len(rows) >= _BUFFERED:
-            self._flush()
+            self.insert("moves", ((step.value, stored(amount)) for step, amount in settlement_moves(row)))
 
-    def _add_causes(self, row: Row) -> None:
-        first = row.primary
-        is_before = first is not None and first.code.is_of_ledger and first.code in row.counted_before
-        amount = 0 if is_before else stored(row.at_stake)
-        found = dict.fromkeys((*causes(row), *places(row)))
-        self._buffers["causes"] += [(self.count, json.dumps(each), amount, row.line) for each in found]
+    def insert(self, table: str, cells: Iterable[tuple[Value, ...]]) -> None:
+        buffer = self._buffers[table]
+        buffer += cells
+        if len(buffer) >= _BUFFERED:
+            self._flush()
 
     def _flush(self) -> None:
         for name, buffer in self._buffers.items():
@@ -172,8 +160,21 @@ def _disk_faults() -> Generator[None]:
         raise OSError(message) from error
 
 
-def _leaks(finding: Finding) -> bool:
-    return bool(finding.leakage) and not finding.waived
+def _findings(row: Row) -> Iterator[tuple[Value, ...]]:
+    method = None
+    if not row.is_repeat and row.transaction is not None:
+        method = (row.transaction.payment_method or "")[:_MAX_LENGTH]
+    for each in row.findings:
+        is_lost = each.leakage and not each.waived
+        yield each.code.value, each.leakage if is_lost else 0, method if is_lost else None
+
+
+def _causes(row: Row) -> Iterator[tuple[Value, ...]]:
+    first = row.primary
+    is_before = first is not None and first.code.is_of_ledger and first.code in row.counted_before
+    amount = 0 if is_before else stored(row.at_stake)
+    for each in dict.fromkeys((*causes(row), *places(row))):
+        yield json.dumps(each), amount, row.line
 
 
 def _keys(row: Row) -> tuple[Value, ...]:
@@ -231,6 +232,7 @@ def _others(row: Row) -> tuple[Value, ...]:
         scope = "assumed" if row.is_status_assumed else "left_out" if entry.status is ABSENT else None
     return (
         len(row.parts) or 1,
+        len(creations(row)) if row.is_listed else 0,
         int(row.is_changed_during_run),
         int(row.is_tolerated),
         int(row.lacks_probe),
@@ -244,6 +246,12 @@ def _others(row: Row) -> tuple[Value, ...]:
         entry.reference if isinstance(entry, Entry) else None,
         time_place(entry),
     )
+
+
+def creations(row: Row) -> list[datetime]:
+    """Return the times of creation of the ledger rows of *row*."""
+    found = (entry.created_at for entry in row.parts or (row.entry,) if isinstance(entry, Entry))
+    return [at for at in found if isinstance(at, datetime)]
 
 
 def _is_compared(place: int, cell: object) -> bool:

@@ -13,6 +13,7 @@ from attrs import define, field
 
 from payclient.reconcile.nights import (
     BreakChange,
+    BreakRecord,
     Decision,
     Decisions,
     Key,
@@ -21,18 +22,30 @@ from payclient.reconcile.nights import (
     SincePrevious,
 )
 from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
-from payclient.reconcile.result._compared import Compared
-from payclient.reconcile.result._leakage import OTHER, Leakage
-from payclient.reconcile.result._open_findings import Acceptances, OpenTally
 from payclient.reconcile.result._patterns import PREFIXES, Cause, Pattern, are_alike, described
-from payclient.reconcile.result._summary import PeriodTally, Summary, Total
-from payclient.reconcile.result._tables import FIELDS, TOTAL, ResultTables
-from payclient.reconcile.rules import STRICT, Rules, changed_rules
+from payclient.reconcile.result._summary import (
+    AGES,
+    OTHER,
+    REMARKS,
+    AcceptanceNotice,
+    AcceptanceState,
+    Compared,
+    Leakage,
+    OpenFindings,
+    Period,
+    Summary,
+    Total,
+)
+from payclient.reconcile.result._tables import FIELDS, TOTAL, ResultTables, Value, creations, stored
+from payclient.reconcile.rules import STRICT, Accepted, Rules, changed_rules, in_zone
 from payclient.reconcile.values import (
+    BreakState,
     BridgeStep,
     Bucket,
     Code,
     Difference,
+    Finding,
+    FindingTotal,
     PatternKind,
     Row,
     Severity,
@@ -51,12 +64,19 @@ _MIN_SHARE = 20
 _MIN_LIFT = 3
 _MAX_SHOWN = 20
 _MAX_LINES = 3
+_SOON_DAYS = 7
+
+_OPENING, _CHANGED, _PAYMENT = "opening", "changed amount", "payment"
+"""The parts of the roll-forward of open findings beside the states."""
+_OPEN = tuple(state for state in BreakState if state is not BreakState.RESOLVED)
+_NEWS = tuple(state for state in BreakState if state.is_news)
 
 _Step = TypeVar("_Step", bound=BridgeStep)
 Words = tuple[str | None, str | None, str | None]
 
 _COUNTS = """
-    SELECT coalesce(sum(lines) FILTER (WHERE origin = 'ledger'), 0), coalesce(sum(is_tolerated), 0),
+    SELECT coalesce(sum(lines) FILTER (WHERE origin = 'ledger'), 0), coalesce(sum(dated), 0),
+        coalesce(sum(is_tolerated), 0),
         coalesce(sum(is_changed), 0), coalesce(sum(lacks_probe), 0),
         min(observed_at) FILTER (WHERE NOT is_reused), max(last_at) FILTER (WHERE NOT is_reused)
     FROM rows
@@ -110,35 +130,57 @@ class Tally:
     _previous: PreviousRun | None = None
     _folder: Path | None = None
     _tables: ResultTables = field(init=False)
-    _period: PeriodTally = field(init=False)
-    _acceptances: Acceptances = field(init=False)
+    _first: datetime | None = field(init=False, default=None)
+    _last: datetime | None = field(init=False, default=None)
+    _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # by reference
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
-    _open: OpenTally = field(init=False, factory=OpenTally)
+    _reference: str | None = field(init=False, default=None)
+    _largest: int | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         self._tables = ResultTables(self._folder)
-        self._period = PeriodTally(self._rules)
-        self._acceptances = Acceptances(self._rules, self._decisions.keys())
+        for each in self._rules.accepted:
+            self._acceptances.setdefault(each.reference, {})[each] = AcceptanceState.MET_NO_ROW
 
     def add(self, row: Row) -> None:
         """Take *row*."""
         self._tables.add(row)
-        if row.is_listed:
-            self._period.add(row)
-        self._open.add(row)
-        self._acceptances.add(row)
-        self._note_decisions(row)
+        if row.is_listed and (times := creations(row)):
+            self._first = min(times if self._first is None else [self._first, *times], key=self._instant)
+            self._last = max(times if self._last is None else [self._last, *times], key=self._instant)
+        if row.bucket is Bucket.BREAK:
+            self._tables.insert("postings", _new_findings(row))
+            self._note_decisions(row)
+        states = self._acceptances.get(row.reference or "", {})
+        for each, state in states.items():
+            # Of several rows with one reference, the one that needs a review counts.
+            states[each] = min(state, _state_of(each, row, self._rules), key=_BY_URGENCY.index)
+
+    def _instant(self, at: datetime) -> datetime:
+        return in_zone(at, self._rules.time_zone)
 
     def _note_decisions(self, row: Row) -> None:
-        if not self._decisions or row.bucket is not Bucket.BREAK or row.reference is None:
-            return
-        for key in ((row.reference, finding.code.value) for finding in row.findings if finding.is_decisive):
+        for code in (finding.code.value for finding in row.findings if finding.is_decisive):
+            key = row.reference or "", code
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
 
     def add_change(self, change: BreakChange) -> None:
-        """Count a break of the previous run by its state now."""
-        self._open.add_change(change)
+        """Count a break, unless it was resolved before; those of one reference come one after the other."""
+        was, now, state = change.was, change.now, change.history.state
+        if change.is_old:
+            return
+        if change.reference != self._reference:
+            self._reference, self._largest = change.reference, change.beside
+        found = [_posting(state, FindingTotal(1, now.at_stake), now, change.history.age_days)]
+        if was is not None and not was.is_resolved:
+            found.append(_posting(_OPENING, FindingTotal(1, was.at_stake)))
+        if was is not None and state is BreakState.CHANGED:
+            found.append(_posting(_CHANGED, FindingTotal(1, now.at_stake - was.at_stake)))
+        if state in _OPEN:
+            found.append(_payment(now.at_stake, self._largest))
+            self._largest = max(now.at_stake, self._largest or 0)
+        self._tables.insert("postings", found)
 
     def words(self) -> Iterator[tuple[Words, Total]]:
         """Yield the rows of each pair of status words and method, in the order in which they first occurred."""
@@ -166,7 +208,7 @@ class Tally:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
         select = self._tables.select
-        ((lines, tolerated, changed, lacking_probe, first, last),) = select(_COUNTS)
+        ((lines, dated, tolerated, changed, lacking_probe, first, last),) = select(_COUNTS)
         buckets = dict(self._totals(f"SELECT bucket, {TOTAL} FROM cells GROUP BY bucket", Bucket))
         codes = dict(self._totals(_CODES, Code))
         breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
@@ -181,11 +223,11 @@ class Tally:
         return Summary(
             rows=origins.get("ledger", 0),
             lines=lines,
-            period=self._period.period(),
+            period=Period(first=self._first, last=self._last, lines=dated, without=lines - dated),
             buckets=MappingProxyType({bucket: buckets.get(bucket, Total()) for bucket in Bucket}),
             codes=MappingProxyType({code: codes[code] for code in Code if code in codes}),
             breaks=MappingProxyType({severity: breaks.get(severity, 0) for severity in reversed(Severity)}),
-            open_findings=self._open.open_findings(None if self._previous is None else self._previous.open_findings),
+            open_findings=self.open_findings(),
             tolerated=tolerated,
             changed_during_run=changed,
             lacking_probe=lacking_probe,
@@ -194,12 +236,56 @@ class Tally:
             tie_out=self._tie_out(),
             compared=self._compared(),
             leakage=self._leakage(),
-            acceptances=tuple(self._acceptances.notices()),
+            acceptances=tuple(self._notices()),
             patterns=self._patterns(),
             still_there=tuple(self._still_there.values()),
             since=since,
             settlement=None if statement is None else self._settlement(statement, payout, origins.get("statement", 0)),
         )
+
+    def open_findings(self) -> OpenFindings:
+        """
+        Return the roll-forward, from the closing total that the previous run states itself, if it does.
+
+        Raises:
+            TieOutError: When it does not tie, which is a bug of payclient.
+        """
+        by_part, by_code, by_age = self._posted("part"), self._posted("code", _OPEN), self._posted("age", _OPEN)
+        news, nothing = self._posted("severity", _NEWS), FindingTotal()
+        stated = None if self._previous is None else self._previous.open_findings
+        by_state = {state: by_part.get(state, nothing) for state in BreakState}
+        found = OpenFindings(
+            opening=by_part.get(_OPENING, nothing) if stated is None else stated,
+            new=by_state[BreakState.NEW],
+            reopened=by_state[BreakState.REOPENED],
+            resolved=by_state[BreakState.RESOLVED],
+            changed=by_part.get(_CHANGED, nothing),
+            closing=sum((by_state[state] for state in _OPEN), nothing),
+            by_state=MappingProxyType(by_state),
+            by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
+            by_age=MappingProxyType({age: by_age.get(age, nothing) for age in AGES}),
+            payments=by_part.get(_PAYMENT, nothing),
+            news=MappingProxyType({each: news.get(each, nothing).count for each in reversed(Severity)}),
+        )
+        steps = found.opening + found.new + found.reopened - found.resolved + FindingTotal(0, found.changed.amount)
+        if steps != found.closing:
+            message = f"the roll-forward does not tie: it leads to {steps}, and {found.closing} is open"
+            raise TieOutError(message)
+        return found
+
+    def _posted(self, key: str, states: Iterable[BreakState] = ()) -> dict[Any, FindingTotal]:
+        """Return the postings by *key*, those of *states* if any are given."""
+        names = ", ".join(f"'{state}'" for state in states)
+        query = f"SELECT {key}, sum(count), exact(amount) FROM postings {f'WHERE part IN ({names})' if names else ''}"
+        found = self._tables.select(f"{query} GROUP BY {key}")
+        return {value: FindingTotal(count, int(amount)) for value, count, amount in found}
+
+    def _notices(self) -> Iterator[AcceptanceNotice]:
+        for each in self._rules.accepted:
+            state = self._acceptances[each.reference][each]
+            is_settled = state is AcceptanceState.MET_NO_ROW and (each.reference, each.code.value) in self._decisions
+            if state in REMARKS and not is_settled:  # a decision cannot be removed from the rules
+                yield AcceptanceNotice(each, state)
 
     def _totals(self, query: str, kind: Callable[..., Any]) -> Iterator[tuple[Any, Total]]:
         for key, *total in self._tables.select(query):
@@ -349,6 +435,50 @@ _PLACES = (
     *((PatternKind.PREFIX, f"CASE WHEN length(reference) > {n} THEN substr(reference, 1, {n}) END") for n in PREFIXES),
 )
 _FIRST_LINES = f"SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT {_MAX_LINES}"
+
+
+_BY_URGENCY = (
+    *(AcceptanceState.CHANGED, AcceptanceState.ENDED, AcceptanceState.ENDS_SOON),
+    *(AcceptanceState.HOLDS, AcceptanceState.UNKNOWN, AcceptanceState.MET_NO_ROW),
+)
+
+
+def _state_of(accepted: Accepted, row: Row, rules: Rules) -> AcceptanceState:
+    at = row.confirmed_at or row.observed_at
+    finding = next((each for each in row.findings if each.code is accepted.code), None)
+    if row.bucket is Bucket.UNRESOLVED:
+        return AcceptanceState.UNKNOWN
+    if finding is None or at is None:
+        return AcceptanceState.MET_NO_ROW
+    days = accepted.days_left(at, rules.time_zone)
+    if not finding.waived:
+        return AcceptanceState.ENDED if days < 0 else AcceptanceState.CHANGED
+    if finding.waived != accepted.waiver or days > _SOON_DAYS:
+        return AcceptanceState.HOLDS
+    return AcceptanceState.ENDS_SOON
+
+
+def _new_findings(row: Row) -> Iterator[tuple[Value, ...]]:
+    """Yield the postings of the findings that make *row* a break and are new."""
+    for each in row.findings:
+        if each.is_decisive and (each.history is None or each.history.state is BreakState.NEW):
+            is_first = each.code not in row.counted_before
+            amount = each.at_stake if is_first or not each.code.is_of_ledger else 0
+            yield _posting(BreakState.NEW, FindingTotal(is_first, amount or 0), each)
+    yield _payment(max(row.at_stake_by_code.values(), default=0), max(row.counted_before.values(), default=None))
+
+
+def _payment(amount: int, before: int | None) -> tuple[Value, ...]:
+    """Return the posting of a payment, which was counted with the amount *before*, or not at all."""
+    return _posting(_PAYMENT, FindingTotal(before is None, max(amount - (before or 0), 0)))
+
+
+def _posting(
+    part: str, total: FindingTotal, finding: Finding | BreakRecord | None = None, days: int = 0
+) -> tuple[Value, ...]:
+    severity, code = (int(finding.severity), finding.code.value) if finding else (None, None)
+    age = next(age for age, last in AGES.items() if last is None or days <= last)
+    return str(part), severity, code, age, int(total.count), stored(total.amount)
 
 
 def _of_status(side: str, rows: str) -> str:
