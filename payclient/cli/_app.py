@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import attrs
 from cyclopts import App, CycloptsError, Parameter
 
-from payclient.cli._streams import Exit, OwnStreams, Streams, abandon, status_of
-from payclient.errors import ConfigurationError, PayClientError
+from payclient.cli._streams import Exit, OwnStreams, Streams, abandon, refuse, status_of
+from payclient.errors import PayClientError
 
 COMMANDS = {
     "get": "Look up transactions.",
@@ -156,10 +156,9 @@ def _in_words(error: OSError | ModuleNotFoundError) -> str:
 
 def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[[], object]) -> int:
     if any(_KEY_AS_ARGUMENT.match(argument) for argument in arguments):
-        message = (
+        refuse(
             "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
         )
-        raise ConfigurationError(message)
     app = make_app(arguments)
     command: Callable[..., Any]
     command, bound, injected = app.parse_args(list(arguments), exit_on_error=False, print_error=False)

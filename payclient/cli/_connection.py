@@ -15,7 +15,7 @@ from payclient._client import ClientOptions
 from payclient._config import Profiling, decode_key, read_key_file
 from payclient._escape import escape_unprintable
 from payclient._options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
-from payclient.cli._streams import Streams, Texts
+from payclient.cli._streams import Streams, Texts, refuse
 from payclient.errors import ConfigurationError
 from payclient.transports import NetworkOptions, Transport, TransportName
 
@@ -88,8 +88,7 @@ class ConnectionOptions:
 
     def network(self) -> NetworkOptions:
         if self.proxy is not None and "@" in self.proxy:
-            message = "--proxy takes no password, which others could read: set PAYCLIENT_PROXY"
-            raise ConfigurationError(message)
+            refuse("--proxy takes no password, which others could read: set PAYCLIENT_PROXY")
         is_system = self.ca_file is None and not any(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
         is_secure = (self.base_url or os.environ.get("PAYCLIENT_BASE_URL", "")).startswith("https:")
         trust = "system" if is_system and is_secure and find_spec("truststore") else None
@@ -105,20 +104,17 @@ class ConnectionOptions:
 
     def _check_address(self) -> None:
         if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
-            message = "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL"
-            raise ConfigurationError(message)
+            refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL")
 
     def _api_key(self, streams: Streams) -> str | None:
         """Return the key from the file or standard input; None when the client takes it from the environment."""
         if self.api_key_file is None:
             if not os.environ.get("PAYCLIENT_API_KEY", "").strip():
-                message = "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
-                raise ConfigurationError(message)
+                refuse("no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH")
             return None
         content = decode_key(streams.stdin) if self.takes_key_from_stdin else _read_key(self.api_key_file)
         if not content.strip():
-            message = "--api-key-file: there is no key in it"
-            raise ConfigurationError(message)
+            refuse("--api-key-file: there is no key in it")
         return content
 
 

@@ -13,8 +13,17 @@ from payclient import errors
 from payclient._escape import escape_unprintable
 from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, aligned, most_urgent, read_references, status_of
-from payclient.errors import ConfigurationError
+from payclient.cli._streams import (
+    Exit,
+    JsonFlag,
+    OwnStreams,
+    Streams,
+    aligned,
+    most_urgent,
+    read_references,
+    refuse,
+    status_of,
+)
 from payclient.policies import classify
 from payclient.protocol import Found, Outcome, masked
 
@@ -168,14 +177,11 @@ async def get(
     """
     # cyclopts takes a misspelt option for a reference once `-` may be one.
     if unknown := [name for name in references if name.startswith("-") and name != "-"]:
-        message = f"unknown option {unknown[0].partition('=')[0]} (see payclient get --help)"
-        raise ConfigurationError(message)
+        refuse(f"unknown option {unknown[0].partition('=')[0]} (see payclient get --help)")
     if not references:
-        message = "get needs at least one reference, or - to read them from standard input"
-        raise ConfigurationError(message)
+        refuse("get needs at least one reference, or - to read them from standard input")
     if "-" in references and (references != _STDIN or connection.takes_key_from_stdin):
-        message = "standard input holds either all references or the key; name - once"
-        raise ConfigurationError(message)
+        refuse("standard input holds either all references or the key; name - once")
     async with connection.client(streams, deadline=deadline) as client:
         with Outcomes(streams, as_json=as_json) as shown:
             if references == _STDIN:

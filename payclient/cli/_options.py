@@ -14,8 +14,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient._escape import quote
-from payclient.cli._streams import Flag, Streams, Texts
-from payclient.errors import ConfigurationError
+from payclient.cli._streams import Flag, Streams, Texts, refuse
 from payclient.ledger import (
     CellProblem,
     Dialect,
@@ -102,8 +101,7 @@ class LedgerOptions:
             ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
         except ValueError as error:  # its message begins with the name of the attribute
             name, _, rest = str(error).partition(" ")
-            message = f"{option_name(name)} {rest}"
-            raise ConfigurationError(message) from error
+            refuse(f"{option_name(name)} {rest}")
         return with_profiles(attrs.evolve(rules, ledger=ledger))
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
@@ -145,8 +143,7 @@ def _opened(
     except LedgerError:
         raise
     except ValueError as error:  # a field that does not exist, or an option that the format does not have
-        message = f"the {what} cannot be read like this: {error}"
-        raise ConfigurationError(message) from error
+        refuse(f"the {what} cannot be read like this: {error}")
     if kinds is None and (name := found.columns.used.get("kind")):
         message = f"the column {quote(name)} is read as kind; say what its words mean in the table [{table}] of the "
         _refuse(found, f"{message}rules file")
@@ -161,7 +158,7 @@ def _check_age(rule: str, ledger: Ledger) -> None:
 
 def _refuse(ledger: Ledger, message: str) -> NoReturn:
     with ledger:  # closes it
-        raise ConfigurationError(message)
+        refuse(message)
 
 
 def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
@@ -171,8 +168,7 @@ def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
 
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
     if unclear := [choice for choice in choices if "=" not in choice]:
-        message = f"{option} must be like amount=Betrag, got {unclear[0]!r}"
-        raise ConfigurationError(message)
+        refuse(f"{option} must be like amount=Betrag, got {unclear[0]!r}")
     return {field: name for field, _, name in (choice.partition("=") for choice in choices)}
 
 
@@ -204,8 +200,7 @@ def reading_ledger() -> Generator[None]:
 def duration_option(option: str, text: str) -> timedelta:
     duration = read_duration(text)
     if duration is None:
-        message = f"{option} must be a duration such as '90m', '36h' or '3d', got {text!r}"
-        raise ConfigurationError(message)
+        refuse(f"{option} must be a duration such as '90m', '36h' or '3d', got {text!r}")
     return duration
 
 
@@ -283,8 +278,7 @@ class EarlierRunOptions:
     def decided(self, rules: Rules, out: Path) -> Rules:
         # A new run gets the decisions, and keeps them when it is resumed.
         if self.decisions is not None and not self.decisions.is_dir():
-            message = f"--decisions must be the folder of a run, got {self.decisions}"
-            raise ConfigurationError(message)
+            refuse(f"--decisions must be the folder of a run, got {self.decisions}")
         if not (out / JOURNAL).exists() and (source := self.decisions or self.previous) is not None:
             carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
@@ -293,11 +287,9 @@ class EarlierRunOptions:
         """Return the seconds before a second lookup, the age of answers to use again, and the rows to look up again."""
         for name, needed in (("reuse", "previous"), ("recheck", "previous"), ("sample", "recheck")):
             if getattr(self, name) is not None and getattr(self, needed) is None:
-                message = f"--{name} needs --{needed}, {_NEEDED[needed]}"
-                raise ConfigurationError(message)
+                refuse(f"--{name} needs --{needed}, {_NEEDED[needed]}")
         if self.sample is not None and self.sample < 1:
-            message = f"--sample must be at least 1, got {self.sample}"
-            raise ConfigurationError(message)
+            refuse(f"--sample must be at least 1, got {self.sample}")
         max_age = None if self.reuse is None else duration_option("--reuse", self.reuse)
         recheck = None if self.recheck is None else duration_option("--recheck", self.recheck)
         return (
@@ -338,8 +330,7 @@ class StatementOptions:
             "--payout": self.payout,
         }
         if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
-            message = f"{name} needs --statement, the list that it is about"
-            raise ConfigurationError(message)
+            refuse(f"{name} needs --statement, the list that it is about")
         statement = settling_within(rules, self.settles_within).statement
         if self.statement_profile is not None:
             statement = attrs.evolve(statement, reading=_profile(self.statement_profile))
@@ -355,15 +346,13 @@ class StatementOptions:
         if self.payout is None:
             return None
         if not _AMOUNT.fullmatch(self.payout):
-            message = (
+            refuse(
                 f"--payout must be a whole number in the unit of the service, such as 12,345,000, got {self.payout!r}"
             )
-            raise ConfigurationError(message)
         try:
             return MoneyReader().read(re.sub("[,_ ]", "", self.payout))
         except CellProblem as problem:
-            message = f"--payout: {problem}"
-            raise ConfigurationError(message) from None
+            refuse(f"--payout: {problem}")
 
     @contextmanager
     def open(self, rules: Rules, ledger: Ledger, *, allow_empty: bool = False) -> Generator[Ledger | None]:
@@ -397,8 +386,7 @@ def settling_within(rules: Rules, text: str | None) -> Rules:
         return rules
     within = read_limit(text)
     if within is None:
-        message = f"--settles-within must be a duration such as '36h' or '3d', or '2 business days', got {text!r}"
-        raise ConfigurationError(message)
+        refuse(f"--settles-within must be a duration such as '36h' or '3d', or '2 business days', got {text!r}")
     return attrs.evolve(rules, statement=attrs.evolve(rules.statement, settles_within=within))
 
 
@@ -406,8 +394,7 @@ def _profile(name: str) -> Dialect:
     try:
         return Dialect.named(name)
     except ValueError as error:
-        message = f"--statement-{error}"
-        raise ConfigurationError(message) from error
+        refuse(f"--statement-{error}")
 
 
 def _of_statement(name: str, error: LedgerError) -> LedgerError:

@@ -1,4 +1,4 @@
-"""Options of several commands: reading and judging a ledger, and output."""
+"""The output of several commands: its options, and the result of a run for people."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from attrs import astuple, define, field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._escape import escape_unprintable, plural
-from payclient.cli._streams import Flag, JsonFlag, Streams, aligned
-from payclient.errors import ConfigurationError
+from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import (
     Bucket,
     Row,
@@ -53,19 +52,51 @@ class OutputOptions:
     as_json: JsonFlag = False
     quiet: Flag = False
 
-    def write(self, lines: Sequence[str], folder: Path, streams: Streams) -> None:
+    def finish(self, summary: Summary, lines: Iterable[str], folder: Path, streams: Streams) -> int:
+        """Print the result of a run, and return the exit status."""
         if self.as_json:
             streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
         elif not self.quiet:
             streams.show(lines)
-
-    def exit_status(self, summary: Summary) -> int:
         if self.fail_on_new is None:
             return summary.exit_status(self.fail_on)
         if summary.since is None:
-            message = "--fail-on-new needs a previous run: name its folder with payclient reconcile --previous"
-            raise ConfigurationError(message)
+            refuse("--fail-on-new needs a previous run: name its folder with payclient reconcile --previous")
         return summary.exit_status(self.fail_on_new, only_news=True)
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class PageOptions:
+    """
+    Output of a comparison of reports.
+
+    Attributes:
+        as_json: Print one JSON object with everything instead.
+        html: File for a page with the most severe changes; not in one of the folders.
+        quiet: Print errors only; with `--json`, also the object.
+    """
+
+    as_json: JsonFlag = False
+    html: Path | None = None
+    quiet: Flag = False
+
+    def check(self, folders: Sequence[Path], names: str) -> None:
+        if self.html is not None and any(self.html.resolve().is_relative_to(each.resolve()) for each in folders):
+            refuse(f"--html must be a file outside of {names}, which are not changed")
+
+    def show(self, found: Iterable[str], lines: Iterable[str], streams: Streams) -> None:
+        """Print *found*, which is JSON, or else the *lines* for people."""
+        if self.as_json:
+            streams.show(found)
+        elif not self.quiet:
+            page = [] if self.html is None else ["", f"Page: {self.html}"]
+            streams.show([*lines, *page])
+
+
+def check_other_folder(out: Path, folder: Path, what: str = "") -> None:
+    if out.resolve().is_relative_to(folder.resolve()):
+        refuse(f"--out must be another folder than {folder}, {what}which is not changed")
 
 
 _MAX_SHOWN = 5
@@ -91,41 +122,37 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         yield summary.compared.remark
     if summary.since is not None and summary.since.rules_sentence:
         yield summary.since.rules_sentence
-    yield ""
-    yield from _totals(summary)
+    yield from ("", *_totals(summary))
     if summary.since is not None:
         yield from ("", *roll_forward(summary.open_findings))
-    yield ""
-    yield from _bridge(bridge_lines(summary.tie_out))
+    yield from ("", *_bridge(bridge_lines(summary.tie_out)))
     if rows := summary.tie_out.rows_without_amount:
         yield f"{plural(rows, 'row')} of the ledger without an amount"
-    yield ""
-    yield from _states(summary.tie_out)
+    yield from ("", *_states(summary.tie_out))
     if summary.settlement is not None:
         yield from ("", *_bridge(settlement_lines(summary.settlement)))
         yield from filter(None, [payout_sentence(summary.settlement)])
         problems = summary.settlement.statement.problems
         yield from (f"cannot be used, in the statement: {escape_unprintable(each)}" for each in problems)
-    if shown := worst.rows():
-        yield ""
-        yield f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}:"
-        for row in shown:
-            what = f"{row.severity.word}, {row.findings[0].code}: {row.findings[0].sentence}"
-            yield f"  {escape_unprintable(row.place)}, {escape_unprintable(row.reference or '')}: {what}"
-    patterns = (f"{each.counted} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns)
-    yield from _listed("patterns among the breaks", patterns)
-    yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
-    yield from _listed("said to be corrected", (each.still_there for each in summary.still_there))
-    yield from _listed("acceptances to look at", (each.sentence for each in summary.acceptances))
-    yield ""
-    yield summary.completeness
-    yield f"Expiry: {expiry_rule(rules.time_zone)}."
+    shown = [
+        f"{escape_unprintable(row.place)}, {escape_unprintable(row.reference or '')}: {row.severity.word}, "
+        f"{row.findings[0].code}: {row.findings[0].sentence}"
+        for row in worst.rows()
+    ]
+    yield from listed(f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}", shown)
+    patterns = [f"{each.counted} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns]
+    yield from listed("patterns among the breaks", patterns)
+    yield from listed("leakage by payment method", [each.sentence for each in summary.leakage])
+    yield from listed("said to be corrected", [each.still_there for each in summary.still_there])
+    yield from listed("acceptances to look at", [each.sentence for each in summary.acceptances])
+    yield from ("", summary.completeness, f"Expiry: {expiry_rule(rules.time_zone)}.")
 
 
-def _listed(heading: str, sentences: Iterable[str]) -> Iterator[str]:
-    lines = [f"  {sentence}" for sentence in sentences]
+def listed(heading: str, lines: Sequence[str], count: int = 0) -> Iterator[str]:
     if lines:
-        yield from ("", f"{heading}:", *lines)
+        yield from ("", f"{heading}:", *(f"  {line}" for line in lines))
+    if count > len(lines):
+        yield f"  and {count - len(lines):,} more, which --json prints"
 
 
 def _totals(summary: Summary) -> list[str]:

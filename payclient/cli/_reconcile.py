@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,11 +35,11 @@ from payclient.cli._options import (
     reading_ledger,
     statement_lines,
 )
-from payclient.cli._output import OutputOptions, Worst, verdict_lines
+from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
 from payclient.cli._progress import ProgressMode, shown
-from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, status_of, stop_in_order
+from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
-from payclient.errors import ConfigurationError, PayClientError, TransactionNotFoundError
+from payclient.errors import PayClientError, TransactionNotFoundError
 from payclient.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
 from payclient.reconcile import (
     STRICT,
@@ -55,7 +55,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile import reconcile as judged_rows
 from payclient.reconcile.journal import Reuse
-from payclient.reconcile.nights import PreviousRun, Recheck, Records
+from payclient.reconcile.nights import Recheck
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.reconcile.rules import as_json, duration_text, from_json
 from payclient.reconcile.values import utc_now
@@ -171,7 +171,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 progress=progress,
                 streams=streams,
             )
-            return _tell(job, await _run(job, worst := Worst()), worst, metrics)
+            return await _run(job, metrics)
 
 
 @contextmanager
@@ -187,12 +187,9 @@ def _opened(
 def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:
     if previous is None:
         if output.fail_on_new is not None:
-            message = "--fail-on-new needs --previous, the folder of the run before"
-            raise ConfigurationError(message)
+            refuse("--fail-on-new needs --previous, the folder of the run before")
         return None
-    if out.resolve().is_relative_to(previous.resolve()):
-        message = f"--out must be another folder than {previous}, the previous run, which is not changed"
-        raise ConfigurationError(message)
+    check_other_folder(out, previous, "the previous run, ")
     run = open_past_run(previous)
     if run.is_work_list_edited and all(each.run != run.note.run for each in read_log(previous).decisions):
         take = shlex.join(("payclient", "decisions", "take", str(previous / WORK_LIST), "--by"))
@@ -207,29 +204,21 @@ def _show(ledger: Ledger, statement: Ledger | None, declared: Declared, concurre
     streams.show([*overview_lines(overview), *next_lines, *question_lines(overview, concurrency)])
     if statement is not None:
         streams.show(["", "the statement:", *map(about_statement, overview_lines(Overview.of(statement)))])
-    return 0
-
-
-def _tell(job: Reconciliation, summary: Summary, worst: Worst, metrics: Path | None) -> int:
-    lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
-    job.output.write(lines, job.out, job.streams)
-    status = job.output.exit_status(summary)
-    if metrics is not None:
-        write_metrics(metrics, summary, exit_status=status, ended_at=time.time())
-    return status
+    return Exit.DONE
 
 
 def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
     if str(ledger).startswith("-") and str(ledger) != "-":
-        message = f"unknown option {ledger} (see payclient reconcile --help)"
-        raise ConfigurationError(message)
+        refuse(f"unknown option {ledger} (see payclient reconcile --help)")
     if str(ledger) == "-" and connection.takes_key_from_stdin:
-        message = "standard input holds either the ledger or the key"
-        raise ConfigurationError(message)
+        refuse("standard input holds either the ledger or the key")
 
 
-async def _run(job: Reconciliation, worst: Worst) -> Summary:
-    _tell_columns({} if job.output.quiet else {"": job.ledger, " of the statement": job.statement}, job.streams)
+async def _run(job: Reconciliation, metrics: Path | None) -> int:
+    worst, sides = Worst(), {"": job.ledger, " of the statement": job.statement}
+    for of_which, ledger in sides.items():
+        if ledger is not None and not job.output.quiet:
+            job.streams.tell(f"columns{of_which}: {_columns(ledger)}")
     if job.previous is not None:
         client = job.client
         service = {"base_url": client.url, "environment": job.environment, "key_fingerprint": client.key_fingerprint}
@@ -243,34 +232,35 @@ async def _run(job: Reconciliation, worst: Worst) -> Summary:
         job.streams.tell(f"payclient: {about_ledger(warning)}")
     for warning in () if job.statement is None else job.statement.warnings:
         job.streams.tell(f"payclient: the statement: {about_statement(warning)}")
-    return summary
+    lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
+    status = job.output.finish(summary, lines, job.out, job.streams)
+    if metrics is not None:
+        write_metrics(metrics, summary, exit_status=status, ended_at=time.time())
+    return status
 
 
-def _tell_columns(ledgers: Mapping[str, Ledger | None], streams: Streams) -> None:
-    for of_which, ledger in ledgers.items():
-        if ledger is not None:
-            names = column_names(ledger.columns.header)  # those of a profile need not be there
-            debits = {field: name for field, name in ledger.dialect.debit_columns.items() if name in names}
-            used = (
-                (field if field == name else f"{field} = {name!r}")
-                + (f" with debits in {debits[field]!r}" if field in debits else "")
-                for field, name in ledger.columns.used.items()
-            )
-            ignored = ", ".join(map(repr, ledger.columns.ignored))
-            told = ", ".join(used) or "none"
-            streams.tell(f"columns{of_which}: {told}" + (f"; not used: {ignored}" if ignored else ""))
+def _columns(ledger: Ledger) -> str:
+    names = column_names(ledger.columns.header)  # those of a profile need not be there
+    debits = {field: name for field, name in ledger.dialect.debit_columns.items() if name in names}
+    used = ", ".join(
+        (field if field == name else f"{field} = {name!r}")
+        + (f" with debits in {debits[field]!r}" if field in debits else "")
+        for field, name in ledger.columns.used.items()
+    )
+    ignored = ", ".join(map(repr, ledger.columns.ignored))
+    return (used or "none") + (f"; not used: {ignored}" if ignored else "")
 
 
-def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> list[str]:
+def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator[str]:
+    yield ""
     beside = f"report.xlsx, breaks.csv, {rows_file(job.out).name}, summary.json"
-    lines = ["", f"Report: {job.out / 'report.html'}, and beside it {beside}"]
+    yield f"Report: {job.out / 'report.html'}, and beside it {beside}"
     if summary.lacking_probe:
-        lines.append(verdict_wording(summary).advice)
+        yield verdict_wording(summary).advice
     elif summary.buckets[Bucket.UNRESOLVED].rows:
-        lines.append(f"Next: {job.streams.command}, which asks again for what is unresolved")
+        yield f"Next: {job.streams.command}, which asks again for what is unresolved"
     if references := [row.reference for row in worst.rows() if row.reference]:
-        lines.append(f"Next: {shlex.join(('payclient', 'explain', str(job.out), references[0]))}")
-    return lines
+        yield f"Next: {shlex.join(('payclient', 'explain', str(job.out), references[0]))}"
 
 
 _PREFIX = "payclient_reconcile"
@@ -280,37 +270,28 @@ _MODE = 0o644  # unlike a report, because a collector has another user and there
 def write_metrics(path: Path, summary: Summary, *, exit_status: int, ended_at: float) -> None:
     """Replace *path* with the metrics of one run, whole or not at all: counts, and no money."""
     # `ended_at`, in seconds since 1970, lets a collector notice a job that no longer runs.
+    metrics: tuple[tuple[str, str, dict[str, float]], ...] = (
+        ("rows", "Ledger rows, by bucket.", {f'bucket="{name}"': t.rows for name, t in summary.buckets.items()}),
+        ("findings", "Rows with a finding, by its code.", {f'code="{c}"': t.rows for c, t in summary.codes.items()}),
+        ("breaks", "Breaks, by severity.", {f'severity="{each.word}"': n for each, n in summary.breaks.items()}),
+        ("verdict", "1 for the verdict of the run.", {f'verdict="{v}"': int(v is summary.verdict) for v in Verdict}),
+        ("exit_status", "Exit status of the command.", {"": exit_status}),
+        ("ended_timestamp_seconds", "When the run ended.", {"": ended_at}),
+    )
     with AtomicFiles(path.parent, [path.name]) as files:
-        files.text(path.name).writelines(f"{line}\n" for line in _lines(summary, exit_status, ended_at))
+        file = files.text(path.name)
+        for name, words, values in metrics:
+            full = f"{_PREFIX}_{name}"
+            file.write(f"# HELP {full} {words}\n# TYPE {full} gauge\n")
+            for label, value in values.items():
+                file.write(f"{full}{label and f'{{{label}}}'} {value}\n")
         files.commit()
     path.chmod(_MODE)
-
-
-def _lines(summary: Summary, exit_status: int, ended_at: float) -> Iterator[str]:
-    buckets, codes = summary.buckets.items(), summary.codes.items()
-    verdicts: dict[str, float] = {verdict: int(verdict is summary.verdict) for verdict in Verdict}
-    yield from _metric("rows", "Ledger rows, by bucket.", "bucket", {name: total.rows for name, total in buckets})
-    yield from _metric("findings", "Rows with a finding, by its code.", "code", {c: total.rows for c, total in codes})
-    severities = {severity.word: count for severity, count in summary.breaks.items()}
-    yield from _metric("breaks", "Breaks, by severity.", "severity", severities)
-    yield from _metric("verdict", "1 for the verdict of the run.", "verdict", verdicts)
-    yield from _metric("exit_status", "Exit status of the command.", "", {"": exit_status})
-    yield from _metric("ended_timestamp_seconds", "When the run ended.", "", {"": ended_at})
-
-
-def _metric(name: str, words: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
-    full = f"{_PREFIX}_{name}"
-    yield f"# HELP {full} {words}"
-    yield f"# TYPE {full} gauge"
-    for each, value in values.items():
-        labels = f'{{{label}="{each}"}}' if label else ""
-        yield f"{full}{labels} {value}"
 
 
 _PROXY_VARIABLES = ("PAYCLIENT_PROXY", "HTTPS_PROXY", "https_proxy")
 _MAX_ROWS = 1_000_000
 _DEADLINE = 30.0  # seconds, for one golden answer
-_UNFINISHED = (Bucket.OPEN, Bucket.BREAK)
 
 
 def contract_recorder(connection: ConnectionOptions, previous: PastRun | None) -> ContractRecorder:
@@ -326,32 +307,20 @@ def contract_recorder(connection: ConnectionOptions, previous: PastRun | None) -
     contract = _known((previous.folder / CONTRACT).read_text()) if CONTRACT in previous.files else None
     recorder = ContractRecorder(side=side, previous=contract)
     for line in islice(previous.lines(), _MAX_ROWS):
-        if line.bucket in _UNFINISHED:
-            row = line.row
-            at = row.confirmed_at or row.observed_at
-            if row.transaction is not None and at is not None:
-                recorder.seed(row.transaction.reference, row.transaction.status, at.timestamp())
+        row = line.row
+        at = row.confirmed_at or row.observed_at
+        if line.bucket in (Bucket.OPEN, Bucket.BREAK) and row.transaction is not None and at is not None:
+            recorder.seed(row.transaction.reference, row.transaction.status, at.timestamp())
     return recorder
-
-
-def offer(recorder: ContractRecorder, row: Row, rules: Rules) -> None:
-    """Offer the answer of *row* as a golden one, if nothing is to happen to it any more."""
-    is_final = row.service_status in rules.final_statuses and row.bucket is Bucket.MATCHED
-    if is_final and row.transaction is not None and not row.reused_from:
-        recorder.offer(row.transaction)
 
 
 async def ask_golden(recorder: ContractRecorder, client: AsyncClient) -> None:
     """Ask for the golden answers, one after the other; the end of the run does not depend on them."""
-    if not recorder.answers:
-        return
     view = client.with_options(deadline=_DEADLINE)
-    for reference in recorder.golden_references():
-        try:
+    with suppress(PayClientError):
+        for reference in recorder.golden_references() if recorder.answers else ():
             with suppress(TransactionNotFoundError):
                 await view.get_transaction(reference)
-        except PayClientError:
-            return
 
 
 def keep_contract(recorder: ContractRecorder | None, journal: Journal, began: datetime) -> str | None:
@@ -369,10 +338,9 @@ def keep_contract(recorder: ContractRecorder | None, journal: Journal, began: da
 
 def _known(text: str) -> Contract | None:
     """Return a contract; None where a payclient with another format has written it: then memory begins again."""
-    try:
+    with suppress(ContractError):
         return contract_from_json(json.loads(text))
-    except ContractError:
-        return None
+    return None
 
 
 OnRow: TypeAlias = Callable[[Row], object]
@@ -411,8 +379,6 @@ class Reconciliation:
         # cannot be trusted, no report is written.
         with Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
-            if self.recorder is not None:
-                on_row = (*on_row, partial(offer, self.recorder, rules=self.rules))
             with _report_files(
                 journal,
                 self.out,
@@ -438,14 +404,6 @@ class Reconciliation:
                     self.statement.check_unchanged()
                 return _finished(files, journal, about, contract, self.ledger)
 
-    def _statement(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
-        """Yield the statement, and then note what was read, which is known only at its end."""
-        yield from statement_lines(statement, self.ledger)
-        for suggestion in statement.suggestions:
-            self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
-        about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
-        journal.set_note(_STATEMENT, json.dumps(as_json(about)))
-
     def _identity(self) -> dict[str, str]:
         identity = {"service": self.client.url, "rules": self.rules.fingerprint}
         if self.statement is not None:
@@ -457,20 +415,9 @@ class Reconciliation:
         if (wanted := self.recheck) is not None:
             sample = "all" if wanted.sample is None else f"{wanted.sample} with seed {wanted.seed}"
             identity["recheck"] = f"{duration_text(wanted.max_age)}, {sample}"
-        declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
-        options = json.dumps(declared, ensure_ascii=False, sort_keys=True)
-        return {**identity, "ledger": options} if declared else identity
-
-    def _reuse(self) -> Reuse | None:
-        if self.previous is None or self.max_age is None:
-            return None
-        return Reuse(max_age=self.max_age, answers=self.previous.answers)
-
-    def _previous(self, journal: Journal) -> tuple[PreviousRun, Records] | None:
-        if self.previous is None:
-            return None
-        recheck = None if self.recheck is None else (self.recheck, self._started(journal))
-        return self.previous.note, partial(self.previous.records, recheck=recheck)
+        if declared := dialect_as_json(self.rules.ledger):  # a plain ledger has none, as in earlier journals
+            identity["ledger"] = json.dumps(declared, ensure_ascii=False, sort_keys=True)
+        return identity
 
     def _tell_resumed(self, journal: Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
@@ -482,6 +429,10 @@ class Reconciliation:
         )
 
     async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
+        reuse, before, recheck = None, None, None if self.recheck is None else (self.recheck, self._started(journal))
+        if self.previous is not None:
+            before = self.previous.note, partial(self.previous.records, recheck=recheck)
+            reuse = None if self.max_age is None else Reuse(max_age=self.max_age, answers=self.previous.answers)
         with stop_in_order(self.streams) as stop:
             mode = ProgressMode.NONE if self.output.quiet else self.progress
             async with shown(mode, self.streams, lambda: self.client.stats) as on_progress:
@@ -499,16 +450,22 @@ class Reconciliation:
                     stop=stop,
                     clock=self.clock,
                     on_progress=on_progress,
-                    previous=self._previous(journal),
-                    reuse=self._reuse(),
-                    statement=None if self.statement is None else self._statement(self.statement, journal),
+                    previous=before,
+                    reuse=reuse,
+                    statement=None if self.statement is None else self._lines(self.statement, journal),
                 )
                 async with aclosing(rows):
                     async for row in rows:
-                        for take in (files.add, *on_row):
+                        for take in (files.add, self._offer, *on_row):
                             take(row)
                 if self.recorder is not None and not stop.is_set():
                     await ask_golden(self.recorder, self.client)
+
+    def _offer(self, row: Row) -> None:
+        """Offer the answer of *row* as a golden one, if nothing is to happen to it any more."""
+        is_final = row.service_status in self.rules.final_statuses and row.bucket is Bucket.MATCHED
+        if self.recorder is not None and is_final and row.transaction is not None and not row.reused_from:
+            self.recorder.offer(row.transaction)
 
     def _started(self, journal: Journal) -> datetime:
         noted = journal.note(_STARTED)
@@ -535,6 +492,14 @@ class Reconciliation:
         )
         files.name_run(note_about(journal, about))
 
+    def _lines(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
+        """Yield the statement, and then note what was read."""
+        yield from statement_lines(statement, self.ledger)
+        for suggestion in statement.suggestions:
+            self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
+        about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
+        journal.set_note(_STATEMENT, json.dumps(as_json(about)))
+
 
 def note_about(journal: Journal, about: About) -> str:
     """Note what the run is about, and its name, which it keeps when it is resumed; return the name."""
@@ -552,8 +517,7 @@ def write_again(
 ) -> tuple[Summary, Rules]:
     """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
     with Journal(folder / JOURNAL, must_exist=True) as journal:
-        about = about_of(journal)
-        contract = journal.note(CONTRACT)
+        about, contract = about_of(journal), journal.note(CONTRACT)
         with _report_files(
             journal,
             folder,

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +18,17 @@ from payclient._checks import check_count
 from payclient._escape import escape_unprintable, plural
 from payclient._own_file import read_own
 from payclient.cli._options import JudgingOptions, settling_within
-from payclient.cli._output import OutputOptions, Worst, roll_forward, verdict_lines
+from payclient.cli._output import (
+    OutputOptions,
+    PageOptions,
+    Worst,
+    check_other_folder,
+    listed,
+    roll_forward,
+    verdict_lines,
+)
 from payclient.cli._reconcile import about_of, note_about, write_again
-from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, aligned
+from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, aligned, refuse
 from payclient.drift import (
     CONTRACT,
     Acceptance,
@@ -33,17 +41,14 @@ from payclient.drift import (
     contract_from_json,
     read_acceptances,
 )
-from payclient.errors import ConfigurationError
 from payclient.ledger import ABSENT, Entry
 from payclient.protocol import masked
 from payclient.reconcile import (
     BreakState,
     Case,
-    DecisionError,
     Journal,
     JournalError,
     JournalWriteError,
-    Observation,
     ResolvedBy,
     Row,
     Rules,
@@ -178,8 +183,7 @@ def report(
     worst = Worst()
     summary, rules = write_again(folder, worst.add, output=output)
     lines = [*verdict_lines(summary, worst, rules=rules), "", f"Report: {folder / 'report.html'}"]
-    output.write(lines, folder, streams)
-    return output.exit_status(summary)
+    return output.finish(summary, lines, folder, streams)
 
 
 def show(
@@ -203,18 +207,16 @@ def show(
         streams: Streams of the process.
     """
     check_count("worst", worst)
-    summary = _unchanged_summary(folder, "cannot be shown", ConfigurationError)
+    summary = _unchanged_summary(folder, "cannot be shown")
     with open_rows(rows_file(folder)) as file:
         lines = markdown_lines(summary, worst_breaks(file, worst))
     streams.show(line if markdown else _MARKS.sub("", line) for line in lines)
     return Exit.DONE
 
 
-def _unchanged_summary(folder: Path, what: str, refusal: type[ConfigurationError]) -> dict[str, Any]:
-    for problem in verify_manifest(folder):
-        if problem.file in ("summary.json", ROWS, GZIP_ROWS, MANIFEST):
-            message = f"{folder} {what}: {problem.file}: {problem.what}"
-            raise refusal(message)
+def _unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
+    for problem in verify_manifest(folder, only={"summary.json", ROWS, GZIP_ROWS, MANIFEST}):
+        refuse(f"{folder} {what}: {problem.file}: {problem.what}")
     summary: dict[str, Any] = json.loads(read_own(folder / "summary.json"))
     return summary
 
@@ -266,8 +268,7 @@ def _explained(case: Case, row: Row) -> Iterator[str]:
         yield f"  rows with this reference: {case.rows}" + (
             ", of which this is not the first" if case.is_repeat else ""
         )
-    lookups = [("first lookup", case.first), ("second lookup", case.second)]
-    yield from ("  " + line for line in aligned(_table(case, [(name, lookup) for name, lookup in lookups if lookup])))
+    yield from (f"  {line}" for line in aligned([*_table(case)]))
     yield ""
 
 
@@ -279,16 +280,16 @@ def _settled(settled: Settled | None) -> str:
     return f"on {settled.where}{stated}"
 
 
-def _table(case: Case, lookups: list[tuple[str, Observation]]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("", "ledger", *(name for name, _ in lookups))]
-    rows.append(("at", "", *(lookup.at.isoformat(" ", "seconds") for _, lookup in lookups)))
-    rows.append(("answer", "", *(each.answer.value if each.transaction else each.message for _, each in lookups)))
+def _table(case: Case) -> Iterator[tuple[str, ...]]:
+    lookups = [each for each in (case.first, case.second) if each]
+    sides = [case.entry if isinstance(case.entry, Entry) else None, *(each.transaction for each in lookups)]
+    yield ("", "ledger", *("first lookup", "second lookup")[: len(lookups)])
+    yield ("at", "", *(each.at.isoformat(" ", "seconds") for each in lookups))
+    yield ("answer", "", *(each.answer.value if each.transaction else each.message for each in lookups))
     for name in _FIELDS:
-        ours = _text(name, getattr(case.entry, name, ABSENT) if isinstance(case.entry, Entry) else ABSENT)
-        theirs = [_text(name, getattr(lookup.transaction, name, ABSENT)) for _, lookup in lookups]
-        if ours or any(theirs):
-            rows.append((name, ours, *theirs))
-    return rows
+        row = [_text(name, getattr(side, name, ABSENT)) for side in sides]
+        if any(row):
+            yield (name, *row)
 
 
 def _text(name: str, value: Any) -> str:
@@ -342,9 +343,7 @@ def diff(
     /,
     *,
     fail_on: Severity = Severity.MEDIUM,
-    as_json: JsonFlag = False,
-    html: Path | None = None,
-    quiet: Flag = False,
+    output: PageOptions = PageOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:
     """
@@ -358,29 +357,20 @@ def diff(
         earlier: Folder of the earlier report.
         later: Folder of the later report.
         fail_on: The least severe new, changed or reopened break that makes the exit status 1.
-        as_json: Print one JSON object with every break instead.
-        html: File for a page with the counts and the most severe breaks of each state; not in one of the folders.
-        quiet: Print errors only; with `--json`, also the object.
+        output: Output.
         streams: Streams of the process.
     """
-    _check_page(html, (earlier, later), f"{earlier} and {later}")
+    output.check((earlier, later), f"{earlier} and {later}")
     with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
-        if html is not None:
+        if output.html is not None:
             from payclient.report._page import write_diff_page  # noqa: PLC0415  it imports jinja2
 
-            write_diff_page(html, found)
-        if as_json or not quiet:
-            streams.show(found.as_json() if as_json else _compared(found, html))
+            write_diff_page(output.html, found)
+        output.show(found.as_json(), _compared(found), streams)
         return found.exit_status(fail_on)
 
 
-def _check_page(html: Path | None, folders: Iterable[Path], names: str) -> None:
-    if html is not None and any(html.resolve().is_relative_to(folder.resolve()) for folder in folders):
-        message = f"--html must be a file outside of {names}, which are not changed"
-        raise ConfigurationError(message)
-
-
-def _compared(found: RunDiff, page: Path | None) -> Iterator[str]:
+def _compared(found: RunDiff) -> Iterator[str]:
     yield f"{found.verdict.upper()}: {found.sentence}"
     if found.remark:
         yield found.remark
@@ -389,16 +379,7 @@ def _compared(found: RunDiff, page: Path | None) -> Iterator[str]:
     yield from ("", *roll_forward(found.open_findings))
     for state in BreakState:
         changes = [_change(change, state) for change in found.changes(state, limit=_MAX_BREAKS)]
-        yield from _listed(state.label, changes, found.counts[state])
-    if page is not None:
-        yield from ("", f"Page: {page}")
-
-
-def _listed(heading: str, lines: Sequence[str], count: int = 0) -> Iterator[str]:
-    if lines:
-        yield from ("", f"{heading}:", *(f"  {line}" for line in lines))
-    if count > len(lines):
-        yield f"  and {count - len(lines):,} more, which --json prints"
+        yield from listed(state.label, changes, found.counts[state])
 
 
 def _change(change: dict[str, Any], state: BreakState) -> str:
@@ -447,9 +428,8 @@ def decisions(
     run_folder = workbook.parent if folder is None else folder
     for option, name in (("--by", by), ("--approved-by", approved_by or "x")):
         if not name.strip():
-            message = f"{option} must be a name"
-            raise ConfigurationError(message)
-    summary = _unchanged_summary(run_folder, "cannot be used", DecisionError)
+            refuse(f"{option} must be a name")
+    summary = _unchanged_summary(run_folder, "cannot be used")
     run, rules = summary["run"], {name: each for name, each in summary["rules"].items() if name != "fingerprint"}
     taker = DecisionImporter(
         run=run,
@@ -493,9 +473,7 @@ def rejudge(
         streams: Streams of the process.
     """
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
-    if out.resolve().is_relative_to(folder.resolve()):
-        message = f"--out must be another folder than {folder}, which is not changed"
-        raise ConfigurationError(message)
+    check_other_folder(out, folder)
     if not (folder / JOURNAL).exists():
         message = f"there is no journal at {folder / JOURNAL}"
         raise JournalError(message)
@@ -506,8 +484,8 @@ def rejudge(
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
     compare = shlex.join(("payclient", "diff", str(folder), str(out)))
     next_step = f"Next: {compare}, which says row by row what the rules changed"
-    output.write([verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}", next_step], out, streams)
-    return output.exit_status(summary)
+    lines = [verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}", next_step]
+    return output.finish(summary, lines, out, streams)
 
 
 def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
@@ -566,9 +544,7 @@ _VERSION = 1
 def drift(
     *reports: Path,
     accepted: Path | None = None,
-    as_json: JsonFlag = False,
-    html: Path | None = None,
-    quiet: Flag = False,
+    output: PageOptions = PageOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:
     """
@@ -580,21 +556,16 @@ def drift(
     Args:
         reports: Folders of the reports; those without a `contract.json` are left out.
         accepted: TOML file of changes that are accepted, each with a reason, an owner and a last day.
-        as_json: Print one JSON object instead.
-        html: File for a page with the changes and the learnt states; not in one of the folders.
-        quiet: Print errors only; with `--json`, also the object.
+        output: Output.
         streams: Streams of the process.
     """
-    _check_page(html, reports, "the reports")
+    output.check(reports, "the reports")
     found = compare(_runs(reports, streams), _accepted(accepted))
-    if html is not None:
+    if output.html is not None:
         from payclient.report._page import write_drift_page  # noqa: PLC0415  it imports jinja2
 
-        write_drift_page(html, found)
-    if as_json:
-        streams.show([json.dumps({"schema": _SCHEMA, "version": _VERSION, **found.as_json()})])
-    elif not quiet:
-        streams.show(escape_unprintable(line) for line in _lines(found, html))
+        write_drift_page(output.html, found)
+    output.show([json.dumps({"schema": _SCHEMA, "version": _VERSION, **found.as_json()})], _lines(found), streams)
     return Exit.DIFFERENT if found.news else Exit.DONE
 
 
@@ -602,8 +573,7 @@ def _runs(reports: Sequence[Path], streams: Streams) -> list[tuple[str, Contract
     runs: dict[bytes, tuple[str, Contract]] = {}
     for folder in reports:
         for problem in verify_manifest(folder, only={CONTRACT}):
-            message = f"{folder} cannot be compared: {problem.file}: {problem.what} (see payclient verify {folder})"
-            raise ConfigurationError(message)
+            refuse(f"{folder} cannot be compared: {problem.file}: {problem.what} (see payclient verify {folder})")
         try:
             content = read_own(folder / CONTRACT)
             # A second judgement has the contract of its run, which counts once.
@@ -611,11 +581,9 @@ def _runs(reports: Sequence[Path], streams: Streams) -> list[tuple[str, Contract
         except FileNotFoundError:
             streams.tell(f"payclient: left out, because it has no {CONTRACT}: {folder}")
         except (OSError, ValueError, RecursionError, ContractError) as error:
-            message = f"{folder / CONTRACT} cannot be read: {error}"
-            raise ConfigurationError(message) from None
+            refuse(f"{folder / CONTRACT} cannot be read: {error}")
     if not runs:
-        message = f"none of the reports has a {CONTRACT}; name folders that payclient reconcile wrote"
-        raise ConfigurationError(message)
+        refuse(f"none of the reports has a {CONTRACT}; name folders that payclient reconcile wrote")
     return list(runs.values())
 
 
@@ -625,11 +593,10 @@ def _accepted(path: Path | None) -> tuple[Acceptance, ...]:
     try:
         return read_acceptances(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, AcceptanceError) as error:
-        message = f"{path} cannot be used: {error}"
-        raise ConfigurationError(message) from None
+        refuse(f"{path} cannot be used: {error}")
 
 
-def _lines(found: Comparison, page: Path | None) -> Iterator[str]:
+def _lines(found: Comparison) -> Iterator[str]:
     count = len(found.news)
     yield f"NEW: {plural(count, 'change')} of the service." if count else "NOTHING NEW."
     yield from found.basis
@@ -641,16 +608,14 @@ def _lines(found: Comparison, page: Path | None) -> Iterator[str]:
         "Our side changed": found.sides,
         "Told of earlier runs": earlier,
     }.items():
-        yield from _listed(heading, lines[:_MAX_DRIFTS], len(lines))
+        yield from listed(heading, lines[:_MAX_DRIFTS], len(lines))
     if found.transitions:
         rows = [("from", "to", "times", "in the last run", "half of them took")]
         rows += [
             (each.before, each.after, f"{each.count:,}", f"{each.today:,}", each.median)
             for each in found.transitions[:_MAX_DRIFTS]
         ]
-        yield from _listed("States, of references that were looked up more than once", aligned(rows))
-    if page is not None:
-        yield from ("", f"Page: {page}")
+        yield from listed("States, of references that were looked up more than once", aligned(rows))
 
 
 def _line(drift: Drift) -> str:

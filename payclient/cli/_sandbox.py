@@ -14,8 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from payclient._escape import escape_unprintable
-from payclient.cli._streams import Exit, OwnStreams
-from payclient.errors import ConfigurationError
+from payclient.cli._streams import Exit, OwnStreams, refuse
 from payclient.protocol import is_object
 from payclient.testing import MALFORMED, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
 
@@ -55,8 +54,7 @@ def limit_of(rate: str) -> TokenBucket | FixedWindow:
     # Only a limit per minute sends `Retry-After` to a refused client.
     match = _RATE.fullmatch(rate)
     if match is None or not int(match[1]):
-        message = f"--rate-limit must be like 50/s or 600/min, got {rate!r}"
-        raise ConfigurationError(message)
+        refuse(f"--rate-limit must be like 50/s or 600/min, got {rate!r}")
     count = int(match[1])
     if match[2] == "s":
         return TokenBucket(rate=count)
@@ -81,8 +79,7 @@ def load(service: FakeService, path: Path) -> None:
                 problem = str(error)
             except ValueError as error:
                 problem = f"is not JSON ({error})"
-            message = f"{escape_unprintable(str(path))}, line {number}: {problem}"
-            raise ConfigurationError(message)
+            refuse(f"{escape_unprintable(str(path))}, line {number}: {problem}")
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -154,6 +151,5 @@ async def serving(service: FakeService, host: str = "127.0.0.1", port: int = 0) 
         try:
             url = await stack.enter_async_context(serve(service, host=host, port=port))
         except OSError as error:
-            message = f"cannot listen on {host} port {port}: {error.strerror or error}"
-            raise ConfigurationError(message) from error
+            refuse(f"cannot listen on {host} port {port}: {error.strerror or error}")
         yield url

@@ -40,8 +40,7 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
     while chunk := await _read(stream):
         *lines, rest = (rest + decoder.decode(chunk)).split("\n")
         if len(rest) > _MAX_LINE:
-            message = f"standard input has a line of more than {_MAX_LINE} characters; give one reference per line"
-            raise ConfigurationError(message)
+            refuse(f"standard input has a line of more than {_MAX_LINE} characters; give one reference per line")
         for line in lines:
             if line.strip():
                 yield line.strip()
@@ -203,6 +202,11 @@ def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
         signal.signal(number, handler)
 
 
+def refuse(message: str) -> NoReturn:
+    """End the command because it cannot be run like this."""
+    raise ConfigurationError(message)
+
+
 class Exit(IntEnum):
     """
     What a command tells the shell.
@@ -236,23 +240,20 @@ _BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 
 
 def status_of(error: errors.PayClientError) -> Exit:
-    if isinstance(error, errors.ConfigurationError):
-        return Exit.USAGE if type(error) is errors.ConfigurationError else _status_of_run(error)
+    if type(error) is errors.ConfigurationError:
+        return Exit.USAGE
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG
     if isinstance(error, _ABOUT_THE_REFERENCE):
         return Exit.DIFFERENT
-    from payclient.policies import classify  # noqa: PLC0415  see below
+    # Imported late, so that `--help` starts without the client, and `get` without the ledger and SQLite.
+    from payclient.policies import classify  # noqa: PLC0415
 
-    if isinstance(error, errors.PermissionDeniedError) or classify(error).is_fatal:
+    is_usage = isinstance(error, errors.ConfigurationError)
+    if isinstance(error, errors.PermissionDeniedError) or (classify(error).is_fatal and not is_usage):
         return Exit.REFUSED
     if isinstance(error, errors.ResponseError | errors.TransportError | errors.DeadlineExceededError):
         return Exit.AGAIN
-    return _status_of_run(error)
-
-
-def _status_of_run(error: errors.PayClientError) -> Exit:
-    # Imported late, so that `get` starts without the ledger and SQLite, and `--help` without the client.
     from payclient.ledger import LedgerError  # noqa: PLC0415
     from payclient.reconcile import JournalError, PastRunError, StoppedError  # noqa: PLC0415
     from payclient.reconcile.values import UnknownCanaryError  # noqa: PLC0415
@@ -261,7 +262,7 @@ def _status_of_run(error: errors.PayClientError) -> Exit:
         return Exit.INTERRUPTED
     if isinstance(error, UnknownCanaryError):
         return Exit.REFUSED
-    is_usage = isinstance(error, errors.ConfigurationError | LedgerError | JournalError | PastRunError)
+    is_usage = is_usage or isinstance(error, LedgerError | JournalError | PastRunError)
     return Exit.USAGE if is_usage else Exit.AGAIN
 
 

@@ -16,8 +16,8 @@ from payclient._escape import escape_unprintable
 from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._progress import live_on
-from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, most_urgent, status_of
-from payclient.errors import ConfigurationError, WaitDeadlineError
+from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, most_urgent, refuse, status_of
+from payclient.errors import WaitDeadlineError
 from payclient.protocol import Failed
 from payclient.reconcile.rules import read_duration
 from payclient.waiting import INTERVAL, MAX_INTERVAL, Change, Seen
@@ -40,16 +40,14 @@ _MAX_OPEN = 20
 def _words(option: str, text: str) -> frozenset[str]:
     words = frozenset(word.strip() for word in text.split(",") if word.strip())
     if not words:
-        message = f"{option} must be statuses in the service's own words, such as Paid or Canceled,Expired"
-        raise ConfigurationError(message)
+        refuse(f"{option} must be statuses in the service's own words, such as Paid or Canceled,Expired")
     return words
 
 
 def _seconds(option: str, text: str) -> float:
     duration = read_duration(text)
     if not duration:
-        message = f"{option} must be like 90s, 15m or 1h 30m, got {text!r}"
-        raise ConfigurationError(message)
+        refuse(f"{option} must be like 90s, 15m or 1h 30m, got {text!r}")
     return duration.total_seconds()
 
 
@@ -159,15 +157,12 @@ async def wait(
         streams: Streams of the process.
     """
     if unknown := [name for name in references if name.startswith("-")]:
-        message = f"unknown option {unknown[0].partition('=')[0]} (see payclient wait --help)"
-        raise ConfigurationError(message)
+        refuse(f"unknown option {unknown[0].partition('=')[0]} (see payclient wait --help)")
     if not references:
-        message = "wait needs at least one reference"
-        raise ConfigurationError(message)
+        refuse("wait needs at least one reference")
     wanted, others = _words("--until", until), _words("--unless", unless) if unless else frozenset[str]()
     if both := sorted(wanted & others):
-        message = f"--until and --unless both name {', '.join(both)}"
-        raise ConfigurationError(message)
+        refuse(f"--until and --unless both name {', '.join(both)}")
     live = None if as_json else live_on(streams)
     async with (
         connection.client(streams, deadline=DEADLINE) as client,
