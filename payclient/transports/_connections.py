@@ -14,10 +14,6 @@ from payclient.transports._failures import broken, closed
 from payclient.transports._proxy import Origin, Proxy
 
 
-class StaleError(Exception):
-    """A connection that was kept turned out to be closed; the exchange is repeated over another one."""
-
-
 class Pool:
     """The connections to one host."""
 
@@ -89,15 +85,26 @@ class Connections:
         if self._is_closed:
             raise closed()
         pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))
-        kept = None if needs_fresh else self._take(pool)
-        if kept is not None:
+        connection = None if needs_fresh else self._take(pool)
+        is_stale_possible = is_repeatable and connection is not None
+        while True:
+            if connection is None:
+                connection = await self._dialer.dial(origin, connect_timeout)
+                pool.add(connection)
             try:
-                return await self._exchange(kept, pool, origin, message, is_stale_possible=is_repeatable)
-            except StaleError:
-                pass  # the service closed it while it was idle, which is not a failed attempt
-        connection = await self._dialer.dial(origin, connect_timeout)
-        pool.add(connection)
-        return await self._exchange(connection, pool, origin, message, is_stale_possible=False)
+                return await connection.exchange(message())
+            except BrokenError as error:
+                is_stale = is_stale_possible and error.silent
+                failure = broken(error, origin, connection.current(), answered=error.answered)
+            except asyncio.CancelledError as error:
+                connection.current().attach_to(error)
+                raise
+            finally:
+                self._give_back(connection, pool)
+            if not is_stale:
+                raise failure
+            # The service closed it while it was idle, which is not a failed attempt.
+            connection, is_stale_possible = None, False
 
     async def aclose(self) -> None:
         self._is_closed = True
@@ -107,30 +114,9 @@ class Connections:
         if connections:
             await asyncio.wait([connection.closed for connection in connections])
 
-    async def _exchange(
-        self,
-        connection: Connection,
-        pool: Pool,
-        origin: Origin,
-        message: Callable[[], bytes],
-        *,
-        is_stale_possible: bool,
-    ) -> Response:
-        try:
-            return await connection.exchange(message())
-        except BrokenError as error:
-            is_stale = is_stale_possible and error.silent
-            failure = StaleError() if is_stale else broken(error, origin, connection.current(), answered=error.answered)
-        except asyncio.CancelledError as error:
-            connection.current().attach_to(error)
-            raise
-        finally:
-            self._give_back(connection, pool)
-        raise failure
-
     def _take(self, pool: Pool) -> Connection | None:
         """Return the most recently used connection that is still open."""
-        while (connection := pool.take(asyncio.get_running_loop().time())) is not None:
+        while pool.idle and (connection := pool.take(pool.idle[-1].now())) is not None:
             if connection.is_usable and connection.is_quiet():
                 return connection
             connection.abort()

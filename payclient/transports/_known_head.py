@@ -10,7 +10,7 @@ same meaning: such digits are part of no rule but that of the length. Everything
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import Self
 
 from attrs import frozen
 
@@ -28,22 +28,6 @@ _VARIABLES = {
 """The headers whose digits may differ, each with the table that makes its digits equal."""
 
 
-class _Part(NamedTuple):
-    start: int
-    end: int
-    digits: bytes | None  # the table that makes the digits equal; None if they may not differ
-    expected: bytes
-
-
-class _Variable(NamedTuple):
-    """A header whose digits may differ."""
-
-    start: int
-    end: int
-    key: str
-    place: int  # among all headers
-
-
 @frozen(eq=False)
 class KnownHead:
     """One head, as llhttp has accepted it."""
@@ -52,8 +36,10 @@ class KnownHead:
     headers: Mapping[str, str]
     raw_headers: Sequence[tuple[bytes, bytes]]
     size: int
-    parts: Sequence[_Part]
-    variables: Sequence[_Variable]
+    parts: Sequence[tuple[int, int, bytes | None, bytes]]
+    """Start, end, the table that makes digits equal (None if they may not differ), and the bytes expected with it."""
+    variables: Sequence[tuple[int, int, str, int]]
+    """Start, end, name and position among all headers of those whose digits may differ."""
     length: slice
 
     @classmethod
@@ -72,22 +58,24 @@ class KnownHead:
         has_lines = head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r") and b"\r\n " not in head
         if not is_plain or not has_lines or len(headers) != len(raw_headers) or _LENGTH not in headers:
             return None
-        variables: list[_Variable] = []
+        variables: list[tuple[int, int, str, int]] = []
         for place, (name, value) in enumerate(raw_headers):
             if (key := name.decode("latin-1").lower()) in _VARIABLES:
                 line = b"\r\n%b: %b\r\n" % (name, value)
                 if head.count(line) != 1:  # more white space than usual
                     return None
                 end = head.index(line) + len(line) - 2
-                variables.append(_Variable(end - len(value), end, key, place))
-        parts: list[_Part] = []
+                variables.append((end - len(value), end, key, place))
+        parts: list[tuple[int, int, bytes | None, bytes]] = []
         done = 0
-        for start, end, key, _ in sorted(variables):
+        for start, end, key, _ in variables:
             digits = _VARIABLES[key]
-            parts.append(_Part(done, start, None, head[done:start]))
-            parts.append(_Part(start, end, digits, head[start:end].translate(digits)))
+            parts += [
+                (done, start, None, head[done:start]),
+                (start, end, digits, head[start:end].translate(digits)),
+            ]
             done = end
-        parts.append(_Part(done, size, None, head[done:]))
+        parts.append((done, size, None, head[done:]))
         length = next(slice(start, end) for start, end, key, _ in variables if key == _LENGTH)
         if not head[length].isdigit() or int(head[length]) != body_size:
             return None

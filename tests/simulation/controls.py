@@ -138,7 +138,7 @@ CONTROLS = (
             "last = globals().get('_last'); self.known_head = last and last.known_head; globals()['_last'] = self",
             OURS, oracle="known head"),
     # Connections
-    Control("a stale connection is replaced", "transports._connections:Connections._exchange",
+    Control("a stale connection is replaced", "transports._connections:Connections.exchange",
             "is_stale = is_stale_possible and error.silent", "is_stale = False", OURS),
     Control("an injected client is cancelled by a scope", "transports._client:HttpxClientTransport.send",
             "return await _in_own_scope(self._exchange_until_fresh(request))",
