@@ -322,7 +322,7 @@ CONTROLS = (
     Control("a cancelled worker does not spoil the commit", "reconcile.journal._answers:Answers._commit_for_all",
             "if each.done():", "if False:", works=("reconcile",)),
     Control("failures are asked again by the next run", "reconcile.journal._journal:Journal.forget_failures",
-            "db.execute(schema.FORGET_FAILURES)", "pass", works=("reconcile",)),
+            "db.execute(_FORGET_FAILURES)", "pass", works=("reconcile",)),
 )  # fmt: skip
 
 

@@ -8,15 +8,74 @@ from datetime import datetime
 from typing import Any
 
 from payclient.ledger import Entry
-from payclient.reconcile.journal import _schema as schema
 from payclient.reconcile.journal._database import Buffer, Database
-from payclient.reconcile.journal._schema import entry_from, moment_from, observation_cells, observation_from
+from payclient.reconcile.journal._schema import (
+    ANSWER,
+    ANSWER_COLUMNS,
+    ENTRIES_OF,
+    ENTRY,
+    INDEXES,
+    entry_from,
+    insertion,
+    moment_from,
+    observation_cells,
+    observation_from,
+    of,
+)
 from payclient.reconcile.judge import PendingLookup, differing, paid_reff_of
 from payclient.reconcile.nights import record_from
 from payclient.reconcile.rules import Rules
 from payclient.reconcile.values import JournalWriteError, Observation, OtherSide
 
+# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+
 _ANSWERS_PER_WRITE = 500
+_PAGE = 500
+_SPLIT = 10**9
+
+_EARLIER = "(SELECT data FROM earlier WHERE earlier.reference = entries.reference)"
+_LOOKUP = f"position, {_EARLIER}, first, {of('entries', ENTRY)}"
+_UNANSWERED = """
+    FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)
+    AND NOT EXISTS (SELECT 1 FROM answers WHERE id = 2 * position)
+"""
+_UNCONFIRMED = """
+    FROM answers AS given JOIN entries ON position = given.id / 2
+    WHERE given.needs_confirmation AND given.id % 2 = 0 AND NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
+"""
+_NEXT_ANSWERED = f"""
+    SELECT answers.id, needs_confirmation, paid_reff, {_LOOKUP}, {of("answers", ANSWER)}
+    FROM answers JOIN entries ON position = answers.id / 2 WHERE answers.id > ? ORDER BY answers.id LIMIT {_PAGE}
+"""
+LATEST_PAID = """
+    SELECT id, paid_reff FROM answers AS given WHERE paid_reff IS NOT NULL
+    AND (id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1))
+"""
+_FIND_PAID_TWICE = (
+    INDEXES[1],
+    "CREATE TEMP TABLE IF NOT EXISTS paid_twice (paid_reff TEXT PRIMARY KEY) WITHOUT ROWID",
+    "DELETE FROM paid_twice",
+    f"INSERT INTO paid_twice SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1",
+)
+_CONFIRM_PAID_TWICE = f"""
+    UPDATE answers SET needs_confirmation = 1, checksum = checksum(id, 1, paid_reff, {ANSWER})
+    WHERE NOT needs_confirmation AND id IN (
+        SELECT id / 2 * 2 FROM ({LATEST_PAID}) WHERE paid_reff IN (SELECT paid_reff FROM paid_twice)
+    )
+"""
+_FORGET_ONE_REUSED = """
+    DELETE FROM answers WHERE id = (SELECT min(id) FROM answers WHERE reused_from IS NOT NULL)
+    AND EXISTS (SELECT 1 FROM answers WHERE answer IN ('not found', 'unusable'))
+"""
+# In two parts, because the sum of 64-bit numbers does not fit into one.
+_COUNT_DIFFERENCES = f"""
+    SELECT count(*), coalesce(sum(amount / {_SPLIT}), 0), coalesce(sum(amount % {_SPLIT}), 0) FROM (
+        SELECT CASE typeof(entries.amount) WHEN 'integer' THEN entries.amount ELSE 0 END AS amount
+        FROM answers AS given JOIN entries ON position = given.id / 2
+        WHERE given.needs_confirmation AND given.id % 2 = 0
+    )
+"""
+FOUND = "FROM answers WHERE answer = 'found' AND reused_from IS NULL"
 
 
 class Answers:
@@ -26,71 +85,64 @@ class Answers:
         self._database = database
         self._waiting: list[asyncio.Future[None]] = []
         self._scheduled: asyncio.Handle | None = None  # the commit for all who wait
-        self._unwritten = Buffer(database, schema.ADD_ANSWER, _ANSWERS_PER_WRITE)
+        self._unwritten = Buffer(database, insertion("answers", 3 + len(ANSWER_COLUMNS)), _ANSWERS_PER_WRITE)
 
     # Pending lookups
 
     def count_to_ask(self) -> int:
         """Count the lookups of `to_ask`."""
-        return int(self._value(schema.COUNT_TO_ASK))
+        return int(self._value(f"SELECT count(*) {_UNANSWERED}"))
 
     def to_ask(self) -> Iterator[PendingLookup]:
         """Yield each reference without an answer, once, in the order of the ledger."""
-        return self._pages(schema.NEXT_TO_ASK)
+        return self._pages(f"SELECT {_LOOKUP} {_UNANSWERED} AND position > ? ORDER BY position LIMIT {_PAGE}")
 
     def count_to_confirm(self) -> int:
         """Count the lookups of `to_confirm`, including pairs that only differ together."""
         self.find_paid_twice()
-        with self._database.writing() as db:
-            db.execute(schema.CONFIRM_PAID_TWICE)
-        return int(self._value(schema.COUNT_TO_CONFIRM))
+        self._execute(_CONFIRM_PAID_TWICE)
+        return int(self._value(f"SELECT count(*) {_UNCONFIRMED}"))
 
     def to_confirm(self) -> Iterator[PendingLookup]:
         """Yield each reference that needs confirmation and was looked up once."""
-        return self._pages(schema.NEXT_TO_CONFIRM)
+        return self._pages(f"SELECT {_LOOKUP} {_UNCONFIRMED} AND given.id > 2 * ? ORDER BY given.id LIMIT {_PAGE}")
 
     def _pages(self, query: str) -> Iterator[PendingLookup]:
         # A cursor that stays open would see rows change under it.
-        self.write()
         last = 0
-        while page := self._database.fetch(query, (last,)):
-            for last, earlier, first, *cells in page:
-                yield self._lookup(last, earlier, first, cells)
+        while page := self._fetch(query, last):
+            for cells in page:
+                yield self._lookup(*cells)
+            last = page[-1][0]
 
-    def _lookup(self, position: int, earlier: str | None, first: int | None, cells: Sequence[Any]) -> PendingLookup:
+    def _lookup(self, position: int, earlier: str | None, first: int | None, *cells: Any) -> PendingLookup:
         """Return the lookup of the row in *cells*, with what the previous run says about its reference."""
         entries = self._entries(first, cells)
-        reference = entries[0].reference
-        known = None if earlier is None else record_from(reference, earlier)
-        return PendingLookup(reference, position, entries, known)
+        known = None if earlier is None else record_from(entries[0].reference, earlier)
+        return PendingLookup(entries[0].reference, position, entries, known)
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
         """Return all ledger rows that have the reference of the one in *cells*."""
         entries = [entry_from(cells)]
         if first is not None:
-            entries = list(map(entry_from, self._database.fetch(schema.ENTRIES_OF, (entries[0].reference,))))
+            entries = list(map(entry_from, self._database.fetch(ENTRIES_OF, (entries[0].reference,))))
         return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
 
     def pending(self, reference: str) -> PendingLookup | None:
         """Return the lookup of *reference*, as without a previous run; None if it has an answer, or no usable row."""
-        for position, first, *cells in self._database.fetch(schema.TO_ASK_ABOUT, (reference,)):
+        query = f"SELECT position, first, {ENTRY} {_UNANSWERED} AND reference = ?"
+        for position, first, *cells in self._database.fetch(query, (reference,)):
             return PendingLookup(reference, position, self._entries(first, cells))
         return None
 
     def forget_reused(self) -> bool:
         """Delete the reused answers that need confirmation, to look both up in this run; return whether any was."""
         self.count_to_confirm()
-        return self._forget(schema.FORGET_REUSED)
+        return self._execute("DELETE FROM answers WHERE reused_from IS NOT NULL AND needs_confirmation") > 0
 
     def forget_one_reused(self) -> bool:
         """Delete one reused answer if a lookup must be a probe for what was not found; return whether any was."""
-        return self._forget(schema.FORGET_ONE_REUSED)
-
-    def _forget(self, statement: str) -> bool:
-        self.write()
-        with self._database.writing() as db:
-            count = db.execute(statement).rowcount
-        return count > 0
+        return self._execute(_FORGET_ONE_REUSED) > 0
 
     # The answers
 
@@ -105,8 +157,8 @@ class Answers:
     ) -> None:
         """Add the answer to the lookup at *position*; await `committed` before relying on it."""
         # A usable answer after an unusable first one was seen only once, so it replaces the first.
-        if is_second and observation.is_usable and self._value(schema.IS_UNUSABLE, 2 * position):
-            is_second = False
+        if is_second and observation.is_usable:
+            is_second = not self._value("SELECT 1 FROM answers WHERE id = ? AND answer = 'unusable'", 2 * position)
         marks = 2 * position + is_second, int(needs_confirmation), paid_reff
         self._unwritten.add(*marks, *observation_cells(observation))
 
@@ -153,54 +205,52 @@ class Answers:
 
     def find_paid_twice(self) -> None:
         """Find the merchant_reffs that are paid under several references, for the queries that need them."""
-        self.write()
-        with self._database.writing() as db:
-            for statement in schema.FIND_PAID_TWICE:
-                db.execute(statement)
+        for statement in _FIND_PAID_TWICE:
+            self._execute(statement)
 
     def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], OtherSide | None]) -> None:
         """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
-        self.write()
         last = 0
-        while page := self._database.fetch(schema.NEXT_ANSWERED, (last,)):
-            for last, *marks, position, earlier, first, cells, answer in map(_parts, page):
+        while page := self._fetch(_NEXT_ANSWERED, last):
+            for last, *marks in page:
+                answer, lookup = marks[-len(ANSWER_COLUMNS) :], self._lookup(*marks[2 : -len(ANSWER_COLUMNS)])
                 observation = observation_from(answer)
                 assert observation is not None  # noqa: S101  each answer is one
-                lookup = self._lookup(position, earlier, first, cells)
                 is_different = bool(differing(lookup, observation, rules=rules, other_side=side_of(lookup, rules)))
                 derived = [int(is_different), paid_reff_of(observation, rules=rules)]
-                if marks != derived:
+                if marks[:2] != derived:
                     self._unwritten.add(last, *derived, *answer)
-            self.write()
 
     # What they say
 
     def count_found(self) -> int:
         """Count the references that were found at least once, in this run."""
-        return int(self._value(schema.COUNT_FOUND))
+        return int(self._value(f"SELECT count(DISTINCT id / 2) {FOUND}"))
 
     def known_good(self) -> Any:
         """Return a reference that was found; None if there is none yet."""
-        return self._value(schema.KNOWN_GOOD)
+        return self._value("SELECT reference FROM answers WHERE answer = 'found' LIMIT 1")
 
     def last_to_confirm_at(self) -> datetime | None:
         """Return the time of the latest answer that `to_confirm` yields."""
-        at = self._value(schema.LAST_TO_CONFIRM)
+        at = self._value(f"SELECT max(given.at) {_UNCONFIRMED}")
         return None if at is None else moment_from(at)
 
     def count_differences(self) -> tuple[int, int]:
         """Return the number of references whose first lookup differed, and their total in the ledger."""
+        ((rows, high, low),) = self._fetch(_COUNT_DIFFERENCES)
+        return rows, high * _SPLIT + low
+
+    def _fetch(self, query: str, *cells: object) -> list[tuple[Any, ...]]:
         self.write()
-        ((rows, high, low),) = self._database.fetch(schema.COUNT_DIFFERENCES)
-        return rows, high * schema.SPLIT + low
+        return self._database.fetch(query, cells)
 
     def _value(self, query: str, *cells: object) -> Any:
-        self.write()
-        found = self._database.fetch(query, cells)
+        found = self._fetch(query, *cells)
         return found[0][0] if found else None
 
-
-def _parts(cells: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a row of `NEXT_ANSWERED` with the ledger row and the answer as one cell each."""
-    answer = len(cells) - len(schema.ANSWER_COLUMNS)
-    return (*cells[:6], cells[6:answer], cells[answer:])
+    def _execute(self, statement: str) -> int:
+        """Run *statement*, and return the number of rows that it changed."""
+        self.write()
+        with self._database.writing() as db:
+            return db.execute(statement).rowcount

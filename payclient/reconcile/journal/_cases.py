@@ -13,15 +13,92 @@ from typing import Any
 from attrs import asdict, define, evolve, frozen
 
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile.journal import _schema as schema
+from payclient.reconcile.journal._answers import LATEST_PAID
 from payclient.reconcile.journal._database import Buffer, Database, with_checksum
-from payclient.reconcile.journal._schema import StoredCell, entry_cells, entry_from, observation_from
+from payclient.reconcile.journal._schema import (
+    ADD_ENTRY,
+    ANSWER,
+    ANSWER_COLUMNS,
+    ENTRIES_OF,
+    ENTRY,
+    ENTRY_COLUMNS,
+    INDEXES,
+    StoredCell,
+    entry_cells,
+    entry_from,
+    insertion,
+    observation_from,
+    of,
+)
 from payclient.reconcile.judge import Case, are_parts, judged_entries, settled_by, why_not_summed
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.rules import InvoiceTotals, Rules, as_json, from_json, invoice_of
 from payclient.reconcile.values import JournalError, Observation, OtherSide, Settled, StatementTotals
 
+# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+
 _ROWS_PER_COMMIT = 10_000
+
+_LEFT_OUT = "CREATE TEMP TABLE IF NOT EXISTS left_out (reference TEXT PRIMARY KEY) WITHOUT ROWID"
+_NOT_IN_LEDGER = """
+    SELECT reference, min(line), reference IN (SELECT reference FROM left_out) AS is_left_out
+    FROM statement WHERE rejected IS NULL AND NOT EXISTS (
+        SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
+    ) GROUP BY reference ORDER BY is_left_out, min(position)
+"""
+
+_SUMS = (
+    "CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)",
+    "CREATE TEMP TABLE IF NOT EXISTS unusable (reference TEXT PRIMARY KEY, line INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TEMP TABLE IF NOT EXISTS invoices (paid_reff TEXT PRIMARY KEY, totals TEXT NOT NULL) WITHOUT ROWID",
+    *(f"DELETE FROM {table}" for table in ("sums", "unusable", "invoices")),
+    """
+    INSERT INTO unusable SELECT reference, min(line) FROM entries
+    WHERE rejected IS NOT NULL AND reference IS NOT NULL GROUP BY reference
+    """,
+)
+"""Made again for each reading of the cases: what the rows of one reference, and of one invoice, come to."""
+
+_OF_REPEATS = """
+    FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
+    ORDER BY repeats.first, position
+"""
+_AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
+_REPEATED = f"SELECT repeats.first, {of('entries', ENTRY)} {_OF_REPEATS}"
+_PAID_UNDER_SEVERAL = f"""
+    SELECT paid_reff, first, given.amount, {of("entries", ENTRY)}
+    FROM answers AS given JOIN paid_twice USING (paid_reff) JOIN entries ON position = given.id / 2
+    WHERE given.id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
+    ORDER BY paid_reff
+"""
+_PAID_WITH = f"""
+    SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
+    WHERE paid_reff = ? AND position != ? ORDER BY position LIMIT 3
+"""
+_CASE = f"""
+    position, entries.first, repeats.rows, paid_twice.paid_reff, earlier.data,
+    sums.duplicated, sums.apart, unusable.line, invoices.totals,
+    {of("entries", ENTRY)}, {of("given", ANSWER)}, {of("second", ANSWER)}
+"""
+_ENTRY = slice(9, 9 + 2 + len(ENTRY_COLUMNS))
+_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(ANSWER_COLUMNS))
+_SECOND = slice(_FIRST.stop, _FIRST.stop + len(ANSWER_COLUMNS))
+_ANSWERED = """
+    LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
+    LEFT JOIN sums ON sums.first = entries.first
+    LEFT JOIN unusable ON unusable.reference = entries.reference
+    LEFT JOIN answers AS given ON given.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
+    LEFT JOIN answers AS second ON second.id = given.id + 1
+    LEFT JOIN paid_twice
+        ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
+    LEFT JOIN invoices ON invoices.paid_reff = paid_twice.paid_reff
+"""
+_CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = entries.reference {_ANSWERED}"
+_EARLIER_CASES = f"""
+    SELECT earlier.reference, {_CASE} FROM earlier
+    LEFT JOIN entries ON entries.reference = earlier.reference {_ANSWERED}
+    WHERE earlier.breaks ORDER BY earlier.reference, position
+"""
 
 
 @frozen(kw_only=True)
@@ -39,7 +116,9 @@ class StatementLines:
 
     def __init__(self, database: Database, noted: str | None) -> None:
         self._database = database
-        self._unwritten = Buffer(database, schema.ADD_TO_STATEMENT, _ROWS_PER_COMMIT, commits=True)
+        self._unwritten = Buffer(
+            database, insertion("statement", 3 + len(ENTRY_COLUMNS)), _ROWS_PER_COMMIT, commits=True
+        )
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
         self._lines = 0
         self.known = None if noted is None else from_json(json.loads(noted), StoredStatement)
@@ -54,15 +133,15 @@ class StatementLines:
         """Note that the ledger has *reference* in a row that is left out of the run."""
         if self.known is None:
             with self._database.writing() as db:
-                db.execute(schema.LEFT_OUT)
-                db.execute(schema.LEAVE_OUT, (reference,))
+                db.execute(_LEFT_OUT)
+                db.execute("INSERT OR IGNORE INTO left_out VALUES (?)", (reference,))
 
     def begin(self) -> None:
         """Start at the first line, after the ledger is complete; what was not read to its end is forgotten."""
         if self.known is None:
             with self._database.writing() as db:
-                db.execute(schema.FORGET_STATEMENT)
-        self._stored = map(entry_from, self._database.read(schema.STATEMENT))
+                db.execute("DELETE FROM statement")
+        self._stored = map(entry_from, self._database.read(f"SELECT {ENTRY} FROM statement ORDER BY position"))
         self._unwritten.clear()
         self._lines = 0
 
@@ -83,13 +162,13 @@ class StatementLines:
             return None
         self._unwritten.write()
         with self._database.writing() as db:
-            db.execute(schema.INDEXES[-1])
-            db.execute(schema.LEFT_OUT)
+            db.execute(INDEXES[-1])
+            db.execute(_LEFT_OUT)
             left_out_after = after
-            unlisted = self._database.read(schema.NOT_IN_LEDGER)
+            unlisted = self._database.read(_NOT_IN_LEDGER)
             for position, (reference, line, is_left_out) in enumerate(unlisted, after + 1):
                 cells = entry_cells(Entry(line=line, reference=reference))
-                db.execute(schema.ADD_ENTRY, with_checksum(position, None, *cells))
+                db.execute(ADD_ENTRY, with_checksum(position, None, *cells))
                 left_out_after += not is_left_out
         self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows, left_out_after=left_out_after)
         return json.dumps(as_json(self.known))
@@ -104,7 +183,8 @@ class StatementLines:
         """Return the side of the statements, this one and *earlier* ones, for a row; None without a statement."""
         if self.known is None:
             return None
-        lines = [entry_from(cells) for cells in self._database.fetch(schema.STATEMENT_OF, (reference,))]
+        query = f"SELECT {ENTRY} FROM statement WHERE reference = ? ORDER BY position"
+        lines = list(map(entry_from, self._database.fetch(query, (reference,))))
         settled = settled_by([line for line in lines if isinstance(line, Entry)], rules)
         if earlier is not None and earlier.settled is not None:
             is_taken_back = settled is not None and (settled.stated or 0) < 0
@@ -122,11 +202,6 @@ class StatementLines:
         )
 
 
-_ENTRY = slice(5, 5 + 2 + len(schema.ENTRY_COLUMNS))
-_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(schema.ANSWER_COLUMNS))
-_SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
-
-
 @define(kw_only=True)
 class Cases:
     """Reads the cases of one journal, in which the payments made twice are found."""
@@ -139,113 +214,83 @@ class Cases:
     statement: StatementLines
 
     def __attrs_post_init__(self) -> None:
-        self._find_duplicated()
-        if self.rules.lines.are_summed:
-            self._find_apart()
-        if self.rules.invoices.sum:
-            self._find_invoices()
-
-    def of(self, reference: str | None) -> Iterator[Case]:
-        """Return each case in the order of the ledger; or only those of one *reference*."""
-        query, parameters = (schema.EVERY_CASE, ()) if reference is None else (schema.CASES_OF, (reference,))
-        return filter(None, map(self._case, self.database.read(query, parameters)))
-
-    def of_earlier(self) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
-        """Yield the record of the previous run about each reference with a break, by reference, and its cases."""
-        for (reference, data), stored in groupby(self.database.read(schema.EARLIER_CASES), key=itemgetter(0, 5)):
-            cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
-            yield record_from(reference, data), list(filter(None, cases))
-
-    def _case(self, cells: tuple[Any, ...]) -> Case | None:
-        """Return the case of a row of `CASES`; None for one that is part of another."""
-        case = self._answered(cells)
-        reference, previous = case.entry.reference or "", self.previous
-        earlier = None if previous is None else record_from(reference, cells[4])
-        side = self.statement.side(reference, position=cells[0], rules=self.rules, earlier=earlier)
-        if side is not None and isinstance(case.entry, Entry):
-            case = evolve(case, other_side=side)
-        if previous is not None and earlier is not None:
-            is_carried = previous.rows < cells[0] <= self.statement.last_of_ledgers
-            case = evolve(case, earlier=earlier, is_carried=is_carried)
-        if self.rules.invoices.sum and case.paid_with:
-            ((totals,),) = self.database.fetch(schema.INVOICE, (cells[3],))
-            case = evolve(case, invoice=InvoiceTotals(**json.loads(totals)))
-        is_of_ledger = side is None or side.is_in_ledger
-        if not self.rules.lines.are_summed or isinstance(case.entry, RejectedEntry) or not is_of_ledger:
-            return case
-        return self._payment(case, case.entry, cells[1])
-
-    def _find_duplicated(self) -> None:
-        """Sum the amounts of the rows that have one reference, without the smallest."""
         with self.database.writing() as db:
-            for statement in schema.FIND_DUPLICATED:
+            for statement in _SUMS:
                 db.execute(statement)
-            for first, rows in groupby(self.database.read(schema.AMOUNTS), key=itemgetter(0)):
+            for first, rows in groupby(self.database.read(_AMOUNTS), key=itemgetter(0)):
                 amount = _without_smallest(cell for _, cell in rows)
-                if amount is not None:
-                    db.execute(schema.ADD_DUPLICATED, (first, str(amount)))  # it may need more than 64 bits
-
-    def _find_apart(self) -> None:
-        """Find the references whose lines cannot be summed, and those with a line that cannot be used."""
-        with self.database.writing() as db:
-            for statement in schema.FIND_APART:
-                db.execute(statement)
-            for first, lines in groupby(self.database.read(schema.LINES), key=itemgetter(0)):
-                if why := why_not_summed((_usable(cells[1:]) for cells in lines), self.rules):
-                    db.execute(schema.ADD_APART, (first, why))
-
-    def _find_invoices(self) -> None:
-        """Sum both sides of each invoice that is paid under several references."""
-        with self.database.writing() as db:
-            for statement in schema.FIND_INVOICES:
-                db.execute(statement)
-            for paid_reff, payments in groupby(self.database.read(schema.INVOICES), key=itemgetter(0)):
-                totals = invoice_of((int(paid), self._amount(first, cells)) for _, first, paid, *cells in payments)
-                db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(totals))))
+                db.execute("INSERT INTO sums VALUES (?, ?, NULL)", (first, amount))
+            repeated = self.database.read(_REPEATED) if self.rules.lines.are_summed else ()
+            for first, rows in groupby(repeated, key=itemgetter(0)):
+                if apart := why_not_summed((_usable(cells[1:]) for cells in rows), self.rules):
+                    db.execute("UPDATE sums SET apart = ? WHERE first = ?", (apart, first))
+            if self.rules.invoices.sum:
+                for paid_reff, payments in groupby(self.database.read(_PAID_UNDER_SEVERAL), key=itemgetter(0)):
+                    amounts = ((int(paid), self._amount(first, cells)) for _, first, paid, *cells in payments)
+                    totals = json.dumps(asdict(invoice_of(amounts)))
+                    db.execute("INSERT INTO invoices VALUES (?, ?)", (paid_reff, totals))
 
     def _amount(self, first: int | None, cells: Sequence[Any]) -> object:
         """Return the ledger's amount of a payment, of which *first* is the first of several lines."""
         entry = _usable(cells)
         if first is None or not self.rules.lines.are_summed:
             return entry.amount
-        lines = list(map(_usable, self.database.fetch(schema.ENTRIES_OF, (entry.reference,))))
-        return judged_entries(lines, None, self.rules)[0].amount
+        return judged_entries(self._lines(entry), None, self.rules)[0].amount
 
-    def _payment(self, case: Case, entry: Entry, first: int | None) -> Case | None:
-        """Return *case* with all lines of its payment; None where it is not the first of them."""
-        unusable = self.database.fetch(schema.UNUSABLE_LINE, (entry.reference,))
-        line = unusable[0][0] if unusable else None
-        if first is None:
-            alone = (entry,) if are_parts((entry,), self.rules) else ()
-            return evolve(case, parts=alone, unusable_line=line)
-        if apart := self.database.fetch(schema.WHY_APART, (first,)):
-            return evolve(case, apart=apart[0][0], unusable_line=line)
-        if case.is_repeat:
-            return None
-        parts = tuple(map(_usable, self.database.fetch(schema.ENTRIES_OF, (entry.reference,))))
-        return evolve(case, parts=parts, unusable_line=line, rows=1)
+    def _lines(self, entry: Entry) -> tuple[Entry, ...]:
+        """Return all rows that have the reference of *entry*."""
+        return tuple(map(_usable, self.database.fetch(ENTRIES_OF, (entry.reference,))))
 
-    def _answered(self, cells: tuple[Any, ...]) -> Case:
-        position, first_position, rows, paid_reff = cells[:4]
-        entry = entry_from(cells[_ENTRY])
+    def of(self, reference: str | None) -> Iterator[Case]:
+        """Return each case in the order of the ledger; or only those of one *reference*."""
+        where, parameters = ("", ()) if reference is None else ("WHERE entries.reference = ?", (reference,))
+        return filter(None, map(self._case, self.database.read(f"{_CASES} {where} ORDER BY position", parameters)))
+
+    def of_earlier(self) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
+        """Yield the record of the previous run about each reference with a break, by reference, and its cases."""
+        for (reference, data), stored in groupby(self.database.read(_EARLIER_CASES), key=itemgetter(0, 5)):
+            cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
+            yield record_from(reference, data), list(filter(None, cases))
+
+    def _case(self, cells: tuple[Any, ...]) -> Case | None:
+        """Return the case of a row of `_CASES`; None for one that is part of another."""
+        position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line, totals = cells[
+            : _ENTRY.start
+        ]
+        entry, reference = entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
+        earlier = None if self.previous is None else record_from(reference, data)
+        side = self.statement.side(reference, position=position, rules=self.rules, earlier=earlier)
+        is_carried = self.previous is not None and self.previous.rows < position <= self.statement.last_of_ledgers
         if isinstance(entry, RejectedEntry):
-            return Case(entry=entry)
+            return Case(entry=entry, earlier=earlier, is_carried=is_carried)
         first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
         is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
         same_reff = paid_reff, first_position or position
-        paid_with = [] if paid_reff is None else self.database.fetch(schema.PAID_WITH, same_reff)
-        duplicated = self.database.fetch(schema.DUPLICATED, (first_position,)) if rows else []
-        return Case(
+        paid_with = [] if paid_reff is None else self.database.fetch(_PAID_WITH, same_reff)
+        case = Case(
             entry=entry,
             first=first,
             second=second,
             rows=rows or 1,
-            duplicated=int(duplicated[0][0]) if duplicated else None,
+            duplicated=None if duplicated is None else int(duplicated),
             is_repeat=first_position is not None and first_position != position,
-            paid_with=tuple(reference for (reference,) in paid_with),
+            paid_with=tuple(other for (other,) in paid_with),
             other_found=self.found - is_found,
             ended_by=self.ended_by,
+            earlier=earlier,
+            is_carried=is_carried,
+            other_side=side,
+            invoice=InvoiceTotals(**json.loads(totals)) if totals and paid_with else None,
         )
+        if not self.rules.lines.are_summed or (side is not None and not side.is_in_ledger):
+            return case
+        if apart:
+            return evolve(case, apart=apart, unusable_line=unusable_line)
+        if case.is_repeat:
+            return None
+        parts = (entry,) if first_position is None else self._lines(entry)
+        parts = parts if are_parts(parts, self.rules) else ()
+        return evolve(case, parts=parts, unusable_line=unusable_line, rows=1)
 
 
 def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool) -> None:
@@ -253,18 +298,17 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
     # *writing* is in a transaction, with the index of the references. What the statement alone had is looked up again
     # only with a statement.
     position, find = after, writing.cursor().execute
-    for earlier, entries in records(
-        lambda reference: find(schema.IS_LISTED, (reference, after)).fetchone() is not None
-    ):
+    query = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
+    for earlier, entries in records(lambda reference: find(query, (reference, after)).fetchone() is not None):
         if earlier != ReferenceRecord(reference=earlier.reference):
-            marks = earlier.reference, len(earlier.breaks), int(bool(earlier.remembered))
-            writing.execute(schema.ADD_EARLIER, with_checksum(*marks, record_cell(earlier)))
+            cells = earlier.reference, len(earlier.breaks), int(bool(earlier.remembered)), record_cell(earlier)
+            writing.execute(insertion("earlier", len(cells)), with_checksum(*cells))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
-            writing.execute(schema.ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))
+            writing.execute(ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))
 
 
-def _without_smallest(cells: Iterable[StoredCell]) -> int | None:
+def _without_smallest(cells: Iterable[StoredCell]) -> str | None:
     """Return the sum of some amounts without the smallest; None if none is stated."""
     # Not without that of the first row: the order of a ledger means nothing, and may be another tomorrow.
     total, smallest, is_stated = 0, None, False
@@ -272,7 +316,7 @@ def _without_smallest(cells: Iterable[StoredCell]) -> int | None:
         size = abs(int(cell or 0))  # text if it needs more than 64 bits, and empty bytes if it is not stated
         total, smallest = total + size, size if smallest is None else min(size, smallest)
         is_stated = is_stated or cell != b""
-    return total - (smallest or 0) if is_stated else None
+    return str(total - (smallest or 0)) if is_stated else None
 
 
 def _usable(cells: Sequence[Any]) -> Entry:

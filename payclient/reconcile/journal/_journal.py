@@ -17,33 +17,76 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from operator import attrgetter
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 from attrs import asdict, evolve
 
 from payclient._escape import plural
-from payclient.ledger import COMPARED, Entry, RejectedEntry
-from payclient.reconcile.journal import _schema as schema
-from payclient.reconcile.journal._answers import Answers
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import Cases, StatementLines, StoredStatement, carry_over
 from payclient.reconcile.journal._database import Buffer, Database, with_checksum
 from payclient.reconcile.journal._schema import (
+    ADD_ENTRY,
+    COUNTS,
+    ENTRY,
+    INDEXES,
+    KEYS,
+    SET_NOTE,
     entry_cells,
     entry_from,
     how_different,
     observation_cells,
     observation_from,
+    of,
 )
 from payclient.reconcile.judge import Case, PendingLookup
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_from
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
 from payclient.reconcile.values import Bucket, Code, JournalError, Observation, OtherSide, Row, StatementTotals
 
+# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+
 _ROWS_PER_COMMIT = 10_000
 _OF_READING = frozenset({"ledger", "rules", "statement"})
 """The parts of an identity that say how both sides are written, read and judged."""
+
+_REPEATS_FIRST = "(SELECT first FROM repeats WHERE repeats.reference = entries.reference)"
+_FINISH_LEDGER = (
+    """
+    INSERT INTO repeats SELECT *, checksum(reference, first, rows) FROM (
+        SELECT reference, min(position) AS first, count(*) AS rows FROM entries WHERE rejected IS NULL
+        GROUP BY reference HAVING count(*) > 1
+    )
+    """,
+    f"""
+    UPDATE entries SET first = {_REPEATS_FIRST},
+        checksum = checksum(position, {_REPEATS_FIRST}, {of("entries", ENTRY)})
+        WHERE rejected IS NULL AND reference IN (SELECT reference FROM repeats)
+    """,
+)
+_FORGET_FAILURES = """
+    DELETE FROM answers WHERE answer = 'failed' OR answer = 'unusable' AND id % 2 = 1
+    AND NOT EXISTS (SELECT 1 FROM answers AS given WHERE given.id = answers.id - 1 AND given.answer = 'unusable')
+"""
+# One that is found is no probe for itself.
+_UNBELIEVED = f"""
+    answer IN ('not found', 'unusable')
+    AND coalesce((SELECT max(id / 2) {FOUND}), id / 2) = id / 2
+    AND coalesce((SELECT min(id / 2) {FOUND}), id / 2) = id / 2
+"""
+_COUNTED = (
+    """
+    CREATE TEMP TABLE IF NOT EXISTS counted (reference TEXT, code TEXT, at_stake TEXT, PRIMARY KEY (reference, code))
+    WITHOUT ROWID
+    """,
+    "DELETE FROM counted",
+)
+_IS_JUDGED = """
+    SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)
+    WHERE entries.reference = ? AND rejected IS NULL AND answer NOT IN ('failed', 'unusable') LIMIT 1
+"""
 
 
 class Journal:
@@ -80,7 +123,7 @@ class Journal:
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
-        self._unwritten = Buffer(self._database, schema.ADD_ENTRY, _ROWS_PER_COMMIT, commits=True)
+        self._unwritten = Buffer(self._database, ADD_ENTRY, _ROWS_PER_COMMIT, commits=True)
         self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
@@ -90,7 +133,7 @@ class Journal:
         self.begin_ledger()
 
     def _identify(self, identity: Mapping[str, str] | None) -> None:
-        stored, counts = self.note("identity"), self.note(schema.COUNTS)
+        stored, counts = self.note("identity"), self.note(COUNTS)
         self._counts = {} if counts is None else json.loads(counts)
         if stored is None:
             self.set_note("identity", json.dumps(dict(identity or {})))
@@ -98,7 +141,7 @@ class Journal:
             before = json.loads(stored)
             names = sorted({*before, *identity})
             different = [name for name in names if before.get(name, "none") != identity.get(name, "none")]
-            if different and _OF_READING.issuperset(different) and not self._count(schema.COUNT_ROWS["answers"]):
+            if different and _OF_READING.issuperset(different) and not self._count("FROM answers"):
                 self._start_over(identity)
             elif different:
                 was, now = before.get(different[0], "none"), identity.get(different[0], "none")
@@ -109,8 +152,8 @@ class Journal:
     def _start_over(self, identity: Mapping[str, str]) -> None:
         """Forget what was read before it was declared in another way; without an answer, nothing is lost."""
         with self._database.writing() as db:
-            for statement in schema.FORGET_ALL:
-                db.execute(statement)
+            for table in KEYS:
+                db.execute(f"DELETE FROM {table}")
         self._counts = {}
         self.set_note("identity", json.dumps(dict(identity)))
 
@@ -148,17 +191,17 @@ class Journal:
                 if value is None:
                     db.execute("DELETE FROM notes WHERE name = ?", (name,))
                 else:
-                    db.execute(schema.SET_NOTE, with_checksum(name, value))
-            ((others,),) = db.execute(schema.COUNT_OTHER_NOTES)
+                    db.execute(SET_NOTE, with_checksum(name, value))
+            ((others,),) = db.execute("SELECT count(*) FROM notes WHERE name != ?", (COUNTS,))
             counts = json.dumps({**self._counts, "notes": others + 1})
-            db.execute(schema.SET_NOTE, with_checksum(schema.COUNTS, counts))
+            db.execute(SET_NOTE, with_checksum(COUNTS, counts))
         self._database.commit()
 
-    def _count(self, query: str) -> int:
-        return int(self._database.fetch(query)[0][0])
+    def _count(self, rows: str) -> int:
+        return int(self._database.fetch(f"SELECT count(*) {rows}")[0][0])
 
     def _count_rows(self, *tables: str) -> None:
-        self._counts |= {table: self._count(schema.COUNT_ROWS[table]) for table in tables}
+        self._counts |= {table: self._count(f"FROM {table}") for table in tables}
 
     # The ledger
 
@@ -170,30 +213,25 @@ class Journal:
     @property
     def rows(self) -> int:
         """The number of ledger rows in it."""
-        return self._count(schema.COUNT_ROWS["entries"])
+        return self._count("FROM entries")
 
     def count_rejected(self) -> int:
         """Count the ledger rows that cannot be used."""
-        return self._count(schema.COUNT_REJECTED)
+        return self._count("FROM entries WHERE rejected IS NOT NULL")
 
     def repeated(self, limit: int) -> Iterator[tuple[str, int]]:
         """Yield the first references that several rows have, at most *limit*, with the number of their rows."""
-        yield from self._database.fetch(schema.SOME_REPEATS, (limit,))
+        yield from self._database.fetch("SELECT reference, rows FROM repeats ORDER BY first LIMIT ?", (limit,))
 
     def begin_ledger(self) -> None:
         """Start again at the first ledger row, for another run with the same journal."""
-        self._stored = map(entry_from, self._database.read(schema.ALL_ENTRIES, (self._last_of_ledger(),)))
+        query = f"SELECT {ENTRY} FROM entries WHERE position <= ? ORDER BY position"
+        self._stored = map(entry_from, self._database.read(query, (self._last_of_ledger(),)))
         self._rows, self._is_complete = 0, self.is_ledger_complete
         self._unwritten.clear()
 
     def add(self, entry: Entry | RejectedEntry) -> None:
-        """
-        Add the next ledger row; if an earlier run has stored it, it must be the same.
-
-        Raises:
-            JournalError: When it differs.
-            JournalWriteError: When it cannot be written.
-        """
+        """Add the next ledger row, the same that an earlier run has stored, or raise `JournalError`."""
         self._rows += 1
         stored = next(self._stored, None)
         if stored is None and self._is_complete:
@@ -210,18 +248,7 @@ class Journal:
         previous: tuple[PreviousRun, Records] | None = None,
         has_statement: bool = False,
     ) -> None:
-        """
-        Record that all rows were added.
-
-        Args:
-            ignored: What was left out by the rules, and not added.
-            previous: The run before, and what it says about each reference.
-            has_statement: Whether a statement follows. Only then, what the statement alone had is looked up again.
-
-        Raises:
-            JournalError: When an earlier run had more, or fewer.
-            JournalWriteError: When it cannot be written.
-        """
+        """Record that all rows were added, with those *ignored* by the rules and what *previous* says of each."""
         if next(self._stored, None) is not None:
             raise self._another_ledger(f"it has {plural(self._last_of_ledger(), 'row')}, and this one {self._rows}")
         if self._is_complete:
@@ -229,12 +256,12 @@ class Journal:
         self._unwritten.write()
         notes = {"ignored": json.dumps([asdict(each) for each in ignored])} if ignored else {}
         with self._database.writing() as db:
-            db.execute(schema.INDEXES[0])
+            db.execute(INDEXES[0])
             if previous is not None:
                 run, records = previous
                 notes["previous"] = json.dumps(as_json(evolve(run, rows=self._rows)))
                 carry_over(db, records, after=self._rows, has_statement=has_statement)
-            for statement in schema.FINISH_LEDGER:
+            for statement in _FINISH_LEDGER:
                 db.execute(statement)
         self._count_rows("entries", "repeats", "earlier")
         self._set_notes({**notes, "ledger": "complete"})
@@ -255,19 +282,9 @@ class Journal:
         return self.statement_lines.known
 
     def finish_statement(self, totals: StatementTotals) -> None:
-        """
-        Record that all lines of the statement were added, and add the references that the ledger does not have.
-
-        Args:
-            totals: Its sums.
-
-        Raises:
-            JournalError: When an earlier run had more lines.
-            JournalWriteError: When it cannot be written.
-        """
-        if (
-            known := self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
-        ) is not None:
+        """Record that the whole statement was added, and add the references that only it has."""
+        known = self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
+        if known is not None:
             self._count_rows("entries", "statement")
             self.set_note("statement", known)
 
@@ -281,23 +298,23 @@ class Journal:
 
     def count_references(self) -> int:
         """Count the different references."""
-        return self._count(schema.COUNT_REFERENCES)
+        return self._count("FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)")
 
     def forget_failures(self) -> None:
         """Delete failed answers, and those without a known-good probe, so they are looked up again."""
         notes: dict[str, str | None] = {"ended_by": None}
         with self._database.writing() as db:
-            db.execute(schema.FORGET_FAILURES)
+            db.execute(_FORGET_FAILURES)
             if self._is_nothing_believed():
-                db.execute(schema.FORGET_UNBELIEVED)
+                db.execute(f"DELETE FROM answers WHERE {_UNBELIEVED}")
                 notes["canary"] = None
         self._counts.pop("answers", None)  # they change until the run ends
         self._set_notes(notes)
 
     def count_answered(self) -> int:
         """Count the references that a resumed run does not look up again."""
-        query = schema.COUNT_BELIEVED if self._is_nothing_believed() else schema.COUNT_ANSWERED
-        return self._count(query)
+        kept = f"AND NOT ({_UNBELIEVED})" if self._is_nothing_believed() else ""
+        return self._count(f"FROM answers WHERE id % 2 = 0 AND answer != 'failed' {kept}")
 
     def _is_nothing_believed(self) -> bool:
         return self.note("canary") == "none"  # the run ended, rather than being killed
@@ -305,13 +322,7 @@ class Journal:
     # The result
 
     def end(self, failure: Observation | None, *, is_canary_found: bool) -> None:
-        """
-        Record how the lookups ended.
-
-        Args:
-            failure: What ended them early; None when all were done.
-            is_canary_found: A reference that is known to exist was found.
-        """
+        """Record the failure that ended the lookups, if one did; a canary is a reference that is known to exist."""
         self.answers.write()
         self._count_rows("answers")
         cells = None if failure is None else json.dumps(observation_cells(failure))
@@ -324,13 +335,7 @@ class Journal:
         return None if cells is None else observation_from(json.loads(cells))
 
     def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
-        """
-        Yield what is known about each ledger row, in order; or only the rows of one *reference*.
-
-        Args:
-            reference: Only the rows that have it.
-            rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
-        """
+        """Yield the case of each ledger row in order, as *rules* put rows together; or only those of *reference*."""
         yield from self._cases(rules).of(reference)
 
     def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
@@ -351,26 +356,25 @@ class Journal:
     def counting_once(self) -> Callable[[Row], Row]:
         """Return a function that adds to a row of a repeated reference the findings of its earlier rows."""
         with self._database.writing() as db:
-            for statement in schema.COUNTED:
+            for statement in _COUNTED:
                 db.execute(statement)
 
         def counted(row: Row) -> Row:
-            if row.bucket is not Bucket.BREAK or all(
-                each.code is not Code.DUPLICATE_REFERENCE for each in row.findings
-            ):
+            is_repeated = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
+            if row.bucket is not Bucket.BREAK or not is_repeated:
                 return row
             with self._database.writing() as db:
-                before = dict(db.execute(schema.COUNTED_OF, (row.reference,)))
+                before = dict(db.execute("SELECT code, at_stake FROM counted WHERE reference = ?", (row.reference,)))
                 row = evolve(row, counted_before=from_json(before, dict[Code, int]))
                 sums = [(row.reference, code.value, str(amount)) for code, amount in row.at_stake_by_code.items()]
-                db.executemany(schema.COUNT, sums)
+                db.executemany("INSERT OR REPLACE INTO counted VALUES (?, ?, ?)", sums)
             return row
 
         return counted
 
     def is_judged(self, reference: str) -> bool:
         """Return whether the service gave an answer about *reference* that can be used."""
-        return bool(self._database.fetch(schema.IS_JUDGED, (reference,)))
+        return bool(self._database.fetch(_IS_JUDGED, (reference,)))
 
     @property
     def previous(self) -> PreviousRun | None:
@@ -380,7 +384,7 @@ class Journal:
 
     def remembered(self) -> Iterator[str]:
         """Yield the lines for the run after this one about rows that matched; the first line counts them."""
-        for (data,) in self._database.read(schema.REMEMBERED):
+        for (data,) in self._database.read("SELECT data FROM earlier WHERE is_remembered ORDER BY reference"):
             yield record_from("", data).remembered
 
     @property
@@ -393,13 +397,3 @@ class Journal:
     def run(self) -> str:
         """The name of this run, as noted by its caller; empty without one."""
         return self.note("run") or ""
-
-
-EarlierAnswers: TypeAlias = Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]
-"""Yields the rows that matched in the previous run: the entries of each, and the answer with the run that asked."""
-
-NOTE = "reused"
-"""The note of a journal that answers were taken over into."""
-
-_same = attrgetter(*COMPARED, "kind")
-_ANSWERS_PER_STEP = 1_000
