@@ -12,7 +12,9 @@ Design rules:
 
 from __future__ import annotations
 
-from attrs import evolve
+from collections.abc import Iterable, Iterator
+
+from attrs import evolve, frozen
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry, RejectedEntry
@@ -45,60 +47,15 @@ NO_PROBE = (
 
 def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     """Return the row that *case* makes."""
-    case = _without_unusable_first(case)
-    entry, first, last = case.entry, case.first, case.second or case.first
+    if case.first and case.second and case.first.answer is Answer.UNUSABLE and case.second.is_usable:
+        case = evolve(case, first=case.second, second=None)
+    entry, last = case.entry, case.second or case.first
     if case.parts:
         entry = payment_of(case.parts, rules, last.transaction if last else None)
     if isinstance(entry, RejectedEntry):
-        return Row(
-            entry=entry,
-            bucket=Bucket.REJECTED,
-            reason=entry.reason,
-            ledger_status=rules.status_of(entry),
-        )
-    if problem := _without_sum(case, rules):
-        return _row(case, entry, rules, Bucket.REJECTED, reason=problem)
-    if first is None or last is None:
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=f"not looked up: {_ended_early(case)}")
-    if last.answer is Answer.UNASKABLE:
-        return _row(case, entry, rules, Bucket.REJECTED, reason=last.message)
-    if last.answer is Answer.FAILED or _is_half_usable(case):
-        what = "a difference was seen once, and asking again failed: " if case.second else ""
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=f"{what}{last.message}")
-    if last.answer in (Answer.NOT_FOUND, Answer.UNUSABLE) and not case.other_found:
-        what = f"{NO_PROBE}: {last.message}" if last.answer is Answer.UNUSABLE else NO_PROBE
-        return evolve(_row(case, entry, rules, Bucket.UNRESOLVED, reason=what), lacks_probe=True)
-    return _answered(case, entry, last, rules)
-
-
-def _answered(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
-    if last.answer is Answer.UNUSABLE:
-        return _unusable(case, entry, last, rules)
-    if case.other_side is not None and not case.other_side.is_in_ledger:
-        return _judged_without_ledger(case, entry, last, rules)
-    if last.answer is Answer.NOT_FOUND:
-        return _missing(case, entry, last, rules)
-    return _found(case, entry, last, rules)
-
-
-def _without_sum(case: Case, rules: Rules) -> str:
-    """Return the reason why the sum of a payment's lines is not known; empty if it is."""
-    if case.unusable_line is not None:
-        return f"line {case.unusable_line} has the same reference and cannot be used, so the sum is not known"
-    return unknown_kind(case.parts, rules)
-
-
-def _is_half_usable(case: Case) -> bool:
-    """Return whether only the first answer is usable, so that the difference was seen once."""
-    first, second = case.first, case.second
-    return first is not None and first.is_usable and second is not None and second.answer is Answer.UNUSABLE
-
-
-def _without_unusable_first(case: Case) -> Case:
-    """Return *case* with its usable second answer alone, if the first is unusable."""
-    if case.first is None or case.second is None or case.first.answer is not Answer.UNUSABLE:
-        return case
-    return evolve(case, first=case.second, second=None) if case.second.is_usable else case
+        status = rules.status_of(entry)
+        return Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason, ledger_status=status)
+    return _Judgement(case, entry, last, rules).row()
 
 
 def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT) -> bool:
@@ -132,20 +89,6 @@ def differing(
     ]
 
 
-def _of_statement(case: Case, entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
-    if case.other_side is None or case.is_repeat:
-        return []
-    return list(statement_findings(case.other_side, entry, last.transaction, at=last.at, rules=rules))
-
-
-def _judged_without_ledger(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
-    """Judge a reference that only the statement has."""
-    findings = _of_statement(case, entry, last, rules)
-    if last.transaction is not None:
-        findings = _with_invoice(findings, case, last.transaction, rules)
-    return _confirmed(case, entry, rules, Bucket.MATCHED, findings)
-
-
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
     """Return the normalised merchant_reff of an answer that says paid; None for any other."""
     found = answer.transaction
@@ -154,163 +97,181 @@ def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
     return reff_key(found.merchant_reff)
 
 
-def _unusable(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
-    if case.second is None:
-        reason = f"the answer cannot be used, and there was no second lookup: {last.message}"
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=reason)
-    sentence = f"the service answered about {quote(entry.reference)}, and the answer cannot be used: "
-    sentence += escape_unprintable(last.message, max_length=_MAX_REASON)
-    finding = Finding(Code.UNUSABLE_ANSWER, sentence, ledger=entry.reference)
-    return _row(case, entry, rules, Bucket.MATCHED, findings=[finding])
+@frozen
+class _Judgement:
+    case: Case
+    entry: Entry
+    last: Observation | None
+    rules: Rules
 
+    def row(self) -> Row:
+        case, last = self.case, self.last
+        if case.unusable_line is not None:
+            problem = f"line {case.unusable_line} has the same reference and cannot be used, so the sum is not known"
+            return self._row(Bucket.REJECTED, reason=problem)
+        if problem := unknown_kind(case.parts, self.rules):
+            return self._row(Bucket.REJECTED, reason=problem)
+        if last is None:
+            return self._row(Bucket.UNRESOLVED, reason=f"not looked up: {self._ended_early}")
+        if last.answer is Answer.UNASKABLE:
+            return self._row(Bucket.REJECTED, reason=last.message)
+        if last.answer is Answer.FAILED or self._is_half_usable:
+            what = "a difference was seen once, and asking again failed: " if case.second else ""
+            return self._row(Bucket.UNRESOLVED, reason=f"{what}{last.message}")
+        if last.answer is not Answer.FOUND and not case.other_found:
+            what = f"{NO_PROBE}: {last.message}" if last.answer is Answer.UNUSABLE else NO_PROBE
+            return evolve(self._row(Bucket.UNRESOLVED, reason=what), lacks_probe=True)
+        return self._unusable(last) if last.answer is Answer.UNUSABLE else self._answered(last)
 
-def _missing(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
-    waived = excuse(entry, last.at, rules)
-    expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
-    sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
-    ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
-    missing = Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived)
-    findings = [missing, *_reversed(case, entry, last, rules), *_of_statement(case, entry, last, rules)]
-    return _confirmed(case, entry, rules, Bucket.OPEN if waived else Bucket.MATCHED, findings)
+    @property
+    def _is_half_usable(self) -> bool:
+        """Whether only the first answer is usable, so that the difference was seen once."""
+        first, second = self.case.first, self.case.second
+        return first is not None and first.is_usable and second is not None and second.answer is Answer.UNUSABLE
 
+    @property
+    def _is_in_ledger(self) -> bool:
+        return self.case.other_side is None or self.case.other_side.is_in_ledger
 
-def _reversed(case: Case, entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
-    found = None if case.earlier is None else reversal(case.earlier, entry, last, rules)
-    return [] if found is None else [found]
+    @property
+    def _ended_early(self) -> str:
+        ended_by = self.case.ended_by
+        return f"the run ended early, because {ended_by.message}" if ended_by else "the run ended first"
 
+    def _unusable(self, last: Observation) -> Row:
+        if self.case.second is None:
+            reason = f"the answer cannot be used, and there was no second lookup: {last.message}"
+            return self._row(Bucket.UNRESOLVED, reason=reason)
+        sentence = f"the service answered about {quote(self.entry.reference)}, and the answer cannot be used: "
+        sentence += escape_unprintable(last.message, max_length=_MAX_REASON)
+        return self._row(Bucket.MATCHED, [Finding(Code.UNUSABLE_ANSWER, sentence, ledger=self.entry.reference)])
 
-def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
-    transaction = last.transaction
-    assert transaction is not None  # noqa: S101  FOUND means that there is one
-    findings = [*compare(entry, transaction, at=last.at, rules=rules), *_reversed(case, entry, last, rules)]
-    findings += _of_statement(case, entry, last, rules)
-    findings = _with_invoice(findings, case, transaction, rules)
-    if case.second and (damage := _lost_zeros(entry, last, _accepted(findings, entry, last, rules))):
-        return _row(case, entry, rules, Bucket.REJECTED, findings=findings, reason=damage)
-    is_waiting = _is_waiting(entry, last, findings, rules)
-    return _confirmed(case, entry, rules, Bucket.OPEN if is_waiting else Bucket.MATCHED, findings)
+    def _answered(self, last: Observation) -> Row:
+        case, entry, side = self.case, self.entry, self.case.other_side
+        findings = list(self._of_ledger(last)) if self._is_in_ledger else []
+        if side is not None and not case.is_repeat:
+            findings += statement_findings(side, entry, last.transaction, at=last.at, rules=self.rules)
+        if last.transaction is not None:
+            findings = self._with_invoice(findings, last.transaction)
+        if last.transaction is not None and case.second and (damage := self._lost_zeros(last.transaction, findings)):
+            return self._row(Bucket.REJECTED, findings, damage)
+        is_open = self._is_in_ledger and self._is_open(last, findings)
+        if case.second is None and any(finding.is_decisive for finding in findings):
+            why = self._ended_early if case.ended_by else "there was no second lookup"
+            reason = f"a difference was seen once and is not confirmed: {why}"
+            return self._row(Bucket.UNRESOLVED, reason=reason)
+        return self._row(Bucket.OPEN if is_open else Bucket.MATCHED, findings)
 
+    def _of_ledger(self, last: Observation) -> Iterator[Finding]:
+        entry, rules = self.entry, self.rules
+        if last.transaction is not None:
+            yield from compare(entry, last.transaction, at=last.at, rules=rules)
+        else:
+            expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
+            sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
+            ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
+            yield Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=excuse(entry, last.at, rules))
+        if self.case.earlier is not None and (found := reversal(self.case.earlier, entry, last, rules)):
+            yield found
 
-def _with_invoice(findings: list[Finding], case: Case, transaction: Transaction, rules: Rules) -> list[Finding]:
-    """Return *findings* with those about an invoice that is paid under several references."""
-    if not case.paid_with:
-        return findings
-    due = None if case.invoice is None else case.invoice.due(rules.invoices)
-    reff, others = quote(transaction.merchant_reff), ", ".join(map(quote, case.paid_with))
-    if due is None or case.invoice is None or case.invoice.paid > due:
-        sentence = f"merchant_reff {reff} is paid under other references too: {others}"
-        if due is not None and case.invoice is not None:
-            sentence += f"; that is {case.invoice.paid} in all for an invoice of {due}"
-            if rules.invoices.amount is not InvoiceAmount.PART and case.invoice.due(_PARTS) == case.invoice.paid:
-                sentence += '; if each row states a part of it, amount = "part" under [invoices] says so'
-        sides = ", ".join(case.paid_with), transaction.merchant_reff
-        return [*findings, Finding(Code.PAID_TWICE, sentence, ledger=sides[0], service=sides[1])]
-    if case.invoice.paid < due:
-        return findings
-    waiver = escape_unprintable(f"the invoice {reff} is paid in full under several references: {due}", max_length=400)
-    return [
-        evolve(each, waived=waiver) if each.code in (Code.UNDERPAID, Code.OVERPAID) and not each.waived else each
-        for each in findings
-    ]
+    def _with_invoice(self, findings: list[Finding], transaction: Transaction) -> list[Finding]:
+        """Return *findings* with those about an invoice that is paid under several references."""
+        paid_with, invoice, rules = self.case.paid_with, self.case.invoice, self.rules.invoices
+        if not paid_with:
+            return findings
+        due = None if invoice is None else invoice.due(rules)
+        reff, others = quote(transaction.merchant_reff), ", ".join(map(quote, paid_with))
+        if due is None or invoice is None or invoice.paid > due:
+            sentence = f"merchant_reff {reff} is paid under other references too: {others}"
+            if due is not None and invoice is not None:
+                sentence += f"; that is {invoice.paid} in all for an invoice of {due}"
+                if rules.amount is not InvoiceAmount.PART and invoice.due(_PARTS) == invoice.paid:
+                    sentence += '; if each row states a part of it, amount = "part" under [invoices] says so'
+            ledger, service = ", ".join(paid_with), transaction.merchant_reff
+            return [*findings, Finding(Code.PAID_TWICE, sentence, ledger=ledger, service=service)]
+        if invoice.paid < due:
+            return findings
+        waiver = f"the invoice {reff} is paid in full under several references: {due}"
+        waiver = escape_unprintable(waiver, max_length=_MAX_REASON)
+        return [
+            evolve(each, waived=waiver) if each.code in (Code.UNDERPAID, Code.OVERPAID) and not each.waived else each
+            for each in findings
+        ]
 
+    def _is_open(self, last: Observation, findings: list[Finding]) -> bool:
+        """Return whether both sides are pending in time, or the grace waives that one of them is, or has nothing."""
+        if last.transaction is None:
+            return bool(findings[0].waived)
+        differences = [finding for finding in findings if finding.code.is_of_status or finding.code is Code.NOT_SETTLED]
+        if differences:
+            return all(finding.waived for finding in differences)
+        # Where there is no difference and the ledger has a state, it has the same one.
+        is_pending = self.rules.read_status(last.transaction.status) is Status.PENDING
+        return is_pending and isinstance(self.entry.status, str)
 
-def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules: Rules) -> bool:
-    """Return whether both sides are pending in time, or the grace waives that one of them is."""
-    differences = [finding for finding in findings if finding.code.is_of_status or finding.code is Code.NOT_SETTLED]
-    if differences:
-        return all(finding.waived for finding in differences)
-    # Where there is no difference and the ledger has a state, it has the same one.
-    is_pending = last.transaction is not None and rules.read_status(last.transaction.status) is Status.PENDING
-    return is_pending and isinstance(entry.status, str)
+    def _lost_zeros(self, transaction: Transaction, findings: list[Finding]) -> str:
+        """Return the ledger's code that has lost leading zeros, in words; empty if none has, or it is waived."""
+        decisive = {finding.code for finding in self._weighed(findings) if finding.is_decisive}
+        for name, code in (
+            ("merchant_reff", Code.MERCHANT_REFF_DIFFERS),
+            ("payment_code", Code.PAYMENT_CODE_DIFFERS),
+        ):
+            ours, theirs = getattr(self.entry, name), getattr(transaction, name)
+            is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
+            if code in decisive and is_text and ours == theirs.lstrip("0"):
+                return (
+                    f"{name}: {quote(ours)} is {quote(theirs)} at the service; "
+                    "the leading zeros were lost in a spreadsheet, so export the column as text"
+                )
+        return ""
 
+    def _weighed(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return *findings* with the amount at stake in each; those accepted at that time are waived."""
+        theirs = None if self.last is None or self.last.transaction is None else self.last.transaction.amount
+        ours = self.entry.amount if isinstance(self.entry.amount, int) else None
+        weighed = [finding.weighed(ours, theirs) for finding in findings]
+        return [evolve(each, waived=waiver) if (waiver := self._acceptance(each)) else each for each in weighed]
 
-def _accepted(findings: list[Finding], entry: Entry, last: Observation | None, rules: Rules) -> list[Finding]:
-    """Return *findings* with the amount at stake in each; those accepted at that time are waived."""
-    theirs = None if last is None or last.transaction is None else last.transaction.amount
-    weighed = [finding.weighed(entry.amount if isinstance(entry.amount, int) else None, theirs) for finding in findings]
-    if last is None or not rules.accepted:
-        return weighed
-    return [_if_accepted(finding, entry, last, rules) for finding in weighed]
+    def _acceptance(self, finding: Finding) -> str:
+        accepted = self.rules.acceptance(finding.code, self.entry.reference)
+        if finding.waived or self.last is None or accepted is None:
+            return ""
+        is_valid = accepted.is_valid(self.last.at, self.rules.time_zone) and accepted.covers(finding)
+        return accepted.waiver if is_valid else ""
 
-
-def _if_accepted(finding: Finding, entry: Entry, last: Observation, rules: Rules) -> Finding:
-    accepted = rules.acceptance(finding.code, entry.reference)
-    if finding.waived or accepted is None or not accepted.is_valid(last.at, rules.time_zone):
-        return finding
-    return evolve(finding, waived=accepted.waiver) if accepted.covers(finding) else finding
-
-
-def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str:
-    """Return the ledger's code that has lost leading zeros, in words; empty if none has, or it is waived."""
-    decisive = {finding.code for finding in findings if finding.is_decisive}
-    for name, code in (
-        ("merchant_reff", Code.MERCHANT_REFF_DIFFERS),
-        ("payment_code", Code.PAYMENT_CODE_DIFFERS),
-    ):
-        ours, theirs = getattr(entry, name), getattr(last.transaction, name)
-        is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
-        if code in decisive and is_text and ours == theirs.lstrip("0"):
-            return (
-                f"{name}: {quote(ours)} is {quote(theirs)} at the service; "
-                "the leading zeros were lost in a spreadsheet, so export the column as text"
-            )
-    return ""
-
-
-def _confirmed(case: Case, entry: Entry, rules: Rules, bucket: Bucket, findings: list[Finding]) -> Row:
-    """Make the row of confirmed findings; a difference that was seen once is unresolved."""
-    if case.second is None and any(finding.is_decisive for finding in findings):
-        why = _ended_early(case) if case.ended_by else "there was no second lookup"
-        reason = f"a difference was seen once and is not confirmed: {why}"
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=reason)
-    return _row(case, entry, rules, bucket, findings=findings)
-
-
-def _ended_early(case: Case) -> str:
-    return f"the run ended early, because {case.ended_by.message}" if case.ended_by else "the run ended first"
-
-
-def _row(
-    case: Case,
-    entry: Entry,
-    rules: Rules,
-    bucket: Bucket,
-    *,
-    findings: list[Finding] | None = None,
-    reason: str = "",
-) -> Row:
-    """Make the row with the values common to all buckets; a decisive finding makes it a break."""
-    found = findings or []
-    first, last = case.first, case.second or case.first
-    if case.rows > 1:
-        sentence = f"{case.rows} rows of the ledger have the reference {quote(entry.reference)}"
+    def _duplicate(self) -> Finding:
+        case, at_stake = self.case, self.case.duplicated
+        sentence = f"{case.rows} rows of the ledger have the reference {quote(self.entry.reference)}"
         sentence += f" and are not summed: {case.apart}" if case.apart else ""
-        at_stake = case.duplicated
-        if at_stake is None and last is not None and last.transaction is not None:
-            at_stake = last.transaction.amount * (case.rows - 1)
-        found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows, at_stake=at_stake))
-    is_answered = last is not None and last.answer is not Answer.FAILED and not _is_half_usable(case)
-    found = _accepted(found, entry, last, rules)
-    if len(case.parts) > 1:
-        suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
-        found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
-    is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
-    # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
-    seen = last if is_answered else first
-    return Row(
-        entry=entry,
-        bucket=Bucket.BREAK if is_agreed and any(each.is_decisive for each in found) else bucket,
-        findings=in_order(found),
-        transaction=seen.transaction if seen else None,
-        reason=escape_unprintable(reason, max_length=_MAX_REASON),
-        error=why.error if (why := last or case.ended_by) else None,
-        observed_at=first.at if first else None,
-        confirmed_at=case.second.at if case.second and is_answered else None,
-        is_changed_during_run=bool(first and last and is_answered and last.differs_from(first)),
-        is_repeat=case.is_repeat,
-        ledger_status=rules.status_of(entry) if case.other_side is None or case.other_side.is_in_ledger else None,
-        service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
-        parts=case.parts,
-        other_side=case.other_side,
-        reused_from=seen.reused_from if seen else "",
-    )
+        if at_stake is None and self.last is not None and self.last.transaction is not None:
+            at_stake = self.last.transaction.amount * (case.rows - 1)
+        return Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows, at_stake=at_stake)
+
+    def _row(self, bucket: Bucket, findings: Iterable[Finding] = (), reason: str = "") -> Row:
+        """Return the row with the values common to all buckets; a decisive finding makes it a break."""
+        case, first, last, rules = self.case, self.case.first, self.last, self.rules
+        is_answered = last is not None and last.answer is not Answer.FAILED and not self._is_half_usable
+        found = self._weighed([*findings, self._duplicate()] if case.rows > 1 else findings)
+        if len(case.parts) > 1:
+            suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
+            found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
+        is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
+        # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
+        seen = last if is_answered else first
+        return Row(
+            entry=self.entry,
+            bucket=Bucket.BREAK if is_agreed and any(each.is_decisive for each in found) else bucket,
+            findings=in_order(found),
+            transaction=seen.transaction if seen else None,
+            reason=escape_unprintable(reason, max_length=_MAX_REASON),
+            error=why.error if (why := last or case.ended_by) else None,
+            observed_at=first.at if first else None,
+            confirmed_at=case.second.at if case.second and is_answered else None,
+            is_changed_during_run=bool(first and last and is_answered and last.differs_from(first)),
+            is_repeat=case.is_repeat,
+            ledger_status=rules.status_of(self.entry) if self._is_in_ledger else None,
+            service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
+            parts=case.parts,
+            other_side=case.other_side,
+            reused_from=seen.reused_from if seen else "",
+        )

@@ -1,8 +1,5 @@
 """Internal: the rules of a comparison, and the file that holds them."""
 
-from payclient.reconcile.rules._accepted import ACCEPTED_BY as ACCEPTED_BY
-from payclient.reconcile.rules._accepted import Accepted as Accepted
-from payclient.reconcile.rules._accepted import Approval as Approval
 from payclient.reconcile.rules._calendar import BusinessDays as BusinessDays
 from payclient.reconcile.rules._calendar import Calendar as Calendar
 from payclient.reconcile.rules._calendar import Limit as Limit
@@ -25,7 +22,10 @@ from payclient.reconcile.rules._rule_values import duration_text as duration_tex
 from payclient.reconcile.rules._rule_values import in_zone as in_zone
 from payclient.reconcile.rules._rule_values import read_duration as read_duration
 from payclient.reconcile.rules._rule_values import to_member as to_member
+from payclient.reconcile.rules._rules import ACCEPTED_BY as ACCEPTED_BY
 from payclient.reconcile.rules._rules import STRICT as STRICT
+from payclient.reconcile.rules._rules import Accepted as Accepted
+from payclient.reconcile.rules._rules import Approval as Approval
 from payclient.reconcile.rules._rules import FeeSchedule as FeeSchedule
 from payclient.reconcile.rules._rules import Rounding as Rounding
 from payclient.reconcile.rules._rules import Rules as Rules

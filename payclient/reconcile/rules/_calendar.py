@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta, tzinfo
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from attrs import Attribute, field, frozen
+from attrs.validators import optional
 
 from payclient._escape import escape_unprintable, plural, quote
 from payclient.reconcile.rules import _rule_values as values
@@ -48,18 +49,17 @@ def limit_text(limit: Limit) -> str:
 
 
 def to_limit(value: Limit | str) -> Any:
-    """Return text as a limit, and everything else as it is, for a validator to refuse."""
     found = read_limit(value) if isinstance(value, str) else None
     return value if found is None else found
 
 
-def is_limit(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is neither a number of business days nor a duration of whole seconds, 0 or more."""
-    if isinstance(value, BusinessDays):
-        return
-    if not isinstance(value, timedelta) or value < timedelta(0) or value.microseconds:
-        wanted = "a duration such as '90m', '12h' or '1d 12h', or '2 business days'"
-        raise values.problem(attribute.name, wanted, value)
+is_limit = values.must_be(
+    "a duration such as '90m', '12h' or '1d 12h', or '2 business days'",
+    lambda value: (
+        isinstance(value, BusinessDays)
+        or (isinstance(value, timedelta) and value >= timedelta(0) and not value.microseconds)
+    ),
+)
 
 
 def _to_days(value: Any) -> Any:
@@ -80,10 +80,10 @@ def _to_time(value: Any) -> Any:
     return time.fromisoformat(value) if is_text else value
 
 
-def _is_minute_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
-    is_time = isinstance(value, time) and value.tzinfo is None and not (value.second or value.microsecond)
-    if value is not None and not is_time:
-        raise values.problem(attribute.name, "a time of the day such as 17:00", value)
+_is_minute = values.must_be(
+    "a time of the day such as 17:00",
+    lambda value: isinstance(value, time) and value.tzinfo is None and not (value.second or value.microsecond),
+)
 
 
 @frozen(kw_only=True)
@@ -101,7 +101,7 @@ class Calendar:
     """
 
     holidays: tuple[date, ...] = field(default=(), converter=_to_days, validator=_are_days)
-    cut_off: time | None = field(default=None, converter=_to_time, validator=_is_minute_or_none)
+    cut_off: time | None = field(default=None, converter=_to_time, validator=optional(_is_minute))
 
     def is_younger(self, created: datetime, at: datetime, limit: BusinessDays, zone: tzinfo) -> bool:
         """
@@ -116,19 +116,10 @@ class Calendar:
         return last < self._end(first.astimezone(zone), limit.days)
 
     def _end(self, local: datetime, days: int) -> datetime:
-        day = local.date()
-        if self.cut_off is not None and local.time() >= self.cut_off:
-            day += _DAY
-        while not self._is_open(day):
-            day += _DAY
-        for _ in range(days):
-            day += _DAY
-            while not self._is_open(day):
-                day += _DAY
-        return datetime.combine(day + _DAY, time(), local.tzinfo)
-
-    def _is_open(self, day: date) -> bool:
-        return day.weekday() < 5 and day not in self.holidays
+        is_late = self.cut_off is not None and local.time() >= self.cut_off
+        following = (local.date() + _DAY * number for number in count(int(is_late)))
+        business_days = (day for day in following if day.weekday() < 5 and day not in self.holidays)
+        return datetime.combine(next(islice(business_days, days, None)) + _DAY, time(), local.tzinfo)
 
     @property
     def sentence(self) -> str:

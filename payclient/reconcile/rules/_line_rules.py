@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from attrs import Factory, define, field, frozen
-from attrs.validators import optional
+from attrs import Factory, define, evolve, field, frozen
+from attrs.validators import instance_of, optional
 
 from payclient._escape import plural, quote
-from payclient.reconcile.rules._rule_values import are_texts, is_filled, is_flag, must_be, to_member, to_texts
+from payclient.reconcile.rules._rule_values import are_texts, is_filled, is_flag, to_member, to_texts
 from payclient.reconcile.values import RulesError, normalise
 
 
@@ -80,12 +80,7 @@ class Kinds:
     refund: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
     fee: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
     ignore: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
-    _kinds: Mapping[str, Kind] = field(
-        init=False,
-        eq=False,
-        repr=False,
-        default=Factory(_by_word, takes_self=True),
-    )
+    _kinds: Mapping[str, Kind] = field(init=False, eq=False, repr=False, default=Factory(_by_word, takes_self=True))
 
     def of(self, word: object) -> Kind | None:
         """Return the kind that *word* means; None if it is not listed, or no word."""
@@ -104,8 +99,8 @@ class IgnoredLines:
     """
 
     word: str
-    lines: int
-    amount: int
+    lines: int = 0
+    amount: int = 0
 
     @property
     def sentence(self) -> str:
@@ -120,22 +115,20 @@ class IgnoredCount:
     """Counts the lines that the rules leave out, by word; memory grows with the words of the rules."""
 
     _kind_of: Callable[[object], Kind | None]
-    _counts: dict[str, tuple[int, int]] = field(init=False, factory=dict)
+    _counts: dict[str, IgnoredLines] = field(init=False, factory=dict)
 
     def takes(self, kind: object, amount: object, *, is_alone: bool = False) -> bool:
         """Return whether a line of *kind* is left out, and count it; so is a fee that *is_alone*, without a payment."""
         left_out = {Kind.IGNORE, Kind.FEE} if is_alone else {Kind.IGNORE}
         if self._kind_of(kind) not in left_out or not isinstance(kind, str):
             return False
-        word = normalise(kind)
-        lines, total = self._counts.get(word, (0, 0))
-        self._counts[word] = lines + 1, total + (amount if isinstance(amount, int) else 0)
+        word, money = normalise(kind), amount if isinstance(amount, int) else 0
+        before = self._counts.get(word, IgnoredLines(word=word))
+        self._counts[word] = evolve(before, lines=before.lines + 1, amount=before.amount + money)
         return True
 
     def counted(self) -> tuple[IgnoredLines, ...]:
-        """Return the counts in the order of the words."""
-        counts = sorted(self._counts.items())
-        return tuple(IgnoredLines(word=word, lines=lines, amount=amount) for word, (lines, amount) in counts)
+        return tuple(self._counts[word] for word in sorted(self._counts))
 
 
 def _to_of_one_reference(value: OfOneReference | str) -> OfOneReference:
@@ -156,9 +149,7 @@ class Lines:
     """
 
     of_one_reference: OfOneReference = field(default=OfOneReference.DUPLICATE, converter=_to_of_one_reference)
-    kind: Kinds | None = field(
-        default=None, validator=optional(must_be("a table of words", lambda value: isinstance(value, Kinds)))
-    )
+    kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
 
     def __attrs_post_init__(self) -> None:
         if self.kind is not None and not self.are_summed:

@@ -37,12 +37,10 @@ def in_zone(time: datetime, zone: tzinfo | None) -> datetime:
 
 
 def problem(name: str, wanted: str, got: object) -> RulesError:
-    """Return the error that says what *name* must be, and what it is."""
     return RulesError(f"{name} must be {wanted}, got {quote(got)}", key=(name,))
 
 
 def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
-    """Return the validator of values that are valid; *wanted* says what they must be."""
 
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
         if not is_valid(value):
@@ -51,8 +49,10 @@ def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
     return check
 
 
+# A converter of attrs reads text, and returns everything else as it is, for a validator to refuse.
+
+
 def to_percent(value: Any) -> Any:
-    """Return text and whole numbers as `Decimal`, and everything else as it is, for a validator to refuse."""
     is_number = type(value) is int or (isinstance(value, str) and _PERCENT.fullmatch(value))
     return Decimal(value) if is_number else value
 
@@ -64,7 +64,6 @@ def percent_text(value: Decimal) -> str:
 
 
 def to_date(value: Any) -> Any:
-    """Return text such as `2026-12-31` as a date, and everything else as it is, for a validator to refuse."""
     with suppress(ValueError):
         if isinstance(value, str) and _DATE.fullmatch(value):
             return date.fromisoformat(value)
@@ -72,7 +71,6 @@ def to_date(value: Any) -> Any:
 
 
 def to_zone(value: tzinfo | str | None) -> tzinfo | None:
-    """Return text such as `Asia/Jakarta` or `+07:00` as a time zone, and everything else as it is, for a validator."""
     if value == "UTC":
         return UTC
     if not isinstance(value, str):
@@ -99,22 +97,18 @@ def zone_text(value: tzinfo | None) -> str | None:
 
 
 def to_member(kind: type[_Member], name: str, value: object) -> _Member:
-    """Return the member of *kind* that *value* is the word for, and refuse other words."""
     if not isinstance(value, str) or value not in set(kind):
         raise problem(name, f"one of {', '.join(kind)}", value)
     return kind(value)
 
 
 def to_texts(value: Any) -> Any:
-    """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
     if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
         return cast("object", value)
     return tuple(cast("Iterable[object]", value))
 
 
 def are_texts(wanted: str, is_valid: Callable[[str], object]) -> Validator:
-    """Return the validator of a tuple of texts, each of which must be valid; *wanted* says what they must be."""
-
     def are_valid(value: tuple[object, ...] | str | None) -> bool:  # or anything else
         return isinstance(value, tuple) and all(isinstance(text, str) and is_valid(text) for text in value)
 
@@ -122,14 +116,13 @@ def are_texts(wanted: str, is_valid: Callable[[str], object]) -> Validator:
 
 
 def to_table(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a copy of a table that cannot be changed."""
     return MappingProxyType(dict(value))
 
 
-def is_table_of(*names: str) -> Validator:
-    """Return the validator of a table that may have these keys only."""
+def has_only(*names: str) -> Validator:
+    """Return the validator of names, or of a table by name, that may be these only."""
 
-    def check(_: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
+    def check(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
         if unknown := next((name for name in value if name not in names), None):
             message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(names)}"
             raise RulesError(message, key=(attribute.name, unknown))
@@ -146,13 +139,9 @@ def names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
 
 
 def _is_percentage(value: object) -> bool:
-    """Return whether *value* is exact, which a `float` never is, and from 0 to 100."""
-    return (
-        isinstance(value, Decimal)
-        and value.is_finite()
-        and 0 <= value <= 100
-        and value == round(value, _DECIMAL_PLACES)
-    )
+    if not isinstance(value, Decimal) or not value.is_finite():  # a `float` is never exact
+        return False
+    return 0 <= value <= 100 and value == round(value, _DECIMAL_PLACES)
 
 
 is_whole = must_be("a whole number that is not negative", lambda value: type(value) is int and 0 <= value <= _MAX_WHOLE)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, time, timedelta, tzinfo
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor
-from types import MappingProxyType
+from types import MappingProxyType, UnionType
 from typing import Any, cast
 
 from attrs import Attribute, asdict, evolve, field, frozen, has
 from attrs.validators import instance_of, optional
 
-from payclient._escape import quote
+from payclient._escape import escape_unprintable, quote
 from payclient.ledger import (
     ABSENT,
     COMPARED,
@@ -32,10 +32,9 @@ from payclient.ledger import (
 )
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile.rules import _rule_values as values
-from payclient.reconcile.rules._accepted import Accepted, Approval
 from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, OfOneReference
-from payclient.reconcile.values import WORDS, Assumed, Code, RulesError, Status, normalise, read_status
+from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 
 @frozen(kw_only=True)
@@ -124,6 +123,102 @@ def _rounded(value: Fraction, rounding: Rounding) -> int:
     return ceil(value) if rounding is Rounding.UP else floor(value)
 
 
+ACCEPTED_BY = "accepted by "
+"""Begins the waiver of an accepted difference."""
+
+_MAX_WAIVER = 400
+
+
+def _to_code(value: Code | str) -> Code:
+    return values.to_member(Code, "code", value)
+
+
+@frozen(kw_only=True)
+class Accepted:
+    """
+    One accepted difference.
+
+    Attributes:
+        code: The kind of finding; all others of the row still count.
+        reference: Of the row.
+        ledger: What the ledger said when it was accepted, as `Finding.ledger` has it; empty text for nothing.
+        service: What the service said then, as `Finding.service` has it.
+        largest_difference: The largest amount at stake, in the unit of the service.
+        reason: Why it is no break, for the reader of the report.
+        owner: Who is responsible for it.
+        expires: The last day on which it holds; from the next day it is a break again.
+
+    Either both sides or a largest difference must be given; where both are, both must hold.
+    """
+
+    code: Code = field(converter=_to_code)
+    reference: str = field(validator=values.is_filled)
+    ledger: str | int | None = field(default=None, validator=values.is_side_or_none)
+    service: str | int | None = field(default=None, validator=values.is_side_or_none)
+    largest_difference: int | None = field(default=None, validator=optional(values.is_whole))
+    reason: str = field(validator=values.is_filled)
+    owner: str = field(validator=values.is_filled)
+    expires: date = field(converter=values.to_date, validator=values.is_date)
+
+    def __attrs_post_init__(self) -> None:
+        is_one_sided = (self.ledger is None) is not (self.service is None)
+        if is_one_sided or (self.ledger is None and self.largest_difference is None):
+            message = (
+                "largest_difference must be given, or both ledger and service as they stand in the finding, "
+                "with empty text for nothing: an acceptance without bounds would hide any later difference"
+            )
+            raise RulesError(message, key=("largest_difference",))
+
+    def is_valid(self, at: datetime, time_zone: tzinfo | None) -> bool:
+        """
+        Return whether its last day has not passed.
+
+        Args:
+            at: When the service was asked, aware. The current time is not used, so a report that is
+                made again later says the same.
+            time_zone: Whose day counts; without it, the day has passed when it has passed in every zone.
+        """
+        return self.days_left(at, time_zone) >= 0
+
+    def days_left(self, at: datetime, time_zone: tzinfo | None) -> int:
+        """Return the number of days until the last one; negative when it has passed."""
+        return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
+
+    def covers(self, finding: Finding) -> bool:
+        """Return whether *finding*, of its code and of a row with its reference, is still what was accepted."""
+        if self.ledger is not None and (self.ledger, self.service) != (_side(finding.ledger), _side(finding.service)):
+            return False
+        most = self.largest_difference
+        return most is None or (finding.at_stake is not None and finding.at_stake <= most)
+
+    @property
+    def waiver(self) -> str:
+        """The reason in one sentence; safe to print."""
+        return escape_unprintable(
+            f"{ACCEPTED_BY}{self.owner} until {self.expires}: {self.reason}", max_length=_MAX_WAIVER
+        )
+
+
+def _side(value: str | int | None) -> str | int:
+    return "" if value is None else value
+
+
+@frozen(kw_only=True)
+class Approval:
+    """
+    The accepted differences that need a second person.
+
+    Attributes:
+        above: The largest amount at stake that one person can accept, in the unit of the service.
+    """
+
+    above: int = field(validator=values.is_whole)
+
+    def is_needed(self, amount_at_stake: int | None) -> bool:
+        """Return whether an amount needs approval; one that is not known does."""
+        return amount_at_stake is None or amount_at_stake > self.above
+
+
 @frozen(kw_only=True)
 class StatementRules:
     """
@@ -146,7 +241,7 @@ class StatementRules:
 
     settles_within: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)
     columns: Mapping[str, str] = field(
-        default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
+        default=EMPTY, converter=values.to_table, validator=[values.has_only(*FIELDS), values.names_columns]
     )
     ignore_columns: tuple[str, ...] = field(
         default=(), converter=values.to_texts, validator=values.are_texts("a list of names of columns", str.strip)
@@ -222,12 +317,6 @@ def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
     return tuple(sorted(given, key=lambda each: (each.reference, each.code)))
 
 
-def _are_compared(_: object, attribute: Attribute[Any], value: Sequence[str]) -> None:
-    if unknown := next((name for name in value if name not in COMPARED), None):
-        message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(COMPARED)}"
-        raise RulesError(message, key=(attribute.name,))
-
-
 _are_texts = values.are_texts("a list of texts, each with a word in it", plain)
 
 
@@ -272,14 +361,16 @@ class Rules:
     calendar: Calendar = field(default=Calendar(), validator=instance_of(Calendar))
     assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
     columns: Mapping[str, str] = field(
-        default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
+        default=EMPTY, converter=values.to_table, validator=[values.has_only(*FIELDS), values.names_columns]
     )
-    require: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=[_are_texts, _are_compared])
+    require: tuple[str, ...] = field(
+        default=(), converter=values.to_texts, validator=[_are_texts, values.has_only(*COMPARED)]
+    )
     ignore_columns: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     not_found_messages: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     tolerances: Mapping[str, Tolerance] = field(
-        default=EMPTY, converter=values.to_table, validator=values.is_table_of(*MONEY)
+        default=EMPTY, converter=values.to_table, validator=values.has_only(*MONEY)
     )
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
     final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
@@ -349,29 +440,21 @@ def _is_said(attribute: Attribute[Any], value: object) -> bool:
     return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
 
 
+_PLAIN: tuple[tuple[type | UnionType, Callable[[Any], object]], ...] = (
+    (timedelta | BusinessDays, limit_text),
+    (time, "{:%H:%M}".format),
+    (tzinfo, values.zone_text),
+    (Decimal, values.percent_text),
+    (StrEnum, str),
+    (date, date.isoformat),
+    (Dialect, dialect_as_json),
+    (Mapping, dict),
+    (tuple, list),
+)
+
+
 def _plain(_: object, __: object, value: Any) -> Any:
-    """Return a value of a rule as JSON holds it; durations, zones, percentages, words and dates are text."""
-    match value:
-        case timedelta() | BusinessDays():
-            return limit_text(value)
-        case time():
-            return f"{value:%H:%M}"
-        case tzinfo():
-            return values.zone_text(value)
-        case Decimal():
-            return values.percent_text(value)
-        case StrEnum():
-            return value.value
-        case date():
-            return value.isoformat()
-        case Dialect():
-            return dialect_as_json(value)
-        case Mapping():
-            return dict(cast("Mapping[str, object]", value))
-        case tuple():
-            return list(cast("tuple[object, ...]", value))
-        case _:
-            return value
+    return next((written(value) for kind, written in _PLAIN if isinstance(value, kind)), value)
 
 
 def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ import os
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from attrs import NOTHING, AttrsInstance, fields, has
+from attrs import NOTHING, fields, has
 from cattrs import Converter
 
 from payclient._escape import escape_unprintable, quote
@@ -28,51 +29,6 @@ _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 Key: TypeAlias = tuple[str | int, ...]
 """The path from the outermost table; a number is the position in a list, from 0."""
-
-
-def line_of(text: str, key: Key) -> int:
-    """Return the line of *key*, from 1; for a missing key that of its table, and 0 without one."""
-    lines = _lines(text)
-    document = tomllib.loads("\n".join(lines))
-    while key and not _has(document, key):
-        key = key[:-1]
-    if not key:
-        return 0
-    end = bisect_left(range(len(lines)), True, key=lambda size: _has(_beginning(lines, size)[1], key))
-    return _beginning(lines, end - 1)[0] + 1
-
-
-def open_line(text: str) -> int:
-    """Return the line, from 1, of the value that is still open at the end of the file; of a long one the last line."""
-    lines = _lines(text.rstrip("\r\n"))
-    size = _beginning(lines, len(lines) - 1, at_least=max(0, len(lines) - _MAX_OPEN_LINES + 1))[0]
-    return size + 1 if size >= 0 else len(lines)
-
-
-def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").split("\n")
-
-
-def _beginning(lines: list[str], size: int, *, at_least: int = 0) -> tuple[int, Mapping[str, Any]]:
-    """Return the largest number of lines, up to *size*, that parse, and their content; -1 if below *at_least*."""
-    for end in range(size, at_least - 1, -1):
-        try:
-            return end, tomllib.loads("\n".join(lines[:end]))
-        except (ValueError, RecursionError):
-            continue
-    return -1, {}
-
-
-def _has(document: Any, key: Key) -> bool:
-    for part in key:
-        try:
-            document = document[part]
-        except (KeyError, IndexError, TypeError):  # the value is not a table
-            return False
-    return True
-
-
-_Value = TypeVar("_Value", bound=AttrsInstance)
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -116,26 +72,28 @@ def parse_rules(text: str, *, name: str = "rules", folder: Path = Path()) -> Rul
     Raises:
         RulesError: When the text cannot be used; names the first fault with its line and key.
     """
-    name = escape_unprintable(name)
+    key: Key = ()
     try:
-        document = tomllib.loads(text, parse_float=Decimal)
+        document: dict[str, Any] = tomllib.loads(text, parse_float=Decimal)
+        match document:
+            case {"calendar": {"holidays": str(file)}}:
+                document["calendar"]["holidays"] = read_holidays(folder / file)
+            case _:
+                pass
+        return rules_from_json(document)
+    except RulesError as error:
+        message, key, line = error.message, error.key, line_of(text, error.key)
+        cause: Exception = error
     # `tomllib` also raises plain errors, for numbers that are too long and lists nested too deep.
     except (ValueError, RecursionError) as error:
-        raise _not_toml(name, str(error), text) from error
-    try:
-        _read_holidays(document, folder)
-        return _made(Rules, (), document)
-    except RulesError as error:
-        line = line_of(text, error.key)
-        where = f"{name}, line {line}" if line else name
-        raise RulesError(f"{where}: {error.message}", key=error.key, line=line) from error
-
-
-def _read_holidays(document: dict[str, Any], folder: Path) -> None:
-    """Replace the name of a file by its dates."""
-    calendar: Any = document.get("calendar")
-    if isinstance(calendar, dict) and isinstance(name := cast("dict[str, Any]", calendar).get("holidays"), str):
-        calendar["holidays"] = read_holidays(folder / name)
+        why, found = str(error), _AT_LINE.search(str(error))
+        if found is None and why.endswith(_AT_END):
+            line, why = open_line(text), f"{why.removesuffix(_AT_END)} from here to the end of the file"
+        else:
+            line = int(found[1]) if found else 0
+        message, cause = f"it is not TOML: {escape_unprintable(_AT_LINE.sub('', why), max_length=200)}", error
+    where = escape_unprintable(name) + (f", line {line}" if line else "")
+    raise RulesError(f"{where}: {message}", key=key, line=line) from cause
 
 
 def rules_from_json(value: Mapping[str, Any]) -> Rules:
@@ -145,86 +103,88 @@ def rules_from_json(value: Mapping[str, Any]) -> Rules:
     Raises:
         RulesError: When they cannot be used.
     """
-    return _made(Rules, (), value)
+    return cast("Rules", _made(Rules, (), value))
 
 
-def _not_toml(name: str, why: str, text: str) -> RulesError:
-    match = _AT_LINE.search(why)
-    if match is None and why.endswith(_AT_END):
-        line, why = open_line(text), f"{why.removesuffix(_AT_END)} from here to the end of the file"
-    else:
-        line = int(match[1]) if match else 0
-    where = f"{name}, line {line}" if line else name
-    return RulesError(
-        f"{where}: it is not TOML: {escape_unprintable(_AT_LINE.sub('', why), max_length=200)}", line=line
-    )
+# Lines: TOML has no library that keeps them, so the beginnings of a file are parsed.
 
 
-def _read(kind: Any, key: Key, value: Any) -> Any:
-    """Return *value* for a field of type *kind*; a validator checks all but tables."""
+def line_of(text: str, key: Key) -> int:
+    """Return the line of *key*, from 1; for a missing key that of its table, and 0 without one."""
+    lines, document = text.split("\n"), tomllib.loads(text)
+    while key and not _has(document, key):
+        key = key[:-1]
+    if not key:
+        return 0
+    end = bisect_left(range(len(lines)), True, key=lambda size: _has(_beginning(lines, size)[1], key))
+    return _beginning(lines, end - 1)[0] + 1
+
+
+def open_line(text: str) -> int:
+    """Return the line, from 1, of the value that is still open at the end of the file; of a long one the last line."""
+    lines = text.rstrip("\r\n").split("\n")
+    size = _beginning(lines, len(lines) - 1, at_least=max(0, len(lines) - _MAX_OPEN_LINES + 1))[0]
+    return size + 1 if size >= 0 else len(lines)
+
+
+def _beginning(lines: list[str], size: int, *, at_least: int = 0) -> tuple[int, Mapping[str, Any]]:
+    """Return the largest number of lines, up to *size*, that parse, and their content; -1 if below *at_least*."""
+    for end in range(size, at_least - 1, -1):
+        try:
+            return end, tomllib.loads("".join(f"{line}\n" for line in lines[:end]))
+        except (ValueError, RecursionError):
+            continue
+    return -1, {}
+
+
+def _has(document: Any, key: Key) -> bool:
+    try:
+        reduce(lambda value, part: value[part], key, document)
+    except (KeyError, IndexError, TypeError):  # the value is not a table
+        return False
+    return True
+
+
+# Values: a table becomes its class, whose validators check everything else; errors name the path.
+
+
+def _made(kind: Any, key: Key, value: Any) -> Any:
     if get_origin(kind) is UnionType:  # with None, which TOML has not
         kind = get_args(kind)[0]
-    if kind is Dialect:
-        return _dialect(key, value)
-    if has(kind):
-        return _made(kind, key, value)
-    if get_origin(kind) is Mapping:
-        each = get_args(kind)[1]
-        return {name: _read(each, (*key, name), value[name]) for name in _checked_table(key, value)}
-    if get_origin(kind) is tuple and has(each := get_args(kind)[0]):
-        return [_read(each, (*key, place), one) for place, one in enumerate(_checked_list(key, value))]
-    return value
-
-
-def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
-    """Make a value of *kind* from a table; errors name the table."""
-    table, within = _checked_table(key, value), f"{_dotted(key)}." if key else ""
-    known = {each.name: each for each in fields(kind) if each.init}
-    _check_keys(key, table, known)
-    if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
-        message = f"{_dotted(key)} has no {missing[0]}; {' and '.join(missing)} must be given"
-        raise RulesError(message, key=key)
-    kinds = get_type_hints(kind)
-    parts = {name: _read(kinds[name], (*key, name), each) for name, each in table.items()}
-    try:
-        return kind(**parts)
-    except RulesError as error:
-        raise RulesError(f"{within}{error.message}", key=(*key, *error.key)) from error
-
-
-def _dialect(key: Key, value: Any) -> Dialect:
-    table = _checked_table(key, value)
-    _check_keys(key, table, [each.name for each in fields(Dialect)])
-    try:
-        return Dialect.named(**{"profile": "", **table})
-    except ValueError as error:  # its message begins with the name of the key
-        name = str(error).partition(" ")[0]
-        raise RulesError(f"{_dotted(key)}.{error}", key=(*key, name)) from error
-
-
-def _checked_table(key: Key, value: Any) -> Mapping[str, Any]:
+    origin, parts = get_origin(kind), get_args(kind)
+    dotted = ".".join(escape_unprintable(part) for part in key if isinstance(part, str))
+    if origin is tuple and has(parts[0]):
+        if not isinstance(value, list):
+            message = f"{dotted} must be a list of tables, each under [[{dotted}]]"
+            raise RulesError(message, key=key)
+        return [_made(parts[0], (*key, place), each) for place, each in enumerate(cast("list[object]", value))]
+    if origin is not Mapping and not has(kind):
+        return value
     if not isinstance(value, dict):
-        message = f"{_dotted(key)} must be a table of keys and values, got {quote(value)}"
+        message = f"{dotted} must be a table of keys and values, got {quote(value)}"
         raise RulesError(message, key=key)
-    return cast("dict[str, Any]", value)
+    table = cast("dict[str, object]", value)
+    if origin is Mapping:
+        return {name: _made(parts[1], (*key, name), each) for name, each in table.items()}
+    return _instance(kind, key, dotted, table)
 
 
-def _checked_list(key: Key, value: list[Any] | str | None) -> list[Any]:  # or any other value of TOML
-    if not isinstance(value, list):
-        message = f"{_dotted(key)} must be a list of tables, each under [[{_dotted(key)}]]"
-        raise RulesError(message, key=key)
-    return value
-
-
-def _check_keys(key: Key, table: Mapping[str, Any], known: Iterable[str]) -> None:
+def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any:
+    known = {each.name: each for each in fields(kind) if each.init}
     if unknown := next((name for name in table if name not in known), None):
-        where = f"{_dotted(key)}: " if key else ""
-        message = f"{where}there is no key {quote(unknown)}; the keys are {', '.join(known)}"
-        raise RulesError(message, key=(*key, unknown))
-
-
-def _dotted(key: Key) -> str:
-    return ".".join(escape_unprintable(part) for part in key if isinstance(part, str))
+        message = f"there is no key {quote(unknown)}; the keys are {', '.join(known)}"
+        raise RulesError(f"{dotted}: {message}" if key else message, key=(*key, unknown))
+    if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
+        message = f"{dotted} has no {missing[0]}; {' and '.join(missing)} must be given"
+        raise RulesError(message, key=key)
+    if kind is not Dialect:
+        kinds = get_type_hints(kind)
+        table = {name: _made(kinds[name], (*key, name), one) for name, one in table.items()}
+    try:
+        return Dialect.named(**{"profile": "", **table}) if kind is Dialect else kind(**table)
+    except ValueError as error:  # that of a dialect begins with the name of the key
+        within = error.key if isinstance(error, RulesError) else (str(error).partition(" ")[0],)
+        raise RulesError(f"{dotted}.{error}" if key else str(error), key=(*key, *within)) from error
 
 
 _Kind = TypeVar("_Kind")
@@ -247,5 +207,4 @@ def as_json(value: object) -> Any:
 
 
 def from_json(value: Any, kind: type[_Kind]) -> _Kind:
-    """Return the value of *kind* that `as_json` was given."""
     return _JSON.structure(value, kind)
