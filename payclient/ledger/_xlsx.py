@@ -19,17 +19,18 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from itertools import chain
-from typing import IO, Any, TypeAlias
+from functools import cache
+from typing import IO, Any
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from attrs import frozen
 
 from payclient._escape import escape_unprintable, quote
-from payclient.ledger._cells import LedgerError, Unreadable
+from payclient.ledger._cells import BLANK, LedgerError, Unreadable
 from payclient.ledger._columns import Finder
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._rows import NO_COLUMNS, RowReader, Table, to_header, with_hint
@@ -41,7 +42,6 @@ _MAX_OTHER_BYTES = 16 * _MIB
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
-_BLANK = re.compile("[ \t\r\n]*")
 _PLACE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
 
@@ -52,13 +52,13 @@ _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
-_PIECE_BYTES = 1 << 12  # small, so that the elements of a piece stay in the processor's cache
+_PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
 _MAX_SHEET_BYTES = 4096 * _MIB
 _FREE_BYTES = 8 * _MIB
 _MAX_RATIO = 200
 _MAX_DEPTH = 64
-_FREE_ELEMENTS = 200_000
-_MAX_ELEMENTS_PER_BYTE = 5
+_FREE_TAGS = 400_000  # an element has two
+_MAX_TAGS_PER_BYTE = 10
 _MAX_SILENT_BYTES = _MIB
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
@@ -70,19 +70,9 @@ Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file.
 `zipfile` raises `NotImplementedError` for an unknown compression, and `RuntimeError` for an encrypted part.
 """
 
-Attributes: TypeAlias = dict[str, str]
-Element: TypeAlias = tuple[str, Attributes | None, str | None]
-"""
-The name of an element without a prefix, its attributes where it starts, and its text where it ends.
-
-An element without others in it is there once; any other twice, at its start without a text, and at its end without
-attributes.
-"""
-
 
 @contextmanager
-def damage_refused() -> Generator[None]:
-    """Turn every sign of a damaged file into a `LedgerError`; nothing else may happen inside."""
+def _damage_refused() -> Generator[None]:
     try:
         yield
     except LedgerError:
@@ -94,52 +84,20 @@ def damage_refused() -> Generator[None]:
         raise LedgerError(message) from error
 
 
-class Archive:
+class _Archive:
     def __init__(self, file: IO[bytes]) -> None:
-        with damage_refused():
-            self._zip = zipfile.ZipFile(file)
-            size = file.seek(0, os.SEEK_END)
+        self._zip = zipfile.ZipFile(file)
+        size = file.seek(0, os.SEEK_END)
         # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
         self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * size
-        self._elements = _FREE_ELEMENTS + _MAX_ELEMENTS_PER_BYTE * size
+        self._tags = _FREE_TAGS + _MAX_TAGS_PER_BYTE * size
 
     def __contains__(self, part: str) -> bool:
         return part in self._zip.NameToInfo
 
-    def pieces(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[bytes]:
-        """Yield the decompressed bytes of *part*; refuse more than *max_bytes*, and zip bombs."""
-        with damage_refused():
-            info = self._zip.getinfo(part)
-            self._check(info, max_bytes)
-            stream = self._zip.open(info)
-        with stream:
-            while True:
-                with damage_refused():
-                    piece = stream.read(_PIECE_BYTES)
-                if not piece:
-                    return
-                self._bytes -= len(piece)
-                if self._bytes < 0:
-                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
-                    raise LedgerError(message)
-                yield piece
-
-    def elements(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[Element]:
-        return chain.from_iterable(self._batches(part, max_bytes))
-
-    def _batches(self, part: str, max_bytes: int) -> Iterator[list[Element]]:
-        parser = _Parser()
-        for piece in chain(self.pieces(part, max_bytes=max_bytes), (b"",)):
-            elements = parser.feed(piece, is_last=not piece)
-            self._elements -= len(elements)
-            if self._elements < 0:
-                message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
-                raise LedgerError(message)
-            yield elements
-
-    @staticmethod
-    def _check(info: zipfile.ZipInfo, max_bytes: int) -> None:
-        """Check the sizes that the file states; `zipfile` never decompresses more than that."""
+    def _pieces(self, part: str, max_bytes: int) -> Iterator[bytes]:
+        """Yield the decompressed bytes, and an empty piece at the end; `zipfile` gives no more than the stated size."""
+        info = self._zip.getinfo(part)
         name = escape_unprintable(info.filename, max_length=80)
         if info.flag_bits & 1:
             message = f"{name} has a password; save the workbook without one"
@@ -150,78 +108,44 @@ class Archive:
         if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
             message = f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
             raise LedgerError(message)
+        with self._zip.open(info) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                self._bytes -= len(piece)
+                if self._bytes < 0:
+                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
+                    raise LedgerError(message)
+                yield piece
+        yield b""
 
-
-class _Parser:
-    """Turns a document into elements."""
-
-    def __init__(self) -> None:
-        self._elements: list[Element] = []
-        self._name = ""
-        self._attributes: Attributes | None = None
-        """Of an element that has started, and has no other in it so far."""
-        self._depth = self._silent_bytes = 0
-        self._text = ""
-        self._expat = expat.ParserCreate()
-        self._expat.buffer_text = True
-        self._expat.StartElementHandler = self._start
-        self._expat.EndElementHandler = self._end
-        self._expat.CharacterDataHandler = self._add_text
-        self._expat.StartDoctypeDeclHandler = _refuse_document_type
-
-    def feed(self, piece: bytes, *, is_last: bool = False) -> list[Element]:
-        # With each piece, expat may scan an unfinished name, attribute or comment again.
-        self._silent_bytes += len(piece)
-        if self._silent_bytes > _MAX_SILENT_BYTES:
-            message = "the XLSX file has a megabyte between two elements; this is not a ledger"
-            raise LedgerError(message)
-        with damage_refused():
-            self._expat.Parse(piece, is_last)
-        elements, self._elements = self._elements, []
-        if elements:
-            self._silent_bytes = 0
-        return elements
-
-    def _start(self, name: str, attributes: Attributes) -> None:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is not a ledger"
-            raise LedgerError(message)
-        if self._text:
-            self._drop_blank_text()
-        if self._attributes is not None:
-            self._elements.append((self._name, self._attributes, None))
-        self._name = name.rpartition(":")[2] if ":" in name else name
-        self._attributes = attributes
-
-    def _end(self, name: str) -> None:
-        self._depth -= 1
-        if self._attributes is not None:
-            self._elements.append((self._name, self._attributes, self._text))
-            self._attributes = None
-            self._text = ""
-            return
-        if self._text:
-            self._drop_blank_text()
-        self._elements.append((name.rpartition(":")[2] if ":" in name else name, None, ""))
-
-    def _add_text(self, text: str) -> None:
-        self._silent_bytes = 0
-        self._text = f"{self._text}{text}" if self._text else text
-        check_length(len(self._text))
-
-    def _drop_blank_text(self) -> None:
-        """Drop what indents an element; other text there would be lost, and is refused."""
-        if self._text.strip():
-            message = "the XLSX file is damaged (text beside elements); open it and save it again"
-            raise LedgerError(message)
-        self._text = ""
-
-
-def check_length(characters: int) -> None:
-    if characters > _MAX_CHARACTERS:
-        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
-        raise LedgerError(message)
+    def elements(self, part: str, *names: str, max_bytes: int = _MAX_OTHER_BYTES) -> Iterator[Element]:
+        """Yield each element with one of these *names* in the namespace of the first one; no other element is kept."""
+        builder, parser = TreeBuilder(), expat.ParserCreate(namespace_separator="}")
+        top = builder.start("", {})
+        parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
+        parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = builder.data, _refuse_document_type
+        wanted: list[str] = []
+        before: list[int] = []
+        held = silent_bytes = 0
+        for piece in self._pieces(part, max_bytes):
+            parser.Parse(piece, not piece)
+            wanted = wanted or [_beside(top[0], name) for name in names if len(top)]
+            ended, sizes = _take_ended(top, wanted, is_last=not piece)
+            tags = piece.count(b"<")
+            self._tags -= tags
+            held = 0 if ended else held + tags
+            # With each piece, expat may scan an unfinished name, attribute or comment again.
+            silent_bytes = 0 if ended or sizes != before else silent_bytes + len(piece)
+            before = sizes
+            if silent_bytes > _MAX_SILENT_BYTES:
+                message = "the XLSX file has a megabyte between two elements; this is not a ledger"
+                raise LedgerError(message)
+            if self._tags < 0 or held > _FREE_TAGS:
+                message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
+                raise LedgerError(message)
+            for element in ended:
+                _check_text(element)
+                for name in wanted:
+                    yield from element.iter(name)
 
 
 def _refuse_document_type(*_: object) -> None:
@@ -229,43 +153,66 @@ def _refuse_document_type(*_: object) -> None:
     raise LedgerError(message)
 
 
+def _take_ended(top: Element, wanted: Sequence[str], *, is_last: bool) -> tuple[list[Element], list[int]]:
+    """Remove the elements that have ended, but nothing of a wanted one; return them, and the sizes of the others."""
+    ended: list[Element] = []
+    sizes: list[int] = []
+    node, is_kept = top, False
+    while len(node):
+        if not is_kept:  # only the last element at each depth may still go on
+            ended += node[:-1]
+            del node[:-1]
+        sizes.append(len(node))
+        node = node[-1]
+        is_kept = is_kept or node.tag in wanted
+    if len(sizes) > _MAX_DEPTH:
+        message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is not a ledger"
+        raise LedgerError(message)
+    return [*ended, *top] if is_last else ended, sizes
+
+
+def _check_text(element: Element) -> None:
+    """Refuse text beside elements, which would be lost; spaces there are an indentation."""
+    for each in element.iter():
+        text, tail = each.text if len(each) else None, each.tail
+        if (text and text.strip(BLANK)) or (tail and tail.strip(BLANK)):
+            message = "text beside elements"
+            raise ValueError(message)
+
+
+def _beside(element: Element, name: str) -> str:
+    """Return *name* in the namespace of *element*, as `ElementTree` writes it."""
+    space, brace, _ = element.tag.rpartition("}")
+    return f"{space}{brace}{name}"
+
+
 @frozen(kw_only=True)
-class Sheet:
+class _Sheet:
     name: str
     part: str
     is_hidden: bool
 
 
 @frozen(kw_only=True)
-class Workbook:
+class _Workbook:
     """A workbook without its rows; `texts` are its shared strings, and `epoch` is day 0 of its dates."""
 
-    archive: Archive
-    sheets: tuple[Sheet, ...]
+    archive: _Archive
+    sheets: tuple[_Sheet, ...]
     texts: tuple[str, ...]
     time_styles: frozenset[int]
     day_styles: frozenset[int]
     epoch: datetime
 
-    def text_of(self, number: str) -> str:
-        if not number.isdecimal() or int(number) >= len(self.texts):
-            message = f"there is no text {number}"
-            raise ValueError(message)
-        return self.texts[int(number)]
-
-    def time_of(self, serial: float) -> datetime:
-        """Return the time for a date number, to the millisecond, which is its precision."""
-        return self.epoch + timedelta(milliseconds=round(serial * 86_400_000))
-
 
 def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
     """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
     dialect = scope.dialect
-    book = read_workbook(Archive(file))
+    book = _read_workbook(file)
     chosen = _choose(book, sheet)
     warnings = list(_other_sheets(book, chosen))
     parser = _SheetReader(book)
-    rows = _filled(parser.rows(chosen.part))
+    rows = parser.rows(chosen.part)
     first, cells, skipped = to_header(rows, dialect, empty=dict[int, Any]())
     header = _names(cells)
     try:
@@ -284,11 +231,11 @@ FORMULA = Unreadable("is a formula")
 
 def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
     """Yield the number of each filled row of a sheet with its filled cells, by column from 0; *file* must stay open."""
-    book = read_workbook(Archive(file))
-    yield from _filled(_SheetReader(book, formula=FORMULA).rows(_choose(book, sheet).part))
+    book = _read_workbook(file)
+    yield from _SheetReader(book, formula=FORMULA).rows(_choose(book, sheet).part)
 
 
-def _choose(book: Workbook, name: str | None) -> Sheet:
+def _choose(book: _Workbook, name: str | None) -> _Sheet:
     shown = [each for each in book.sheets if (not each.is_hidden if name is None else each.name == name)]
     if not shown:
         names = ", ".join(quote(each.name) for each in book.sheets) or "none"
@@ -298,16 +245,12 @@ def _choose(book: Workbook, name: str | None) -> Sheet:
     return shown[0]
 
 
-def _other_sheets(book: Workbook, chosen: Sheet) -> Iterator[str]:
+def _other_sheets(book: _Workbook, chosen: _Sheet) -> Iterator[str]:
     others = [each for each in book.sheets if each != chosen]
-    filled = [each.name for each in others if next(_filled(_SheetReader(book).rows(each.part)), None)]
+    filled = [each.name for each in others if next(_SheetReader(book).rows(each.part), None)]
     if filled:
         names = ", ".join(map(quote, filled))
         yield f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too"
-
-
-def _filled(rows: Iterator[tuple[int, dict[int, Any]]]) -> Iterator[tuple[int, dict[int, Any]]]:
-    return ((line, cells) for line, cells in rows if cells)
 
 
 def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
@@ -342,99 +285,78 @@ class _SheetReader:
 
     # A cell with a formula is *formula*, or else its stored result. `merged`, such as `A5:A7`, come after the rows.
 
-    def __init__(self, book: Workbook, *, formula: Unreadable | None = None) -> None:
+    def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
         self.hidden_row = 0
         self.merged: list[str] = []
         self._formula = formula
         self._book = book
-        self._runs = _Runs()
-        self._row = 0
-        self._cells: dict[int, Any] = {}
-        self._next_place = 0
-        self._attributes: Attributes = {}
-        self._value: str | None = None
-        self._has_formula = False
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
-        with damage_refused():
-            for name, attributes, text in self._book.archive.elements(part):
-                if name == "v":
-                    self._value = text
-                elif name == "c":
-                    self._add_cell(attributes, text)
-                elif name == "row":
-                    if attributes is not None:
-                        self._start_row(attributes)
-                    if text is not None:
-                        cells, self._cells = self._cells, {}
-                        yield self._row, cells
-                else:
-                    self._add(name, attributes, text)
+        """Yield the number and the filled cells, by column from 0, of each row that has any."""
+        last = 0
+        with _damage_refused():
+            for element in self._book.archive.elements(part, "row", "mergeCell", max_bytes=_MAX_SHEET_BYTES):
+                if not element.tag.endswith("row"):
+                    self.merged.append(element.get("ref", ""))
+                    continue
+                row = int(element.get("r", last + 1))
+                if not last < row <= _MAX_ROWS:
+                    message = f"row {row} comes after row {last}, so rows may be lost; open the file and save it again"
+                    raise LedgerError(message, line=row)
+                last = row
+                if not self.hidden_row and element.get("hidden") in ("1", "true"):
+                    self.hidden_row = row
+                if cells := self._cells(element, row):
+                    yield row, cells
 
-    def _add(self, name: str, attributes: Attributes | None, text: str | None) -> None:
-        if name == "f":
-            self._has_formula = True
-        elif name == "mergeCell" and attributes is not None:
-            self.merged.append(attributes.get("ref", ""))
-        else:
-            self._runs.add(name, attributes, text)
+    def _cells(self, element: Element, row: int) -> dict[int, Any]:
+        cells: dict[int, Any] = {}
+        place = -1
+        name, *names = [element.tag.removesuffix("row") + each for each in ("c", "v", "f", "is")]
+        for cell in element.iter(name):
+            before, place = place, _place(cell.get("r"), place + 1)
+            if not before < place < _MAX_COLUMNS:
+                message = f"row {row}: the cells are not in order; open the file and save it again"
+                raise LedgerError(message, line=row)
+            value = self._value(cell, *names)
+            if value is not None and not (isinstance(value, str) and not value.strip(BLANK)):
+                cells[place] = value
+        return cells
 
-    def _start_row(self, attributes: Attributes) -> None:
-        row = int(attributes.get("r", self._row + 1))
-        if not self._row < row <= _MAX_ROWS:
-            message = f"row {row} comes after row {self._row}, so rows may be lost; open the file and save it again"
-            raise LedgerError(message, line=row)
-        if not self.hidden_row and attributes.get("hidden") in ("1", "true"):
-            self.hidden_row = row
-        self._row = row
-        self._next_place = 0
-
-    def _add_cell(self, attributes: Attributes | None, text: str | None) -> None:
-        if attributes is not None:
-            self._start_cell(attributes)
-        if text is not None:
-            value = self._cell_value(self._attributes.get("t", "n"))
-            if value is not None and not (isinstance(value, str) and _BLANK.fullmatch(value)):
-                self._cells[self._next_place - 1] = value
-
-    def _start_cell(self, attributes: Attributes) -> None:
-        place = self._next_place
-        if "r" in attributes:
-            match = _PLACE.fullmatch(attributes["r"])
-            place = _place(match[1]) if match else -1
-        if not self._next_place <= place < _MAX_COLUMNS:
-            message = f"row {self._row}: the cells are not in order; open the file and save it again"
-            raise LedgerError(message, line=self._row)
-        self._next_place = place + 1
-        self._attributes = attributes
-        self._value = None
-        self._has_formula = False
-        self._runs.clear()
-
-    def _cell_value(self, kind: str) -> Any:
-        """Return the value of the cell that ends here; None when it is empty."""
-        text = self._value
-        if self._has_formula and self._formula is not None:
+    def _value(self, cell: Element, value: str, formula: str, inline: str) -> Any:
+        """Return the value of a cell, whose parts have these names; None when it is empty."""
+        parts = {part.tag: part for part in cell}
+        has_formula = formula in parts
+        text = (parts[value].text or "") if value in parts else None
+        kind = cell.get("t", "n")
+        if has_formula and self._formula is not None:
             return self._formula
         if kind == "inlineStr":
-            return self._runs.take()
+            return _text_of(parts[inline]) if inline in parts else None
         if text is None or (not text and kind != "str"):
-            return _NO_RESULT if self._has_formula else None
+            return _NO_RESULT if has_formula else None
         if kind == "s":
-            return self._book.text_of(text)
+            return self._shared(text)
         if kind in ("str", "d"):
-            return unescape(text)
+            return _unescape(text)
         if kind == "e":
             return Unreadable(f"{quote(text)} is an error of the spreadsheet")
-        return text == "1" if kind == "b" else self._number(text)
+        return text == "1" if kind == "b" else self._number(text, int(cell.get("s", "0")))
 
-    def _number(self, text: str) -> Any:
-        number, style = float(text), int(self._attributes.get("s", "0"))
+    def _shared(self, number: str) -> str:
+        if not number.isdecimal() or int(number) >= len(self._book.texts):
+            message = f"there is no text {number}"
+            raise ValueError(message)
+        return self._book.texts[int(number)]
+
+    def _number(self, text: str, style: int) -> Any:
+        number = float(text)
         is_day = style in self._book.day_styles
         if not is_day and style not in self._book.time_styles:
             return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
         try:
-            time = self._book.time_of(number)
+            # To the millisecond, which is the precision of such a number.
+            time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
         except (OverflowError, ValueError):
             return Unreadable(f"{quote(text)} is not the number of a day")
         return time.date() if is_day and number.is_integer() else time
@@ -445,7 +367,16 @@ def _last_row(area: str) -> int:
     return int(match[2]) if match else 0
 
 
-def _place(letters: str) -> int:
+def _place(name: str | None, following: int) -> int:
+    """Return the column of a cell called *name*, such as `B7`, from 0; *following* if it has no name."""
+    if name is None:
+        return following
+    match = _PLACE.fullmatch(name)
+    return _column(match[1]) if match else -1
+
+
+@cache
+def _column(letters: str) -> int:
     place = 0
     for letter in letters:
         place = place * 26 + ord(letter) - 64
@@ -461,10 +392,11 @@ def _letters(place: int) -> str:
     return letters
 
 
-def read_workbook(archive: Archive) -> Workbook:
+def _read_workbook(file: IO[bytes]) -> _Workbook:
     # All shared strings are held in memory, because a cell may refer to any of them.
     root = "xl/workbook.xml"
-    with damage_refused():
+    with _damage_refused():
+        archive = _Archive(file)
         if root not in archive:
             starts = [target for kind, target in _relations(archive, "").values() if kind == "officeDocument"]
             root = starts[0] if starts else root
@@ -475,108 +407,77 @@ def read_workbook(archive: Archive) -> Workbook:
         parts = {kind: target for kind, target in relations.values() if target in archive}
         sheets, is_1904 = _sheets(archive, root, relations)
         time_styles, day_styles = _styles(archive, parts.get("styles"))
-        return Workbook(
+        part = parts.get("sharedStrings")
+        texts = archive.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
+        return _Workbook(
             archive=archive,
             sheets=sheets,
-            texts=tuple(_texts(archive, parts.get("sharedStrings"))),
+            texts=tuple(map(_text_of, texts)),
             time_styles=time_styles,
             day_styles=day_styles,
             epoch=datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
         )
 
 
-def _starts(archive: Archive, part: str) -> Iterator[tuple[str, Attributes]]:
-    for name, attributes, _ in archive.elements(part, max_bytes=_MAX_OTHER_BYTES):
-        if attributes is not None:
-            yield name, attributes
-
-
-def _relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
+def _relations(archive: _Archive, part: str) -> dict[str, tuple[str, str]]:
     """Return kind and path of the parts that *part* refers to, by relationship id."""
     folder, name = posixpath.split(part)
     place = posixpath.join(folder, "_rels", f"{name}.rels")
     found: dict[str, tuple[str, str]] = {}
-    for element, attributes in _starts(archive, place) if place in archive else ():
-        if element == "Relationship" and attributes.get("TargetMode") != "External":
-            target = posixpath.normpath(posixpath.join("/", folder, attributes["Target"])).lstrip("/")
-            found[attributes["Id"]] = attributes["Type"].rpartition("/")[2], target
+    for each in archive.elements(place, "Relationship") if place in archive else ():
+        if each.get("TargetMode") != "External":
+            target = posixpath.normpath(posixpath.join("/", folder, each.attrib["Target"])).lstrip("/")
+            found[each.attrib["Id"]] = each.attrib["Type"].rpartition("/")[2], target
     return found
 
 
-def _sheets(archive: Archive, root: str, relations: Mapping[str, tuple[str, str]]) -> tuple[tuple[Sheet, ...], bool]:
+def _sheets(archive: _Archive, root: str, relations: Mapping[str, tuple[str, str]]) -> tuple[tuple[_Sheet, ...], bool]:
     """Return the sheets in their order, and whether days count from 1904."""
-    sheets: list[Sheet] = []
+    sheets: list[_Sheet] = []
     is_1904 = False
-    for name, attributes in _starts(archive, root):
-        if name == "sheet":
-            relation = next((value for key, value in attributes.items() if key.endswith(":id")), "")
-            kind, part = relations.get(relation, ("", ""))
-            if not kind:
-                message = f"the sheet {quote(attributes['name'])} is not in the XLSX file; open it and save it again"
-                raise LedgerError(message)
-            if kind == "worksheet":  # a chart sheet has no rows
-                is_hidden = attributes.get("state", "visible") != "visible"
-                sheets.append(Sheet(name=attributes["name"], part=part, is_hidden=is_hidden))
-        elif name == "workbookPr":
-            is_1904 = attributes.get("date1904") in ("1", "true", "on")
+    for each in archive.elements(root, "sheet", "workbookPr"):
+        if each.tag.endswith("workbookPr"):
+            is_1904 = each.get("date1904") in ("1", "true", "on")
+            continue
+        relation = next((value for key, value in each.items() if key.endswith("}id")), "")
+        kind, part = relations.get(relation, ("", ""))
+        if not kind:
+            message = f"the sheet {quote(each.attrib['name'])} is not in the XLSX file; open it and save it again"
+            raise LedgerError(message)
+        if kind == "worksheet":  # a chart sheet has no rows
+            is_hidden = each.get("state", "visible") != "visible"
+            sheets.append(_Sheet(name=each.attrib["name"], part=part, is_hidden=is_hidden))
     return tuple(sheets), is_1904
 
 
-def _styles(archive: Archive, part: str | None) -> tuple[frozenset[int], frozenset[int]]:
+def _styles(archive: _Archive, part: str | None) -> tuple[frozenset[int], frozenset[int]]:
     """Return the numbers of the styles with a time of day, and of those with a date only."""
     times, days, others = set[int](), set[int](), set[int]()
     shown = dict.fromkeys(_TIME_FORMATS, times) | dict.fromkeys(_DAY_FORMATS, days)
-    is_in_cells, count = False, 0
-    for name, attributes in _starts(archive, part) if part else ():
-        if name == "numFmt" and "numFmtId" in attributes:
-            plain = _NO_DATE_LETTERS.sub("", attributes["formatCode"][:_MAX_FORMAT])
+    for each in archive.elements(part, "numFmt", "cellXfs") if part else ():
+        if each.tag.endswith("numFmt"):
+            plain = _NO_DATE_LETTERS.sub("", each.attrib["formatCode"][:_MAX_FORMAT])
             letters = set(plain.casefold().replace("general", ""))
             found = times if letters & set("hs") else days if letters & set("ymd") else others
-            shown[int(attributes["numFmtId"])] = found
-        elif name == "xf" and is_in_cells:
-            shown.get(int(attributes.get("numFmtId", "0")), others).add(count)
-            count += 1
-        elif name in ("cellXfs", "cellStyles"):
-            is_in_cells = name == "cellXfs"
+            shown[int(each.attrib["numFmtId"])] = found
+            continue
+        for number, style in enumerate(each.iter(_beside(each, "xf"))):
+            shown.get(int(style.get("numFmtId", "0")), others).add(number)
     return frozenset(times), frozenset(days)
 
 
-def _texts(archive: Archive, part: str | None) -> Iterator[str]:
-    runs = _Runs()
-    for name, attributes, text in archive.elements(part, max_bytes=_MAX_TEXT_BYTES) if part else ():
-        if name != "si":
-            runs.add(name, attributes, text)
-        elif text is not None:
-            yield runs.take()
+def _text_of(element: Element) -> str:
+    """Return the text of a cell, in its parts, without the pronunciation guide."""
+    if len(element) > 1:
+        for guide in element.iter(_beside(element, "rPh")):
+            guide.clear()
+    text = "".join([each.text or "" for each in element.iter(_beside(element, "t"))])
+    if len(text) > _MAX_CHARACTERS:
+        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
+        raise LedgerError(message)
+    return _unescape(text)
 
 
-class _Runs:
-    """The text of a cell, in its parts, without the pronunciation guide."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._before_guide = 0
-
-    def add(self, name: str, attributes: Attributes | None, text: str | None) -> None:
-        if name == "t" and text is not None:
-            self._texts.append(text)
-        elif name == "rPh":
-            if attributes is not None:
-                self._before_guide = len(self._texts)
-            if text is not None:
-                del self._texts[self._before_guide :]
-
-    def take(self) -> str:
-        text = "".join(self._texts)
-        check_length(len(text))
-        self.clear()
-        return unescape(text)
-
-    def clear(self) -> None:
-        if self._texts:
-            self._texts = []
-
-
-def unescape(text: str) -> str:
+def _unescape(text: str) -> str:
     """Return *text* with `_x000D_`, by which XLSX writes what XML cannot hold, as the character."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text

@@ -282,8 +282,8 @@ def test_endless(subtests):
         (f"<!--{'a' * HUGE}-->", SILENT),
         (f"<?a {'a' * HUGE}?>", SILENT),
         (f"<row {MANY}/>", SILENT),
-        (f'<row r="1"><c><v>{"1" * HUGE}</v></c></row>', "more than 1048576 characters"),
-        (f'<row r="1"><c t="str"><v>{"&amp;" * HUGE}</v></c></row>', "more than 1048576 characters|unpacks to more"),
+        (f'<row r="1"><c><v>{"1" * HUGE}</v></c></row>', SILENT),
+        (f'<row r="1"><c t="str"><v>{"&amp;" * HUGE}</v></c></row>', f"{SILENT}|unpacks to more"),
         ("<a>" * 65 + "</a>" * 65, "nested 64 deep"),
         ("<a/>" * 600_000, "more elements than any ledger of its size"),
     ]:
