@@ -17,16 +17,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from attrs import define, field, frozen
 
 from payclient._escape import plural
-from payclient._until_done import until_done
+from payclient._results import Results
 from payclient.errors import PayClientError, WaitDeadlineError
 from payclient.policies import classify
 from payclient.protocol import Failed, Transaction, WithoutTruth, check_reference
@@ -90,8 +90,11 @@ async def watch(
 
 
 @define(eq=False, repr=False)
-class _Watch:
+class _Watch(Results[Seen]):
     """The tasks of one watch, and the iterator over its changes."""
+
+    _NAME: ClassVar[str] = "watch"
+    _METHOD: ClassVar[str] = "watch"
 
     _poll: Callable[[str, float], Awaitable[Transaction]]
     _terms: Terms
@@ -99,62 +102,36 @@ class _Watch:
     _concurrency: int
     _at_once: int
     _random: Callable[[], float]
-    _loop: asyncio.AbstractEventLoop = field(init=False, factory=asyncio.get_running_loop)
     _watched: dict[int, _Watched] = field(init=False, factory=dict)
     _due: list[tuple[float, int]] = field(init=False, factory=list)  # with the index of the reference
     _inbox: deque[_Watched] = field(init=False, factory=deque)  # those with a result
-    _ready: deque[Seen] = field(init=False, factory=deque)
     _ends_at: float = field(init=False)
     _deadline: asyncio.Handle = field(init=False)
     _timer: asyncio.Handle | None = field(init=False, default=None)
-    _tasks: set[asyncio.Task[None]] = field(init=False, factory=set)
     _asking: int = field(init=False, default=0)
-    _wakeup: asyncio.Event = field(init=False, factory=asyncio.Event)
     _room: asyncio.Event = field(init=False, factory=asyncio.Event)
     _count: int = field(init=False, default=0)
-    _failure: BaseException | None = field(init=False, default=None)
     _is_read: bool = field(init=False, default=False)
-    _reader: asyncio.Task[Any] | None = field(init=False, default=None)  # that has seen the end
-    _is_over: bool = field(init=False, default=False)
-    _is_stopping: bool = field(init=False, default=False)
 
-    # What the caller sees
+    # The reader
 
-    def __aiter__(self) -> _Watch:
-        if self._reader is not None and self._reader is asyncio.current_task():  # other tasks may read the rest
-            message = "this watch has been read to its end; open another one"
-            raise RuntimeError(message)
-        return self
+    def _is_done(self) -> bool:
+        return self._is_ending or (self._is_read and not self._watched)
 
-    async def __anext__(self) -> Seen:
-        while not self._is_stopping:
-            if self._ready:
-                return self._delivered(self._ready.popleft())
-            if self._is_read and not self._watched:
-                self._end(None)
-            if self._is_over:
-                failure, self._failure = self._failure, None
-                self._reader = self._reader if failure else asyncio.current_task()
-                raise failure or StopAsyncIteration
-            self._wakeup.clear()
-            await self._wakeup.wait()
-        message = "the block of this watch has ended; read the changes inside `async with client.watch(...)`"
-        raise RuntimeError(message)
-
-    def _delivered(self, seen: Seen) -> Seen:
-        watched = self._watched.get(seen.index)
-        if watched is not None and not self._is_over:
+    def _delivered(self, item: Seen) -> Seen:
+        watched = self._watched.get(item.index)
+        if watched is not None and not self._is_ending:
             watched.has_unread_change = False
             self._plan(watched)
         self._room.set()
-        return seen
+        return item
 
     # The input
 
     def start(self, references: References) -> None:
         self._ends_at = self._loop.time() + self._terms.deadline
         self._deadline = self._loop.call_at(self._ends_at, self._on_deadline)
-        self._begin(self._read(references))
+        self._begin(self._read(references), "payclient-watch")
         self._polls.add_open(self._end)
 
     async def _read(self, references: References) -> None:
@@ -189,7 +166,7 @@ class _Watch:
 
     def _poll_due(self) -> None:
         now = self._loop.time()
-        while self._due and self._due[0][0] <= now and self._asking < self._concurrency and not self._is_over:
+        while self._due and self._due[0][0] <= now and self._asking < self._concurrency and not self._is_ending:
             due_at, index = heappop(self._due)
             watched = self._watched.get(index)
             # A reference with a newer result has a newer entry here, and one in flight will get one.
@@ -197,10 +174,10 @@ class _Watch:
                 continue
             if watched.wait.reference not in self._polls:
                 self._asking += 1
-                self._begin(self._ask(watched))
+                self._begin(self._ask(watched), "payclient-watch")
         if self._timer is not None:
             self._timer.cancel()
-        is_waiting = self._due and self._asking < self._concurrency and not self._is_over
+        is_waiting = self._due and self._asking < self._concurrency and not self._is_ending
         self._timer = self._loop.call_at(self._due[0][0], self._poll_due) if is_waiting else None
 
     async def _ask(self, watched: _Watched) -> None:
@@ -214,7 +191,7 @@ class _Watch:
 
     def _on_result(self, watched: _Watched, result: Result | None) -> None:
         """Keep a result; when there is none, poll again."""
-        if self._is_over or watched.has_unread_change:
+        if self._is_ending or watched.has_unread_change:
             return
         if result is None:
             self._plan(watched)
@@ -222,10 +199,10 @@ class _Watch:
         watched.result = result
         self._inbox.append(watched)
         if len(self._inbox) == 1:
-            self._begin(self._process_inbox())
+            self._begin(self._process_inbox(), "payclient-watch")
 
     async def _process_inbox(self) -> None:
-        while self._inbox and not self._is_over:
+        while self._inbox and not self._is_ending:
             watched = self._inbox[0]
             result, watched.result = watched.result, None
             if result is not None and watched.index in self._watched:
@@ -257,10 +234,6 @@ class _Watch:
         self._remove(watched)
         self._publish(Failed(watched.wait.reference, error, index=watched.index))
 
-    def _publish(self, seen: Seen) -> None:
-        self._ready.append(seen)
-        self._wakeup.set()
-
     # The end
 
     def _remove(self, watched: _Watched) -> None:
@@ -282,43 +255,20 @@ class _Watch:
 
     def _end(self, failure: BaseException | None) -> None:
         """Make no more polls; changes that are ready are still yielded."""
-        if self._is_over:
+        if self._is_ending:
             return
-        self._is_over, self._failure = True, failure
+        super()._end(failure)
         self._deadline.cancel()
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
             task.cancel()
-        self._wakeup.set()
 
-    async def stop(self) -> None:
-        """End all tasks and readers, even if this is cancelled repeatedly."""
-        self._is_stopping = True
-        self._end(None)
-        try:
-            await until_done(self._tasks)
-        finally:
-            self._polls.remove_open(self._end)
-            for watched in list(self._watched.values()):
-                self._remove(watched)
-            self._wakeup.set()
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="payclient-watch")
-        self._tasks.add(task)
-        task.add_done_callback(self._settle)
-
-    def _settle(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()  # read in any case, or asyncio logs it
-        if self._is_over:
-            return
-        if task.cancelled():
-            message = "a lookup of the watch was cancelled from outside"
-            self._end(RuntimeError(message))
-        elif error is not None:
-            self._end(error)  # the caller's own: in the references, the predicate or an observer
+    def _release(self) -> None:
+        super()._release()
+        self._polls.remove_open(self._end)
+        for watched in list(self._watched.values()):
+            self._remove(watched)
 
 
 async def _one_by_one(references: Iterable[str]) -> AsyncIterator[str]:

@@ -125,9 +125,9 @@ def _of_polls(polls):
 
 
 def _of_stream(stream):
-    if not stream._workers:
+    if not stream._tasks:
         return
-    if stream._source.is_awaited:
+    if stream._is_reading:
         yield "stream awaits input"
     if stream._asking:
         yield "stream asks"
@@ -135,9 +135,9 @@ def _of_stream(stream):
             yield "stream one by one"
     if stream._deferred:
         yield "stream defers"
-    if stream._results.full():
+    if stream._room.locked():
         yield "stream full"
-    if stream._is_draining:
+    if stream._is_ending:
         yield "stream drains"
 
 

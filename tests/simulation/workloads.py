@@ -329,7 +329,7 @@ async def _without_survivors(world, opened):
         async with opened as stream:
             yield stream
     finally:
-        if stream is not None and any(not worker.done() for worker in stream._workers):
+        if stream is not None and any(not worker.done() for worker in stream._tasks):
             world.fail("left behind", "workers of a stream whose block has ended")
 
 

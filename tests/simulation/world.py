@@ -509,7 +509,7 @@ def _troubled(undo, troubles):
 def _kept(make, world, name):
     def make_and_keep(*arguments, **options):
         if name == "streams" and "queues of one" in world.plan.troubles:
-            arguments = (*arguments[:-1], asyncio.Queue(1))
+            arguments = (*arguments[:-1], asyncio.Semaphore(1))
         made = make(*arguments, **options)
         getattr(world, name).append(made)
         return made
