@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -145,13 +145,15 @@ class DecisionImporter:
         return tuple(decision for decision, _ in found.values())
 
     def _decision(self, item: WorkItem, row: Row, evidence: str) -> Decision:
+        finding = None if item.code == UNRESOLVED else row.primary
         try:
             resolution, until = read_resolution(item.resolution)
+            if resolution is Resolution.ACCEPTED:
+                self._check(item, until, None if finding is None else finding.at_stake)
         except DecisionError as error:
             message = f"{item.place}: {error.message}"
             raise DecisionError(message) from error
-        finding = None if item.code == UNRESOLVED else row.primary
-        decision = Decision(
+        return Decision(
             run=self.run,
             reference=row.reference or "",
             code=item.code,
@@ -166,29 +168,24 @@ class DecisionImporter:
             at=self.at,
             evidence=evidence,
         )
-        if resolution is Resolution.ACCEPTED and (
-            problem := self._problem(decision, None if finding is None else finding.at_stake)
-        ):
-            message = f"{item.place}: {problem}"
-            raise DecisionError(message)
-        return decision
 
-    def _problem(self, decision: Decision, at_stake: int | None) -> str:
-        """Return the reason why a difference cannot be accepted like this; empty if it can."""
-        if decision.code == UNRESOLVED:
-            return "an unresolved row cannot be accepted, because nothing is known about it yet"
-        if not decision.owner or not decision.comment:
-            return "what is accepted needs an owner and a comment that says why"
-        if decision.until is None or decision.until < self.at.date():
-            return f"the last day, {decision.until}, has passed"
-        if self.approval is None or not self.approval.is_needed(at_stake):
-            return ""
-        amount = "an amount that is not known" if at_stake is None else f"{at_stake:,}"
-        if not self.approved_by:
-            return f"{amount} is at stake; above {self.approval.above:,} it needs approval: --approved-by NAME"
-        if _same_name(self.approved_by, self.by):
-            return f"{amount} is at stake, and {quote(self.by)} cannot approve what {quote(self.by)} takes"
-        return ""
+    def _check(self, item: WorkItem, until: date | None, at_stake: int | None) -> None:
+        """Refuse a difference that cannot be accepted like this."""
+        problem = ""
+        if item.code == UNRESOLVED:
+            problem = "an unresolved row cannot be accepted, because nothing is known about it yet"
+        elif not item.owner or not item.comment:
+            problem = "what is accepted needs an owner and a comment that says why"
+        elif until is None or until < self.at.date():
+            problem = f"the last day, {until}, has passed"
+        elif self.approval is not None and self.approval.is_needed(at_stake):
+            amount = "an amount that is not known" if at_stake is None else f"{at_stake:,}"
+            if not self.approved_by:
+                problem = f"{amount} is at stake; above {self.approval.above:,} it needs approval: --approved-by NAME"
+            elif _name(self.approved_by) == _name(self.by):
+                problem = f"{amount} is at stake, and {quote(self.by)} cannot approve what {quote(self.by)} takes"
+        if problem:
+            raise DecisionError(problem)
 
 
 def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tuple[WorkItem, Row, bytes]]:
@@ -208,5 +205,5 @@ def _is_of(item: WorkItem, row: Row) -> bool:
     return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == item.code
 
 
-def _same_name(one: str, other: str) -> bool:
-    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+def _name(text: str) -> str:
+    return " ".join(text.split()).casefold()

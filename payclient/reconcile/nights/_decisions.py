@@ -12,18 +12,19 @@ Design rules:
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
+from cattrs import BaseValidationError
 
 from payclient._escape import escape_unprintable, quote
-from payclient.reconcile.rules import Accepted, Rules, as_json, to_member
+from payclient.reconcile.rules import Accepted, Rules, as_json, from_json, to_member
 from payclient.reconcile.values import Code, DecisionError
 
 FIRST = "0" * 64
@@ -91,7 +92,6 @@ class Decision:
 
     @property
     def key(self) -> Key:
-        """Its reference and code."""
         return self.reference, self.code
 
     @property
@@ -161,7 +161,7 @@ def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
 def decision_line(decision: Decision, previous: str) -> tuple[str, str]:
     """Return *decision* as a line of JSON without its line end, and its checksum; *previous* is of the line before."""
     content = {"version": 1, **as_json(decision), "previous": previous}
-    checksum = _checksum(content)
+    checksum = sha256(json.dumps(content).encode()).hexdigest()
     return json.dumps({**content, "sha256": checksum}), checksum
 
 
@@ -182,35 +182,19 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
     if not line.endswith(b"\n"):
         message = "it is cut"
         raise DecisionError(message)
+    message = "it was changed, or payclient did not write it"
     try:
         content: dict[str, Any] = json.loads(line)
-        is_ours = f"{json.dumps(content)}\n".encode() == line  # a checksum does not see the spaces of JSON
-        checksum, before = content.pop("sha256"), content.pop("previous")
-        is_whole = is_ours and checksum == _checksum({**content, "previous": before})
-        version = content.pop("version")
-        decision = Decision(**{**content, **_read_values(content)}) if is_whole and version == 1 else None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        decision, checksum, before = None, "", ""
-    if decision is None:
-        message = "it was changed, or payclient did not write it"
+        decision = from_json(content, Decision)
+        written, checksum = decision_line(decision, content["previous"])
+    except (ValueError, LookupError, TypeError, RecursionError, BaseValidationError) as error:
+        raise DecisionError(message) from error
+    if f"{written}\n".encode() != line:  # also the spaces of JSON, which a checksum does not see
         raise DecisionError(message)
-    if before != previous:
+    if content["previous"] != previous:
         message = "it does not follow the line before: one is missing, or was moved"
         raise DecisionError(message)
     return decision, checksum
-
-
-def _read_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    resolution, until = content["resolution"], content["until"]
-    return {
-        "resolution": None if resolution is None else Resolution(resolution),
-        "until": None if until is None else date.fromisoformat(until),
-        "at": datetime.fromisoformat(content["at"]),
-    }
-
-
-def _checksum(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def latest(decisions: Iterable[Decision]) -> dict[Key, Decision]:

@@ -192,6 +192,7 @@ _CODES = {code.value: code for code in Code}
 _JSON = Converter(unstruct_collection_overrides={tuple: list})
 _JSON.register_unstructure_hook(date, date.isoformat)
 _JSON.register_unstructure_hook(datetime, datetime.isoformat)
+_JSON.register_structure_hook(date, lambda value, _: date.fromisoformat(value))
 _JSON.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
 _JSON.register_structure_hook(Side, lambda value, _: value)
 _JSON.register_unstructure_hook(Severity, lambda severity: severity.word)
