@@ -162,8 +162,6 @@ RUN_TERM = "Run"
 
 @frozen
 class Fact:
-    """One line of the block about the run."""
-
     term: str
     values: tuple[str, ...]
     is_code: bool = False
@@ -175,7 +173,6 @@ def when(time: datetime | None) -> str:
 
 
 def answers_came(first: datetime | None, last: datetime | None) -> Fact:
-    """Return between which times the service answered."""
     return Fact("Answers came", ("none came" if first is None else f"{when(first)} to {when(last)} UTC",))
 
 

@@ -135,7 +135,7 @@ class ReportFiles:
             self._take.append(workbook.add)
             if HISTORY in self._formats:
                 self._take_gone.append(workbook.add_gone)
-            self._at_end.append(workbook.finish)
+            self._at_end.append(workbook.write)
         if (module := self._modules.get("rows.parquet")) is not None:
             table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
             self._take.append(lambda row: table.add(row, self._run))
@@ -217,7 +217,6 @@ class ReportFiles:
 
 
 def _imported(file: str, module: str, extra: str) -> Any:
-    """Import the module that writes *file* and needs an extra."""
     try:
         return import_module(f"payclient.report.{module}")
     except ModuleNotFoundError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from heapq import heappush, heappushpop
+from heapq import nlargest
 from typing import Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
@@ -21,8 +21,10 @@ _HAS_BREAKS = ("breaks.csv", ROWS, GZIP_ROWS, "report.xlsx")
 _HAS_BUCKET = (ROWS, GZIP_ROWS, "report.xlsx")
 _HAS_ALL = (ROWS, GZIP_ROWS)
 
-UNRESOLVED = "Nothing is known about these yet, not even that they are missing. The next run asks again."
-REJECTED = "These lines of the ledger cannot be used. Correct them in the ledger, and run again."
+ADVICE = {
+    Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
+    Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
+}
 ALLOWED = "A rule allows the difference, or it may still be in time; each row says why."
 
 _Item = TypeVar("_Item")
@@ -35,18 +37,17 @@ class Top(Generic[_Item]):
     _room: int
     _rank: Callable[[_Item], int]
     count: int = field(init=False, default=0)
-    _kept: list[tuple[int, int, _Item]] = field(init=False, factory=list)
+    _items: list[_Item] = field(init=False, factory=list)
 
     def add(self, item: _Item) -> None:
-        """Count *item*, and keep it if it ranks high enough."""
         self.count += 1
-        ranked = (self._rank(item), -self.count, item)  # the second number is unique: items cannot be compared
-        heappush(self._kept, ranked) if len(self._kept) < self._room else heappushpop(self._kept, ranked)
+        self._items.append(item)
+        if len(self._items) > 2 * self._room:
+            self._items = list(self.kept)
 
     @property
     def kept(self) -> tuple[_Item, ...]:
-        """The items kept, the highest first."""
-        return tuple(item for _, _, item in sorted(self._kept, key=lambda each: each[:2], reverse=True))
+        return tuple(nlargest(self._room, self._items, key=self._rank))
 
 
 @frozen(kw_only=True)
@@ -76,21 +77,18 @@ class RowGroups:
 
     def add(self, row: Row) -> None:
         """Add *row*, unless it matched or is open without a finding."""
-        first, bucket = row.primary, row.bucket
-        if first is None and (bucket is Bucket.MATCHED or bucket is Bucket.OPEN):
-            return
-        kind: Kind = bucket
-        if first is not None and bucket not in (Bucket.UNRESOLVED, Bucket.REJECTED):
-            kind = (first.severity, first.code) if bucket is Bucket.BREAK else first.code
-        self._tops[kind].add(row)
-        self._totals[kind] += Total.of(row)
+        kind: Kind = row.bucket
+        if row.primary is not None and row.bucket not in ADVICE:
+            kind = (row.severity, row.primary.code) if row.bucket is Bucket.BREAK else row.primary.code
+        if kind not in (Bucket.MATCHED, Bucket.OPEN):
+            self._tops[kind].add(row)
+            self._totals[kind] += Total.of(row)
 
     def breaks(self, files: Collection[str]) -> list[Group]:
         """Return the breaks, the most severe first; each row is in one group."""
-        order = list(Code)
-        kinds = [kind for kind in self._tops if isinstance(kind, tuple)]
-        kinds.sort(key=lambda kind: (-kind[0], order.index(kind[1])))
-        return [self._of_code(code, _first(_HAS_BREAKS, files), severity) for severity, code in kinds]
+        kinds = ((severity, code) for severity in reversed(Severity) for code in Code)
+        rest = _first(_HAS_BREAKS, files)
+        return [self._of_code(code, rest, severity) for severity, code in kinds if (severity, code) in self._tops]
 
     def remarks(self, files: Collection[str]) -> list[Group]:
         """Return the rows that are no breaks, although there is something to say about them."""
@@ -101,7 +99,7 @@ class RowGroups:
         return Group(
             anchor=bucket.value,
             title=bucket.capitalize(),
-            advice=UNRESOLVED if bucket is Bucket.UNRESOLVED else REJECTED,
+            advice=ADVICE[bucket],
             total=self._totals[bucket],
             rows=self._tops[bucket].kept,
             rest=_first(_HAS_BUCKET, files),

@@ -84,7 +84,6 @@ def chart(lines: Iterable[BridgeLine]) -> Chart:
 
 
 def _span(one: float, other: float) -> tuple[float, float]:
-    """Return start and width of a bar between two places."""
     low, high = min(one, other), max(one, other)
     width = max(high - low, _NARROWEST)
     return round(min(low, 100 - width), 2), round(width, 2)
@@ -123,13 +122,11 @@ class HtmlReport:
         self._gone = Top[BreakChange](room, lambda change: change.now.severity)
 
     def add(self, row: Row) -> None:
-        """Take one row."""
         self._groups.add(row)
         if row.history is not None and row.history.state.is_news:
             self._news.add(row)
 
     def add_gone(self, change: BreakChange) -> None:
-        """Take one break of an earlier run that is none now."""
         if not change.is_old:
             self._gone.add(change)
 

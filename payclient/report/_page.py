@@ -50,7 +50,6 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the hash as a Content-Security-Policy writes it."""
     return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -102,7 +101,6 @@ def _signed(number: int) -> str:
 
 
 def _difference(row: Row) -> str:
-    """Return the paid amount at the service, less that in the ledger; empty where no paid money moves."""
     moved = moved_by(row)
     return _signed(moved) if moved else ""
 
@@ -157,7 +155,6 @@ def _state(diff: RunDiff, state: BreakState, room: int) -> Mapping[str, Any]:
 
 
 def _change(change: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a line of the difference with its words and times for people."""
     by = change["resolved_by"]
     first_seen = when(read_time(change["first_seen"]))
     return {**change, "first_seen": first_seen, "resolved_by": ResolvedBy(by).label if by else ""}

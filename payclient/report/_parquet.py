@@ -61,13 +61,11 @@ class TableWriter:
         self._writer.close()
 
     def add(self, row: Row, run: str = "") -> None:
-        """Write *row* of the run of this name, which is a column."""
         self._rows.append([(run or None) if column is RUN else column.value(row) for column in PARQUET])
         if len(self._rows) == _BATCH_ROWS:
             self._keep_batch()
 
     def finish(self) -> None:
-        """Write what is left, and the end of the file."""
         self._keep_batch()
         self._write_group()
         self._writer.close()

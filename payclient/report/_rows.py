@@ -273,7 +273,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def change_as_json(change: BreakChange) -> dict[str, Any]:
-    """Return one break and what became of it in plain values."""
     now, was, history = change.now, change.was, change.history
     is_changed = history.state is BreakState.CHANGED
     return {

@@ -40,22 +40,18 @@ class RowLine:
 
     @property
     def is_paid(self) -> bool:
-        """Whether the service has it as paid."""
         return bool(self.data["status"]["service_meaning"] == Status.PAID)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the statement lists it as settled."""
         return bool("statement" in self.data and self.data["statement"]["is_settled"])
 
     @property
     def row(self) -> Row:
-        """The row itself."""
         return row_from_json(self.data)
 
 
 def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
-    """Yield each line of *file*, which is `rows.jsonl`."""
     for text in file:
         data = json.loads(text)
         yield RowLine(data["reference"], data["bucket"], data, text)
@@ -121,7 +117,6 @@ def _status(word: str | None) -> Status | None:
 
 
 def read_time(text: str | None) -> datetime | None:
-    """Return a time as reports write it."""
     return None if text is None else datetime.fromisoformat(text)
 
 
@@ -143,7 +138,6 @@ class GzipText:
         self._zip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
 
     def write(self, text: str) -> None:
-        """Write *text*."""
         self._file.write(self._zip.compress(text.encode()))
 
     def finish(self) -> None:
@@ -152,14 +146,12 @@ class GzipText:
 
 
 def rows_file(folder: Path) -> Path:
-    """Return the path of a report's rows; of the plain file where there is none, for the message."""
     zipped = folder / GZIP_ROWS
     return zipped if os.path.lexists(zipped) else folder / ROWS
 
 
 @contextmanager
 def open_rows(path: Path) -> Generator[IO[bytes]]:
-    """Open the file with the rows of a report for reading, line by line."""
     with open(path, "rb", opener=own) as file:
         if path.suffix != ".gz":
             yield file

@@ -58,7 +58,6 @@ def _rank(row: dict[str, Any]) -> tuple[int, int]:
 
 
 def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the message."""
     yield f"**{summary['verdict'].upper()}**: {_plain(summary['sentence'])}"
     yield ""
     yield from _about(summary)
@@ -107,8 +106,6 @@ def _signed(number: int) -> str:
 
 @frozen
 class Wording:
-    """The label and explanation of a bucket or verdict."""
-
     title: str
     advice: str = ""
 
@@ -144,7 +141,6 @@ _NOTHING_FOUND = Wording(
 
 
 def verdict_wording(summary: Summary) -> Wording:
-    """Return the label and the advice for the result of a run."""
     if summary.verdict is Verdict.BREAKS and not any(
         summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)
     ):
@@ -228,7 +224,6 @@ def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
 
 
 def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:
-    """Return the rows and money of each state, by its label."""
     return {state or "not known": total for state, total in tie_out.states.items()}
 
 

@@ -64,8 +64,6 @@ Value: TypeAlias = str | int | None
 
 
 class Style(Enum):
-    """The formats of cells."""
-
     TEXT = "@"
     MONEY = "#,##0"
     PLAIN = "0"
@@ -129,7 +127,6 @@ class SheetWriter:
             self._more += 1
 
     def finish(self) -> None:
-        """Write what was held back."""
         if self._last is not None:
             end = f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"
             self._write([end] if self._more else self._last)
@@ -178,7 +175,7 @@ class BookWriter:
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
         self._formats = {style: self._book.add_format({"num_format": style.value}) for style in Style}
         self._header = self._book.add_format({"num_format": "@", "bold": True, "bg_color": "#E8ECF1"})
-        self._sheets: list[SheetWriter] = []
+        self._sheets: dict[str, SheetWriter] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -194,12 +191,11 @@ class BookWriter:
     def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
         """Add a sheet; *options* are those of `SheetWriter`."""
         sheet = self._book.add_worksheet(name)
-        self._sheets.append(SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options))
-        return self._sheets[-1]
+        self._sheets[name] = SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options)
+        return self._sheets[name]
 
     def finish(self) -> None:
-        """Write the file."""
-        for sheet in self._sheets:
+        for sheet in self._sheets.values():
             sheet.finish()
         try:
             self._book.close()
@@ -255,7 +251,7 @@ _REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
 _NOTHING = ("", "", "")
 
 
-class ReportWorkbook:
+class ReportWorkbook(BookWriter):
     """The workbook of one run, with the decisions taken so far; *rows_name* is the file with every row."""
 
     def __init__(
@@ -268,26 +264,15 @@ class ReportWorkbook:
         max_rows: int = MAX_ROWS,
         rows_name: str = ROWS,
     ) -> None:
-        self._book = BookWriter(file, folder)
+        super().__init__(file, folder)
         self._rows_name = rows_name
         self._decisions = decisions or {}
-        self._sheets: dict[str, SheetWriter] = {}
         for name, columns in COLUMNS.items():
-            if name == _GONE and not has_previous:
-                continue
-            rest = _REST.get(name, rows_name)
-            self._sheets[name] = self._book.begin(
-                name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._book.__exit__()
+            if name != _GONE or has_previous:
+                rest = _REST.get(name, rows_name)
+                self.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
     def add(self, row: Row) -> None:
-        """Write *row*."""
         if row.bucket in _SHEET_OF:
             name, columns = _SHEET_OF[row.bucket]
             work = zip(WORK, _work(row, self._decisions), strict=True) if WORK[0] in columns else ()
@@ -295,17 +280,19 @@ class ReportWorkbook:
             self._sheets[name].add(list(cells.values()))
 
     def add_gone(self, change: BreakChange) -> None:
-        """Write a break of an earlier run that is none now."""
         if not change.is_old:
             self._sheets[_GONE].add(_gone(change))
 
-    def finish(self, summary: Summary, about: About, matrix: Matrix) -> None:
+    def write(self, summary: Summary, about: About, matrix: Matrix) -> None:
         """Write the sheets about all rows, and the file."""
         sheets: dict[str, Iterator[Sequence[Value]]] = {
             "Summary": _summary(summary, self._remarks()),
-            "Patterns": _patterns(summary),
+            "Patterns": (
+                (each.sentence, each.rows, each.amount, each.treatment, ", ".join(map(str, each.lines)))
+                for each in summary.patterns
+            ),
             "By status": _by_status(matrix, about.rules),
-            "By method": _by_method(matrix),
+            "By method": ((method, *_money(total)) for method, total in matrix.by(lambda cell: cell.method).items()),
             "Tie-out": _tie_out(summary),
             "Money by status": ((label, *astuple(total)) for label, total in money_by_status(summary.tie_out).items()),
             "To sign": _to_sign(summary, about),
@@ -314,7 +301,7 @@ class ReportWorkbook:
         for name, rows in sheets.items():
             for row in rows:
                 self._sheets[name].add(row)
-        self._book.finish()
+        self.finish()
 
     def _remarks(self) -> Iterator[str]:
         """Yield remarks on rows that are not in this workbook."""
@@ -333,7 +320,6 @@ def _gone(change: BreakChange) -> Sequence[Value]:
 
 
 def _work(row: Row, decisions: Decisions) -> Sequence[Value]:
-    """Return owner, resolution and comment."""
     code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
     decision = decisions.get((row.reference or "", code))
     return _NOTHING if decision is None else decision.cells
@@ -366,20 +352,9 @@ def _money(total: Total) -> Sequence[Value]:
     return (*astuple(total), total.paid_difference)
 
 
-def _patterns(summary: Summary) -> Iterator[Sequence[Value]]:
-    for each in summary.patterns:
-        lines = ", ".join(map(str, each.lines))
-        yield (each.sentence, each.rows, each.amount, each.treatment, lines)
-
-
 def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
     for (ours, theirs), total in matrix.by(lambda cell: cell.words).items():
         yield (ours, status_of_word(ours, rules), theirs, status_of_word(theirs, rules), *_money(total))
-
-
-def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:
-    for method, total in matrix.by(lambda cell: cell.method).items():
-        yield (method, *_money(total))
 
 
 def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
@@ -62,24 +60,15 @@ def test_room():
     assert ([each.line for each in group.rows], group.total) == ([4, 1, 3], Total(rows=5, ledger_amount=1051))
 
 
-def test_same_line():
-    """Rows with the same line and the same amount can be kept together."""
-    (group,) = grouped(row(OTHER), row(OTHER), row(OTHER), room=2).breaks(())
-    assert len(group.rows) == 2
-
-
-@pytest.mark.parametrize("bucket", [Bucket.MATCHED, Bucket.OPEN])
-def test_nothing_to_see(bucket):
-    """A row without findings is not kept."""
-    groups = grouped(row(bucket=bucket))
-    assert (groups.breaks(()), groups.remarks(()), groups.of(bucket, ()).rows) == ([], [], ())
-
-
-def test_remarks():
-    """A row with findings that is not a break is listed under its finding."""
-    matched = row(ALLOWED, bucket=Bucket.MATCHED)
-    (group,) = grouped(matched).remarks(())
-    assert (group.code, group.rows) == ("underpaid", (matched,))
+def test_rows_that_are_no_breaks():
+    """A row without findings is in no group; one with findings is listed under the first, or under its bucket."""
+    allowed = row(ALLOWED, bucket=Bucket.MATCHED)
+    groups = grouped(row(bucket=Bucket.MATCHED), row(bucket=Bucket.OPEN), allowed)
+    assert [(group.code, group.rows) for group in groups.remarks(())] == [("underpaid", (allowed,))]
+    for bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
+        found, plain = row(UNDERPAID, bucket=bucket), row(bucket=bucket, amount=1)
+        groups = grouped(found, plain)
+        assert (groups.of(bucket, ()).rows, groups.breaks(()), groups.remarks(())) == ((found, plain), [], [])
 
 
 def test_remark_of_a_hint():
@@ -90,11 +79,3 @@ def test_remark_of_a_hint():
             ()
         )
         assert group.advice == (code.advice if is_soft else ALLOWED_BY_A_RULE), code
-
-
-@pytest.mark.parametrize("bucket", [Bucket.UNRESOLVED, Bucket.REJECTED])
-def test_without_answer(bucket):
-    """Unresolved and rejected rows are listed together, whatever their findings."""
-    found, plain = row(UNDERPAID, bucket=bucket), row(bucket=bucket, amount=1)
-    groups = grouped(found, plain)
-    assert (groups.of(bucket, ()).rows, groups.breaks(()), groups.remarks(())) == ((found, plain), [], [])

@@ -27,7 +27,7 @@ def written(rows, folder, *, known=None, **options):
     with ReportWorkbook(file, folder, **options) as workbook:
         for row in rows:
             workbook.add(row)
-        workbook.finish(tally.summary(), known or about(), Matrix.of(tally))
+        workbook.write(tally.summary(), known or about(), Matrix.of(tally))
     return openpyxl.load_workbook(file)
 
 

@@ -211,7 +211,6 @@ def _status_words(code: str, ours: str, theirs: str, meant: str | None, means: s
 
 
 def _key(word: str) -> str:
-    """Return *word* as a key of TOML."""
     return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
 
 

@@ -112,7 +112,6 @@ class ResultTables:
                 self._connection.execute(statement)
 
     def add(self, row: Row) -> None:
-        """Store *row*, with its findings."""
         self.count += 1
         self._are_cells_old = True
         self.insert("rows", [(self.count, *_keys(row), *_others(row))])
@@ -178,7 +177,6 @@ def _causes(row: Row) -> Iterator[tuple[Value, ...]]:
 
 
 def _keys(row: Row) -> tuple[Value, ...]:
-    """Return the `_KEYS` and the `_MONEY` of *row*."""
     paid = ours, theirs = paid_by(row)
     amounts = row.ledger_amount, row.service_amount
     return (
@@ -204,7 +202,6 @@ def _origin(row: Row) -> str:
 
 
 def _words(row: Row) -> tuple[str | None, str | None, str | None]:
-    """Return both status words and the method, as `Cell` has them."""
     entry, theirs = row.entry, row.transaction
     ours = entry if isinstance(entry, Entry) else None
     ledger_status = ASSUMED if ours and row.is_status_assumed else _word(ours.status if ours else None)
@@ -222,7 +219,6 @@ def _word(word: object) -> str | None:
 
 
 def _others(row: Row) -> tuple[Value, ...]:
-    """Return the columns of *row* that are no key and no money."""
     entry, at = row.entry, row.observed_at
     is_listed = isinstance(entry, Entry) and row.is_listed
     cells = _cells_of(entry) if is_listed else ()
@@ -249,7 +245,6 @@ def _others(row: Row) -> tuple[Value, ...]:
 
 
 def creations(row: Row) -> list[datetime]:
-    """Return the times of creation of the ledger rows of *row*."""
     found = (entry.created_at for entry in row.parts or (row.entry,) if isinstance(entry, Entry))
     return [at for at in found if isinstance(at, datetime)]
 

@@ -274,7 +274,6 @@ class Tally:
         return found
 
     def _posted(self, key: str, states: Iterable[BreakState] = ()) -> dict[Any, FindingTotal]:
-        """Return the postings by *key*, those of *states* if any are given."""
         names = ", ".join(f"'{state}'" for state in states)
         query = f"SELECT {key}, sum(count), exact(amount) FROM postings {f'WHERE part IN ({names})' if names else ''}"
         found = self._tables.select(f"{query} GROUP BY {key}")
@@ -389,7 +388,6 @@ class Tally:
         )
 
     def _patterns(self) -> tuple[Pattern, ...]:
-        """Return the patterns, those of the most rows first."""
         counted = "SELECT coalesce(sum(rows), 0), coalesce(sum(rows) FILTER (WHERE bucket = 'break'), 0) FROM cells"
         ((rows, breaks),) = self._tables.select(counted)
         least = max(_MIN_ROWS, -(-breaks // _MIN_SHARE))
