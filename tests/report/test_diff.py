@@ -68,14 +68,6 @@ def test_states(nights):
         assert diff.sentence == "1 new, 2 still open, 1 changed; 2 resolved, 1 not known since 20."
 
 
-def test_other_order(run):
-    """The order of the two ledgers makes no difference."""
-    first = [row(name, Code.UNDERPAID, service=5, line=line) for line, name in enumerate(("T1", "T2", "T3"))]
-    second = [row(name, Code.UNDERPAID, service=5, line=line, night=1) for line, name in enumerate(("T3", "T2", "T1"))]
-    with RunDiff(run("20", first), run("21", second)) as diff:
-        assert diff.sentence == "3 still open; none resolved since 20."
-
-
 def test_values(nights):
     """A change has what both sides said then and now, its age, and the reason for what is not known."""
     with RunDiff(*nights) as diff:
@@ -85,13 +77,6 @@ def test_values(nights):
     assert (changed["ledger"], changed["service"], changed["was"]) == (9, 6, {"ledger": 9, "service": 5, "at_stake": 0})
     assert (changed["first_seen"], changed["first_run"], changed["age_days"]) == (FIRST.isoformat(), "20", 1)
     assert (lost["reason"], gone["resolved_by"]) == ("unresolved: timed out", "service")
-
-
-def test_nothing_new(nights):
-    """A run compared with itself has no news, and each break is still open."""
-    earlier, _ = nights
-    with RunDiff(earlier, earlier) as diff:
-        assert (diff.counts, diff.exit_status(Severity.INFO)) == ({BreakState.STILL_OPEN: 6}, 0)
 
 
 @pytest.mark.parametrize(
@@ -124,27 +109,6 @@ def test_hostile_reference(run):
     later = run("b", [row(each, service=9) for each in reversed(hostile)])
     with RunDiff(earlier, later) as diff:
         assert [reference for reference, _ in found(diff)["resolved"]] == sorted(hostile)
-
-
-def test_listed_again(run):
-    """All rows of a reference count, also those that are no breaks: what one of them says has not changed by itself."""
-    twice = Finding(Code.DUPLICATE_REFERENCE, "twice", ledger=2, waived="accepted by Ana until 2026-12-01: agreed")
-
-    def rows(*codes):
-        broken = row("T1", *codes, service=5)
-        return [
-            Row(
-                entry=broken.entry,
-                bucket=broken.bucket,
-                findings=(*broken.findings, twice),
-                transaction=broken.transaction,
-            ),
-            Row(entry=Entry(line=2, reference="T1", amount=4), bucket=Bucket.MATCHED, findings=(twice,)),
-        ]
-
-    with RunDiff(run("a", rows(Code.UNDERPAID)), run("b", rows())) as diff:
-        (gone,) = diff.changes(BreakState.RESOLVED)
-    assert gone["resolved_by"] == "rule"
 
 
 @pytest.mark.parametrize(("is_listed", "state"), [(True, "resolved"), (False, "not_known")])
