@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -20,10 +21,13 @@ from payclient.protocol import EMPTY
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
 
+def word_lists(table: str) -> list[list[str]]:
+    return [text.split() for text in _TABLES[table].values()]
+
+
 def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
     """Return the words of one key of *table*, or of all its keys, such as the languages."""
-    texts = _TABLES[table].values() if key is None else [_TABLES[table][key]]
-    return tuple(word for text in texts for word in text.split())
+    return tuple(chain.from_iterable(word_lists(table))) if key is None else tuple(_TABLES[table][key].split())
 
 
 FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency")

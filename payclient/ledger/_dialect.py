@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from functools import cache
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Self, cast
 from unicodedata import category
 
-from attrs import Attribute, field, fields, frozen
+from attrs import Attribute, asdict, field, frozen
 from attrs.converters import optional
 
 from payclient._escape import quote
@@ -98,43 +98,8 @@ _MAX_MINOR_UNITS = 4
 _MONEY = ("amount", "fee", "amount_received")
 
 
-def _to_decimal(value: str | None) -> str | None:
-    if value not in (None, ".", ","):
-        message = f"decimal must be one of . and , got {quote(value)}"
-        raise ValueError(message)
-    return value
-
-
-def _to_encoding(value: object) -> str:
-    try:
-        name = codecs.lookup(value).name if isinstance(value, str) else ""
-    except (LookupError, ValueError):
-        name = ""
-    if name not in {codecs.lookup(each).name for each in _ENCODINGS}:
-        message = f"encoding must be one that ledgers have, such as cp1252, iso-8859-1 or utf-16, got {quote(value)}"
-        raise ValueError(message)
-    return name
-
-
-def _to_texts(name: str, value: object) -> tuple[str, ...]:
-    given = value  # narrowed below
-    texts: tuple[object, ...] = (None,)
-    if isinstance(value, str):
-        texts = (value,)
-    elif isinstance(value, Iterable) and not isinstance(value, Mapping):
-        texts = tuple(cast("Iterable[object]", value))
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        message = f"{name} must be text, or a list of texts, got {quote(given)}"
-        raise ValueError(message)
-    return cast("tuple[str, ...]", texts)
-
-
-def _to_date_format(value: object) -> tuple[str, ...]:
-    return _to_texts("date_format", value)
-
-
-def _to_null(value: object) -> tuple[str, ...]:
-    return tuple(text.strip() for text in _to_texts("null", value))
+def _is_known(encoding: object) -> bool:
+    return encoding == UTF_8 or encoding in {codecs.lookup(each).name for each in _ENCODINGS}
 
 
 def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:
@@ -142,19 +107,29 @@ def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, 
 
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
         if not is_valid(value):
-            message = f"{attribute.name} must be {wanted}, got {quote(value)}"
+            message = f"{attribute.name} must be {wanted} got {quote(value)}"
             raise ValueError(message)
 
     return check
 
 
-_is_row = _must_be("the number of a row, from 1", lambda value: value is None or (type(value) is int and value >= 1))
+_is_row = _must_be("the number of a row, from 1,", lambda value: value is None or (type(value) is int and value >= 1))
+_is_mark = _must_be("one of . and ,", lambda value: value in (None, ".", ","))
 _is_places = _must_be(
-    f"from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents",
+    f"from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents,",
     lambda value: type(value) is int and 0 <= value <= _MAX_MINOR_UNITS,
 )
-_is_flag = _must_be("true or false", lambda value: value is True or value is False)
-_is_text = _must_be("text, such as '2026-11-01'", lambda value: type(value) is str)
+_is_flag = _must_be("true or false,", lambda value: value is True or value is False)
+_is_text = _must_be("text, such as '2026-11-01',", lambda value: type(value) is str)
+_are_texts = _must_be(
+    "text, or a list of texts,",
+    lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in cast("Any", value)),
+)
+_is_encoding = _must_be("one that ledgers have, such as cp1252, iso-8859-1 or utf-16,", _is_known)
+_are_debits = _must_be(
+    f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit,",
+    lambda value: isinstance(value, Mapping) and all(name in _MONEY and column for name, column in value.items()),
+)
 
 
 def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -171,34 +146,45 @@ def _may_be_symbol(character: str) -> bool:
     return character.isalpha() or character in " /" or category(character)[0] == "M" or category(character) == "Sc"
 
 
-def _to_debits(value: Any) -> Mapping[str, str]:
-    """Return a table, or a list of `field=name`, as a table that cannot be changed."""
-    given: Any = value  # of any type, whatever is annotated
-    if isinstance(given, tuple | list):
-        texts = cast("Iterable[object]", given)
-        given = {name: column for name, _, column in (str(text).partition("=") for text in texts)}
-    table = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {"": given}
-    if not all(name in _MONEY and isinstance(column, str) and column.strip() for name, column in table.items()):
-        message = (
-            f"debit_columns must give a column for {', '.join(_MONEY)}, as in amount=Debit, got {quote(str(value))}"
-        )
-        raise ValueError(message)
-    return MappingProxyType({name: str(column).strip() for name, column in table.items()})
-
-
 def _is_profile(_: object, attribute: Attribute[Any], value: object) -> None:
     if value != "" and value not in list(profiles()):
         message = f"{attribute.name} must be one of {', '.join(profiles())}, got {quote(value)}"
         raise ValueError(message)
 
 
+# A converter leaves to the validator what it cannot convert.
+
+
+def _to_encoding(value: Any) -> Any:
+    try:
+        name = codecs.lookup(value).name
+    except (LookupError, TypeError, ValueError):
+        return value
+    return name if _is_known(name) else value
+
+
+def _to_texts(value: Any) -> Any:
+    texts = [value] if isinstance(value, str) else value
+    are_texts = isinstance(texts, list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
+    return tuple(text.strip() for text in texts) if are_texts else value
+
+
+def _to_debits(value: Any) -> Any:
+    """Return a table, or a list of `field=name`, as a table that cannot be changed."""
+    if isinstance(value, list | tuple):
+        value = {name: column for name, _, column in (str(text).partition("=") for text in value)}
+    if not isinstance(value, Mapping):
+        return value
+    return MappingProxyType({name: column.strip() if isinstance(column, str) else "" for name, column in value.items()})
+
+
 def _to_text(value: Any) -> Any:
-    """Return a date of TOML as text, and everything else as it is, for a validator to refuse."""
+    """Return a date of TOML as text."""
     return value.isoformat() if isinstance(value, date) else value
 
 
 def _trimmed(value: Any) -> Any:
-    """Return text without what may be around a symbol, and everything else as it is, for a validator to refuse."""
+    """Return text without what may be around a symbol."""
     return value.strip().rstrip(".") if isinstance(value, str) else value
 
 
@@ -257,18 +243,18 @@ class Dialect:
     """
 
     profile: str = field(default="", validator=_is_profile)
-    encoding: str = field(default=UTF_8, converter=_to_encoding)
+    encoding: str = field(default=UTF_8, converter=_to_encoding, validator=_is_encoding)
     header_row: int | None = field(default=None, validator=_is_row)
-    decimal: str | None = field(default=None, converter=_to_decimal)
+    decimal: str | None = field(default=None, validator=_is_mark)
     thousands: Thousands | None = field(default=None, converter=optional(Thousands))
     grouping: Grouping = field(default=Grouping.WESTERN, converter=Grouping)
     negative: Negative = field(default=Negative.LEADING, converter=Negative)
     minor_units: int = field(default=0, validator=_is_places)
     currency_prefix: str = field(default="", converter=_trimmed, validator=_is_symbol)
     currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
-    date_format: tuple[str, ...] = field(default=(), converter=_to_date_format)
-    null: tuple[str, ...] = field(default=(), converter=_to_null)
-    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, hash=False)
+    date_format: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    null: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, validator=_are_debits, hash=False)
     skip_totals: bool = field(default=False, validator=_is_flag)
     only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
     created_from: str = field(default="", converter=_to_text, validator=_is_text)
@@ -309,10 +295,11 @@ class Dialect:
 
 def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
     """Return what *dialect* declares, in plain values; all of it if it began with a profile."""
-    given = [
-        each for each in fields(Dialect) if dialect.profile or getattr(dialect, each.name) != getattr(PLAIN, each.name)
-    ]
-    return {each.name: _plain(getattr(dialect, each.name)) for each in given}
+    return asdict(
+        dialect,
+        filter=lambda each, value: bool(dialect.profile) or value != getattr(PLAIN, each.name),
+        value_serializer=lambda _, __, value: _plain(value),
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -42,32 +42,19 @@ COMPARED: Final = (
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _whole(*others: object) -> Validator:
+def _must_be(kind: type[int | str], *others: object) -> Validator:
+    """Return a validator for values of one *kind*, and for these *others*."""
+
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        if type(value) is not int and value not in others:
-            message = f"{attribute.name} must be an int, got {type(value).__name__}"
-            raise TypeError(message)
-
-    return check
-
-
-def _text(*others: object) -> Validator:
-    def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        if isinstance(value, str):
+        if isinstance(value, str) and kind is str:
             if not value.isascii() and _SURROGATE.search(value):
                 message = f"{attribute.name} holds half a surrogate pair, which UTF-8 cannot hold"
                 raise ValueError(message)
-        elif value not in others:
-            message = f"{attribute.name} must be a str, got {type(value).__name__}"
+        elif type(value) is not kind and value not in others:
+            message = f"{attribute.name} must be {'a str' if kind is str else 'an int'}, got {type(value).__name__}"
             raise TypeError(message)
 
     return check
-
-
-def _not_empty(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not value:
-        message = f"{attribute.name} must not be empty"
-        raise ValueError(message)
 
 
 def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -76,7 +63,14 @@ def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
         raise ValueError(message)
 
 
-_OPTIONAL_TEXT = _text(None, ABSENT)
+def _not_empty(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not value:
+        message = f"{attribute.name} must not be empty"
+        raise ValueError(message)
+
+
+_OPTIONAL_TEXT = _must_be(str, None, ABSENT)
+_OPTIONAL_MONEY = _must_be(int, None, ABSENT)
 
 
 @frozen(kw_only=True)
@@ -106,11 +100,11 @@ class Entry:
     """
 
     line: int
-    reference: str = field(validator=[_text(), _not_empty])
+    reference: str = field(validator=[_must_be(str), _not_empty])
     merchant_reff: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    amount: int | Absent = field(default=ABSENT, validator=_whole(ABSENT))
-    fee: Money = field(default=ABSENT, validator=_whole(None, ABSENT))
-    amount_received: Money = field(default=ABSENT, validator=_whole(None, ABSENT))
+    amount: int | Absent = field(default=ABSENT, validator=_must_be(int, ABSENT))
+    fee: Money = field(default=ABSENT, validator=_OPTIONAL_MONEY)
+    amount_received: Money = field(default=ABSENT, validator=_OPTIONAL_MONEY)
     status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     payment_method: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     payment_code: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
@@ -137,7 +131,7 @@ class RejectedEntry:
     line: int
     reason: str = field(validator=_OPTIONAL_TEXT)
     reference: str | None = field(default=None, validator=_OPTIONAL_TEXT)
-    amount: int | None = field(default=None, validator=_whole(None))
-    amount_received: int | None = field(default=None, validator=_whole(None))
+    amount: int | None = field(default=None, validator=_must_be(int, None))
+    amount_received: int | None = field(default=None, validator=_must_be(int, None))
     status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)

@@ -103,22 +103,19 @@ class _Group:
     rows: int = 0
     amount: int = 0
     ranges: list[list[int]] = field(factory=list)
-    is_cut: bool = False
 
     def add(self, line: int, amount: object) -> None:
         self.rows += 1
         self.amount += amount if isinstance(amount, int) else 0
-        if self.ranges and self.ranges[-1][1] == line - 1 and not self.is_cut:
+        if self.ranges and self.ranges[-1][1] == line - 1:
             self.ranges[-1][1] = line
-        elif len(self.ranges) < _MAX_RANGES:
+        elif len(self.ranges) <= _MAX_RANGES:  # one more than is shown
             self.ranges.append([line, line])
-        else:
-            self.is_cut = True
 
     @property
     def lines(self) -> str:
-        shown = [str(first) if first == last else f"{first}-{last}" for first, last in self.ranges]
-        return ", ".join(shown) + (" …" if self.is_cut else "")
+        shown = [str(first) if first == last else f"{first}-{last}" for first, last in self.ranges[:_MAX_RANGES]]
+        return ", ".join(shown) + (" …" if self.ranges[_MAX_RANGES:] else "")
 
 
 class Scope:
@@ -142,11 +139,12 @@ class Scope:
         self.on_left_out: Callable[[str], object] | None = None
 
     def check_columns(self, used: Mapping[str, str]) -> None:
-        needs = {"created_at": self._start or self._stop, "currency": self._wanted}
-        options = {"created_at": "--from and --to need", "currency": "--only-currency needs"}
-        for name, is_needed in needs.items():
+        for name, is_needed, need in (
+            ("created_at", self._start or self._stop, "--from and --to need"),
+            ("currency", self._wanted, "--only-currency needs"),
+        ):
             if is_needed and used and name not in used:
-                message = f"{options[name]} a column for {name}; choose one with --column {name}=NAME"
+                message = f"{need} a column for {name}; choose one with --column {name}=NAME"
                 raise LedgerError(message, line=1)
 
     def concerns(self, used: Mapping[str, str]) -> bool:

@@ -16,31 +16,11 @@ from typing import Any
 
 from payclient._escape import quote
 from payclient.ledger._cells import CellProblem, read_word, shown
+from payclient.ledger._columns import word_lists
 
 _MONTHS: Mapping[str, int] = MappingProxyType(
-    {
-        name: number
-        for number, names in enumerate(
-            (
-                "jan january januari januar jänner janv janvier enero ene",
-                "feb february februari februar fév févr février febrero",
-                "mar march maret mär märz mrz mars marzo",
-                "apr april avr avril abr abril",
-                "may mei mai mayo",
-                "jun june juni juin junio",
-                "jul july juli juil juillet julio",
-                "aug august agu ags agustus agt août ago agosto",
-                "sep sept september septembre septiembre",
-                "oct october okt oktober octobre octubre",
-                "nov november nop nopember novembre noviembre",
-                "dec december des desember dez dezember déc décembre dic diciembre",
-            ),
-            start=1,
-        )
-        for name in names.split()
-    },
+    {name: number for number, names in enumerate(word_lists("months"), 1) for name in names}
 )
-"""In English, Indonesian, German, French and Spanish; no name means two months."""
 _NAME = r"[^\W\d_]+\.?"
 _PARTS: Mapping[str, str] = MappingProxyType(
     {
@@ -63,12 +43,11 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _FIRST_CENTURY = 69
 """Two digits from here on are of the 1900s, as POSIX has it."""
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.0{1,9})?)?", re.ASCII)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)\.0{1,9})?()", re.ASCII)
 _CREATION = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",
     re.ASCII | re.IGNORECASE,
 )
-_OTHERWISE = "another order is declared with --date-format"
 
 
 class TimeFormat:
@@ -100,8 +79,6 @@ class TimeFormat:
             return None
         found = match.groupdict()
         month = found.get("month") or str(_MONTHS.get((found.get("name") or "").casefold().rstrip("."), 0))
-        zone = found.get("zone") or ""
-        offset = "+00:00" if zone[:1].isalpha() else zone
         hour = _hour(found)
         if hour is None:
             return None
@@ -109,7 +86,7 @@ class TimeFormat:
             return datetime.fromisoformat(
                 f"{_year(found)}-{int(month):02}-{int(found['day']):02} "
                 f"{hour:02}:{found.get('minute') or '00'}:{found.get('second') or '00'}"
-                f".{(found.get('part') or '')[:6]:0<6}{offset}"
+                f".{(found.get('part') or '')[:6]:0<6}{_offset(found.get('zone'))}"
             )
         return None
 
@@ -139,17 +116,14 @@ class TimeReader:
         """Return a time without a zone, or None for an empty cell."""
         # Refused is a time with a zone or a fraction of a second, and one that has no time of day or two readings.
         if isinstance(cell, datetime):
-            return _checked(cell)
+            return _exact(cell, shown(cell), advice="; store it without")
         text = read_word(_text_of(cell))
         if text is None:
             return None
-        if self._formats:
-            return self._declared(text)
-        if _TIME.fullmatch(text):
-            with suppress(ValueError):  # the 31st of February
-                return datetime.fromisoformat(text.partition(".")[0])
-        message = f"{quote(text)} is not a time written YYYY-MM-DD HH:MM:SS without a zone; {_OTHERWISE}"
-        raise CellProblem(message)
+        if not self._formats:
+            return _in_iso(text, _TIME, "written YYYY-MM-DD HH:MM:SS without a zone")
+        time, form = self._found(text)
+        return _exact(time, quote(text), has_time=form.has_time)
 
     def read_creation(self, cell: Any) -> datetime | None:
         """Return the time of creation, aware if the cell states a zone, or None for an empty cell."""
@@ -159,29 +133,9 @@ class TimeReader:
         text = read_word(_text_of(cell))
         if text is None:
             return None
-        if self._formats:
-            return self._found(text)[0].replace(microsecond=0)
-        if match := _CREATION.fullmatch(text):
-            day, clock, zone = match.groups()
-            offset = "Z" if zone and zone[0].isalpha() else zone or ""
-            with suppress(ValueError):  # the 31st of February
-                return datetime.fromisoformat(f"{day} {clock or '00:00'}{offset}")
-        message = f"{quote(text)} is not a time such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21"
-        raise CellProblem(f"{message}; {_OTHERWISE}")
-
-    def _declared(self, text: str) -> datetime:
-        found, form = self._found(text)
-        problem = ""
-        if found.tzinfo is not None:
-            problem = "has a time zone, but the service's times have none"
-        elif found.microsecond:
-            problem = "has a fraction of a second; the service's times have none"
-        elif not form.has_time:
-            problem = "is a date without a time of day"
-        if problem:
-            message = f"{quote(text)} {problem}"
-            raise CellProblem(message)
-        return found
+        if not self._formats:
+            return _in_iso(text, _CREATION, "such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21")
+        return self._found(text)[0].replace(microsecond=0)
 
     def _found(self, text: str) -> tuple[datetime, TimeFormat]:
         found = [(read, form) for form in self._formats if (read := form.read(text)) is not None]
@@ -196,15 +150,32 @@ class TimeReader:
         return found[-1]
 
 
-def _checked(value: datetime) -> datetime:
-    """Return a value that was stored as a time, if it is one of the service's."""
-    if value.microsecond:
-        message = f"{shown(value)} has a fraction of a second; the service's times have none"
+def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
+    if match := pattern.fullmatch(text):
+        day, clock, zone = match.groups()
+        with suppress(ValueError):  # the 31st of February
+            return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone)}")
+    message = f"{quote(text)} is not a time {wanted}; another order is declared with --date-format"
+    raise CellProblem(message)
+
+
+def _offset(zone: str | None) -> str:
+    return "Z" if zone and zone[0].isalpha() else zone or ""
+
+
+def _exact(time: datetime, text: str, *, has_time: bool = True, advice: str = "") -> datetime:
+    """Return *time*, which is written as *text*, if it is one of the service's."""
+    problem = ""
+    if time.tzinfo is not None:
+        problem = f"has a time zone, but the service's times have none{advice}"
+    elif time.microsecond:
+        problem = "has a fraction of a second; the service's times have none"
+    elif not has_time:
+        problem = "is a date without a time of day"
+    if problem:
+        message = f"{text} {problem}"
         raise CellProblem(message)
-    if value.tzinfo is not None:
-        message = f"{shown(value)} has a time zone, but the service's times have none; store it without"
-        raise CellProblem(message)
-    return value
+    return time
 
 
 def _text_of(value: Any) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 from unicodedata import category
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from payclient._escape import quote
 from payclient.ledger._cells import BLANK, CellProblem, LedgerError, as_option, as_word
@@ -29,7 +29,7 @@ from payclient.ledger._columns import (
 from payclient.ledger._dialect import Dialect
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._money import MoneyReader
-from payclient.ledger._suggestion import candidates, shape_of
+from payclient.ledger._suggestion import candidates
 
 _MAX_CELLS = 1000
 _MAX_SHAPES = 5000
@@ -45,7 +45,7 @@ _DECORATION = re.compile(
 )
 """Marks that programs put around an amount, and that cannot be declared."""
 _LETTER = re.compile(r"^[cdhsk](?=[-+]?[0-9])", re.IGNORECASE)
-_NUMERIC = "0123456789.,\u2019' "
+_DIGITS = re.compile("[0-9]+")
 _CODE = re.compile(r"0\d+|\d{13,}")
 _YEARS = range(1900, 2101)
 _CURRENCIES = frozenset(word_list("money", "currencies"))
@@ -59,16 +59,28 @@ _FLAGS: Mapping[str, bool] = MappingProxyType(
 )
 
 
-class Decides(StrEnum):
-    """Decisions that the words of a column may hold."""
+@frozen
+class Decision:
+    """What the words of a column may decide, and the use that says it: one of *fields* says the same already."""
 
-    SIGN = "the sign of amounts"
-    KIND = "what a line is"
-    STATE = "whether a line is booked"
+    name: str
+    fields: frozenset[str]
+    use: str
 
 
-_MEANINGS: Mapping[str, Decides] = MappingProxyType(
-    {**dict.fromkeys(word_list("kinds"), Decides.KIND), **dict.fromkeys(word_list("states"), Decides.STATE)},
+_SIGN = Decision("the sign of amounts", frozenset({"direction"}), "choose it with --column direction={name}")
+_KIND = Decision(
+    "what a line is",
+    frozenset({"kind"}),
+    "give its words a meaning in the table [lines.kind] of the rules file",
+)
+_STATE = Decision(
+    "whether a line is booked",
+    frozenset({"kind", "status"}),
+    "choose it with --column status={name}, list its words in [lines.kind] of the rules file",
+)
+_MEANINGS: Mapping[str, Decision] = MappingProxyType(
+    {**dict.fromkeys(word_list("kinds"), _KIND), **dict.fromkeys(word_list("states"), _STATE)},
 )
 
 
@@ -87,9 +99,6 @@ class Evidence:
     _has_empty: bool = field(init=False, default=False)
     _has_lettered: bool = field(init=False, default=False)
     """Whether a cell is such an amount behind one letter, which is as often a code."""
-    _shapes: dict[str, tuple[bool, bool]] = field(init=False, factory=dict)
-    _not_money: set[str] = field(init=False, factory=set)
-    """Texts around digits that are never beside an amount."""
     _words: dict[str, str] | None = field(init=False, factory=dict)
     _numbers: list[int] = field(init=False, factory=lambda: [0, 0])
     """The greatest whole number, and the last one."""
@@ -125,11 +134,9 @@ class Evidence:
 
     def _add_number(self, text: str) -> None:
         if not text.isdecimal():
-            around = text.strip(_NUMERIC)
-            if around not in self._not_money:
-                self._add_formatted(text)
-                if len(self._not_money) < _MAX_SHAPES and not _is_around_money(around):
-                    self._not_money.add(around)
+            text = _DIGITS.sub(_as_long, text)
+            self.has_formatted = self.has_formatted or may_be_money(text)
+            self._has_lettered = self._has_lettered or may_be_money(_LETTER.sub("", text))
         elif _CODE.fullmatch(text):
             self._has_code = True
         else:
@@ -138,14 +145,6 @@ class Evidence:
             self._is_single = self._is_single and not greatest
             self._are_years = self._are_years and number in _YEARS
             self._numbers = [max(greatest, number), number]
-
-    def _add_formatted(self, text: str) -> None:
-        shape = shape_of(text)
-        if shape not in self._shapes and len(self._shapes) < _MAX_SHAPES:
-            self._shapes[shape] = may_be_money(text), may_be_money(_LETTER.sub("", text))
-        is_money, is_lettered = self._shapes.get(shape, (True, True))
-        self.has_formatted = self.has_formatted or is_money
-        self._has_lettered = self._has_lettered or is_lettered
 
     @property
     def is_constant(self) -> bool:
@@ -173,7 +172,7 @@ class Evidence:
         """Whether a column of directions could not read both sides of its only two texts."""
         return bool(self._opposites()) and not self.are_directions
 
-    def decisive(self) -> Iterator[tuple[Decides, str]]:
+    def decisive(self) -> Iterator[tuple[Decision, str]]:
         """Yield what its words may decide, each with the first such word."""
         words = self._words or {}
         debits = [text for word, text in words.items() if sign_of(text) == -1 or -1 in _sides(word)]
@@ -181,9 +180,9 @@ class Evidence:
         are_plain = self.are_directions and words.keys() - _MEANINGS.keys() - ONLY_TOGETHER - _DASHES
         are_dashes = bool(words) and words.keys() <= _DASHES and self._has_empty
         if debits and (has_credits or are_plain or are_dashes):
-            yield Decides.SIGN, debits[0]
+            yield _SIGN, debits[0]
         elif pair := self._opposites():
-            yield Decides.SIGN, pair
+            yield _SIGN, pair
         if words and _FLAGS.keys() >= words.keys():
             yield from self._flagged(words)
         for word, text in words.items():
@@ -196,12 +195,12 @@ class Evidence:
         pair = opposites(words) if len(words) == 2 else None
         return words[pair[1]] if pair else ""
 
-    def _flagged(self, words: Mapping[str, str]) -> Iterator[tuple[Decides, str]]:
+    def _flagged(self, words: Mapping[str, str]) -> Iterator[tuple[Decision, str]]:
         parts = normalise_name(self.name).split("_")
         for name in reversed(parts) if parts[-1] in _FLAG_ENDS else parts[-1:]:
-            what, is_usual = (Decides.STATE, True) if name in _BOOKED else (_MEANINGS.get(name), False)
+            what, is_usual = (_STATE, True) if name in _BOOKED else (_MEANINGS.get(name), False)
             if what is None and len(name) > 1 and name in SIDES.keys() - ONLY_TOGETHER - _NO_SIGN_OF_FLAG:
-                what, is_usual = Decides.SIGN, SIDES[name] > 0
+                what, is_usual = _SIGN, SIDES[name] > 0
             unusual = next((text for word, text in words.items() if _FLAGS[word] is not is_usual), None)
             if what is not None and unusual is not None:
                 yield what, unusual
@@ -219,17 +218,24 @@ def _sides(word: str) -> set[int]:
     return {SIDES[part] for part in _parts(word) if part in SIDES and len(part) > 1 and part != "in"}
 
 
-def _meanings(word: str) -> Iterator[Decides]:
+def _meanings(word: str) -> Iterator[Decision]:
     """Yield all that a short text in the form of a name decides; nothing for a longer text."""
     parts = _parts(word)
     if not _NEGATIONS.isdisjoint(parts):
-        yield Decides.STATE
+        yield _STATE
     yield from dict.fromkeys(_MEANINGS[part] for part in parts if part in _MEANINGS)
     debits = [part for part in parts if SIDES.get(part, 1) < 0 and part not in ONLY_TOGETHER]
     if any(len(part) > 2 or (part == parts[-1] and len(part) > 1) for part in debits):
-        yield Decides.SIGN
+        yield _SIGN
 
 
+def _as_long(digits: re.Match[str]) -> str:
+    """Return as many digits with as many zeros at the end, which read alike; so that there are few texts to judge."""
+    zeros = len(digits[0]) - len(digits[0].rstrip("0"))
+    return "1" * (len(digits[0]) - zeros) + "0" * zeros
+
+
+@lru_cache(maxsize=_MAX_SHAPES)
 def may_be_money(text: str) -> bool:
     """Return whether *text* is an amount in any notation that can be declared; the reader itself is asked."""
     text = _DECORATION.sub("", text)
@@ -258,21 +264,6 @@ _NOT_MONEY = frozenset(word_list("money", "not_names"))
 _FLOWS = frozenset(word_list("money", "flows")).union(word for word in SIDES if len(word) > 3)
 """Words for money that came or went; also for other things, so the cells decide."""
 _ENDS = ("betrag", "summe", "amount")
-_USES: Mapping[Decides, str] = MappingProxyType(
-    {
-        Decides.SIGN: "choose it with --column direction={name}",
-        Decides.KIND: "give its words a meaning in the table [lines.kind] of the rules file",
-        Decides.STATE: "choose it with --column status={name}, list its words in [lines.kind] of the rules file",
-    },
-)
-_MEANT: Mapping[Decides, frozenset[str]] = MappingProxyType(
-    {
-        Decides.SIGN: frozenset({"direction"}),
-        Decides.KIND: frozenset({"kind"}),
-        Decides.STATE: frozenset({"kind", "status"}),
-    },
-)
-"""The fields of which one says the same already."""
 
 
 def known_columns(dialect: Dialect, columns: Columns) -> Sequence[str]:
@@ -328,12 +319,12 @@ def check_values(columns: Columns, unused: Sequence[Evidence]) -> None:
         _refuse(money, "holds what looks like money and is not used", "amount")
     for each in sorted(unused, key=lambda each: not each.are_directions):
         for what, word in each.decisive():
-            if _MEANT[what].isdisjoint(columns.used):
-                use = _USES[what].format(name=as_word(each.name))
-                if what is Decides.SIGN and each.are_unknown:
+            if what.fields.isdisjoint(columns.used):
+                use = what.use.format(name=as_word(each.name))
+                if what is _SIGN and each.are_unknown:
                     use = "list its words as charge and refund in the table [lines.kind] of the rules file"
                 message = (
-                    f"the column {quote(each.name)} has {quote(word)}, which decides {what}, and is not used; "
+                    f"the column {quote(each.name)} has {quote(word)}, which decides {what.name}, and is not used; "
                     f"{use}, or leave it out with {as_option('ignore-column', each.name)}"
                 )
                 raise LedgerError(message, line=1)

@@ -163,9 +163,9 @@ def test_debits():
     ("debits", "message"),
     [
         ({"amount": "soll"}, "no column is called 'soll', which was chosen for the debits of amount"),
-        ({"status": "debit"}, "debit_columns must give a column for amount, fee, amount_received"),
-        ("amount", "debit_columns must give a column for amount, fee, amount_received"),
-        (["amount"], "debit_columns must give a column for amount, fee, amount_received"),
+        ({"status": "debit"}, "debit_columns must be a table with a column for amount, fee, amount_received"),
+        ("amount", "debit_columns must be a table with a column for amount, fee, amount_received"),
+        (["amount"], "debit_columns must be a table with a column for amount, fee, amount_received"),
     ],
 )
 def test_unusable_debits(debits, message):
