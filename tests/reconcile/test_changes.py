@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 import attrs
@@ -13,7 +13,6 @@ from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import (
     STRICT,
-    Accepted,
     BreakState,
     Bucket,
     Case,
@@ -95,39 +94,6 @@ def test_age():
         assert attrs.astuple(found.history) == history
     (unasked,) = changes(WAS, before=NEXT)
     assert unasked.history.age_days == 1
-
-
-def test_with_a_run_between():
-    """A break that was resolved in between is reopened; one that was not known is open, as if nothing was between."""
-    for between, state in ((GONE, "reopened"), (LOST, "still_open")):
-        known = breaks_of([between], run="b", remembered=[each.now for each in changes(WAS, between)])
-        (found,) = changes((), judged(UNDERPAID, {}, at=NEXT), known=known)
-        assert attrs.astuple(found.history) == (state, NIGHT, "a", 1)
-    (gone,) = changes((), GONE, known=known)
-    assert (gone.now.by, gone.history.first_run) == (ResolvedBy.SERVICE, "a")
-
-
-ACCEPTED = Accepted(
-    code="underpaid", reference="T1", largest_difference=9, reason="agreed", owner="Ana", expires=date(2027, 1, 1)
-)
-
-
-def test_resolved_by(subtests):
-    """What resolved a break is the side whose fields of that finding changed; if none did, the rules."""
-    cases = (
-        ({"amount": 5}, {}, STRICT, "ledger"),
-        ({}, {"amount": 9}, STRICT, "service"),
-        ({"amount": 7}, {"amount": 7}, STRICT, "both"),
-        ({}, {}, Rules(tolerances={"amount": Tolerance(below=4)}), "rule"),
-        ({}, {"amount": 6}, Rules(tolerances={"amount": Tolerance(below=4)}), "service"),
-        ({}, {}, Rules(accepted=[ACCEPTED]), "acceptance"),
-        ({"merchant_reff": "N"}, {"amount": 9}, STRICT, "service"),
-    )
-    for ledger, service, rules, by in cases:
-        with subtests.test(ledger=ledger, service=service):
-            later = judged({**UNDERPAID, **ledger}, {"merchant_reff": "N", **service}, at=NEXT, rules=rules)
-            (change,) = changes(WAS, later)
-            assert (change.history.state.value, change.now.by) == ("resolved", by)
 
 
 def test_code_resolved_by():
