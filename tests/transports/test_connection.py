@@ -1,38 +1,16 @@
-"""One connection and whatever bytes come over it, cut anywhere."""
+"""One connection over a made-up socket, and the pool that keeps connections."""
 
 import asyncio
 import ssl
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from attrs import define
 
-from payclient.transports import BODY_LIMIT
-from payclient.transports._connection import BrokenError, Connection
+from payclient.transports._connection import Connection
+from payclient.transports._connections import Pool
 from support.tls_server import Server, session
 
 ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"
-PIECES = st.sampled_from(
-    [
-        b"HTTP/1.1 200 OK\r\n",
-        b"HTTP/1.0 200 OK\r\n",
-        b"HTTP/1.1 103 Early Hints\r\n",
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n",
-        b"Content-Length: 2\r\n",
-        b"Content-Length: 99999999999999999999\r\n",
-        b"Transfer-Encoding: chunked\r\n",
-        b"Transfer-Encoding: gzip, chunked\r\n",
-        b"Connection: close\r\n",
-        b"X: \0\r\n",
-        b" folded\r\n",
-        b"\r\n",
-        b"\n",
-        b"2\r\n{}\r\n",
-        b"0\r\n\r\n",
-        b"{}",
-        ANSWER,
-    ],
-)
 
 
 class Wire:
@@ -64,56 +42,6 @@ def deliver(connection, data):
         connection.buffer_updated(len(taken))
 
 
-async def exchanged(*parts):
-    """Return what one exchange comes to when these parts arrive and then the end, and if the connection was kept."""
-    connection, wire = Connection(), Wire()
-    connection.connection_made(wire)
-    answer = connection.exchange(b"POST")
-    for part in parts:
-        if wire.is_open:
-            deliver(connection, part)
-    is_kept = connection.is_usable
-    connection.connection_lost(None)
-    try:
-        response = await answer
-    except BrokenError:
-        return None, is_kept
-    return (response.status_code, dict(response.headers), response.body, response.is_truncated), is_kept
-
-
-@given(st.lists(PIECES | st.binary(max_size=40), max_size=12), st.booleans())
-@example([b"HTTP/1.1 200 OK\r\n\r\n", b"{}"], False)
-@example([b"HTTP/1.1 200 OK\r\n", b"X: \0\r\n", b"Content-Length: 2\r\n", b"\r\n", b"{}"], True)
-def test_any_bytes(parts, is_at_once):
-    """For any bytes, an exchange ends with a final response or as broken."""
-    answer, is_kept = asyncio.run(exchanged(b"".join(parts)) if is_at_once else exchanged(*parts))
-    if answer is None:
-        assert not is_kept
-    else:
-        status, _, body, _ = answer
-        assert status >= 200
-        assert len(body) <= BODY_LIMIT
-
-
-@given(st.lists(PIECES, max_size=12), st.lists(st.integers(1, 60), max_size=20))
-@example([ANSWER, b"HTTP/1.1 103 Early Hints\r\n\r\n"], [1, 45])
-def test_cut_anywhere(parts, cuts):
-    """The meaning of an answer does not depend on how it is split, unless extra bytes follow it."""
-    whole, pieces, rest = b"".join(parts), [], b"".join(parts)
-    for cut in cuts:
-        pieces.append(rest[:cut])
-        rest = rest[cut:]
-    assert asyncio.run(exchanged(*pieces, rest))[0] == asyncio.run(exchanged(whole))[0]
-
-
-def test_kept():
-    """A connection is kept after an answer that was whole and alone, and not when a single byte follows."""
-    follow = [b"", b"H", b"\0", ANSWER]
-    kept = [asyncio.run(exchanged(ANSWER + more))[1] for more in follow]
-    kept += [asyncio.run(exchanged(ANSWER, more))[1] for more in (b"H", b"\r\n")]
-    assert kept == [True, False, False, False, False, False]
-
-
 def test_answer_that_nobody_waits_for():
     """An answer for a caller that has just been cancelled has no effect."""
 
@@ -128,25 +56,6 @@ def test_answer_that_nobody_waits_for():
         return kept, (await answer).body
 
     assert asyncio.run(play()) == ((True, True), b"{}")
-
-
-def test_second_exchange():
-    """Nothing of the first answer is in the second."""
-
-    async def twice():
-        connection = Connection()
-        connection.connection_made(Wire())
-        answers = []
-        for message in (ANSWER, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"):
-            answer = connection.exchange(b"POST")
-            deliver(connection, message)
-            answers.append(await answer)
-        return [(a.status_code, dict(a.headers), a.body) for a in answers]
-
-    assert asyncio.run(twice()) == [
-        (200, {"x": "y", "content-length": "2"}, b"{}"),
-        (404, {"content-length": "0"}, b""),
-    ]
 
 
 def test_before_the_handshake():
@@ -183,3 +92,45 @@ def test_close_notify_under_tls():
         return server.decrypted(wire.written)
 
     assert asyncio.run(closed()) == b""
+
+
+@define(eq=False)
+class Kept:
+    idle_since: float = 0.0
+    on_close: object = None
+
+
+def pool_of(count, keepalive=30.0):
+    pool, made = Pool(keepalive), [Kept() for _ in range(count)]
+    for connection in made:
+        pool.add(connection)
+    return pool, made
+
+
+def test_warmest_first():
+    """The connection that was used last is used next."""
+    pool, (first, second) = pool_of(2)
+    pool.give_back(first, 1.0)
+    pool.give_back(second, 2.0)
+    assert [pool.take(3.0), pool.take(3.0), pool.take(3.0)] == [second, first, None]
+
+
+def test_cold():
+    """A connection that was idle for longer than it is kept is not used, and is to be closed."""
+    pool, (only,) = pool_of(1, keepalive=10.0)
+    pool.give_back(only, 0.0)
+    assert (pool.take(10.5), pool.surplus(10.5)) == (None, only)
+    pool.remove(only)
+    assert (pool.surplus(10.5), pool.connections, list(pool.idle)) == (None, {}, [])
+
+
+def test_no_more_than_were_in_use():
+    """Fresh connections take the place of idle ones: there are never more than were in use at once."""
+    pool, (first,) = pool_of(1)
+    pool.give_back(first, 0.0)
+    fresh = Kept()
+    pool.add(fresh)
+    pool.give_back(fresh, 1.0)
+    assert pool.surplus(1.0) is first
+    pool.remove(first)
+    assert pool.surplus(1.0) is None

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from payclient.transports import BODY_LIMIT
 from payclient.transports._parser import MalformedError, ResponseParser
 from support.raw_server import head, http
 
 OK = http(b"{}")
 CHUNKED = head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n\r\n"
 HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+ENDLESS = head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked")
+PIECES = [
+    *(b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200 OK\r\n", b"HTTP/1.1 103 Early Hints\r\n", b"X: \0\r\n", b" folded\r\n"),
+    *(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n", b"Connection: close\r\n"),
+    *(b"Content-Length: 2\r\n", b"Content-Length: 99999999999999999999\r\n", b"Transfer-Encoding: chunked\r\n"),
+    *(b"Transfer-Encoding: gzip, chunked\r\n", b"2\r\n{}\r\n", b"0\r\n\r\n", b"\r\n", b"\n", b"{}", OK),
+]
 
 
 def parsed(*parts):
@@ -23,14 +31,36 @@ def parsed(*parts):
     return response, parser
 
 
-@given(st.sampled_from([OK, CHUNKED, HINTS + OK]), st.data())
-def test_cut_anywhere(message, data):
-    """However a message is cut, the response is the same, and the connection can be reused."""
-    cuts = sorted(data.draw(st.sets(st.integers(1, len(message) - 1), max_size=6)))
-    parts = [message[start:end] for start, end in zip([0, *cuts], [*cuts, len(message)], strict=True)]
-    response, parser = parsed(*parts)
-    assert (response.status_code, response.body, response.is_fresh) == (200, b"{}", True)
-    assert (parser.is_reusable, parser.is_awaited) == (True, False)
+def meaning(*parts):
+    """Return the response of an exchange that ends with its connection; None if it is malformed or cut."""
+    try:
+        response, parser = parsed(*parts)
+    except MalformedError:
+        return None
+    response = response or parser.end()
+    return response and (response.status_code, dict(response.headers), response.body, response.is_truncated)
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=40), max_size=12))
+@example([b"HTTP/1.1 200 OK\r\n\r\n", b"{}"])
+@example([b"HTTP/1.1 200 OK\r\n", b"X: \0\r\n", b"Content-Length: 2\r\n", b"\r\n", b"{}"])
+def test_any_bytes(parts):
+    """For any bytes, an exchange ends with a final response within the limit, or as malformed."""
+    for given_parts in (parts, [b"".join(parts)]):
+        if found := meaning(*given_parts):
+            assert (found[0] >= 200, len(found[2]) <= BODY_LIMIT) == (True, True)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.lists(st.integers(1, 60), max_size=20))
+@example([OK, b"HTTP/1.1 103 Early Hints\r\n\r\n"], [1, 45])
+@example([HINTS, CHUNKED], [1, 2, 3, 40, 60])
+def test_cut_anywhere(parts, cuts):
+    """The meaning of bytes does not depend on how they are split."""
+    whole, pieces, rest = b"".join(parts), [], b"".join(parts)
+    for cut in cuts:
+        pieces.append(rest[:cut])
+        rest = rest[cut:]
+    assert meaning(*pieces, rest) == meaning(whole)
 
 
 def test_what_follows():
@@ -66,17 +96,21 @@ def test_malformed():
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "not HTTP"),
         (b"HTTP/1.1 100 Continue\r\nContent-Length: 2\r\n\r\n{}", "body in an interim|not HTTP"),
         (b"HTTP/1.1 200 OK\r\n" + b"X: yyyy\r\n" * 40_000, "headers of more than"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 30_000, "more than 524288 bytes"),
+        (ENDLESS + b"1;" + b"x" * 600_000, "more than 524288 bytes"),
+        (ENDLESS + b"0\r\n" + b"A: x\r\n" * 100_000, "more than 524288 bytes"),
+        *((http(b"{}", "200 OK", f"X: a{control}b"), "control character|not HTTP") for control in "\0\x01\x0b\x7f"),
     ):
         with pytest.raises(MalformedError, match=reason):
             parsed(message)
 
 
 def test_limits():
-    """A body is cut at its limit; endless framing is refused."""
-    response, parser = parsed(head("HTTP/1.1 200 OK", "Content-Length: 9999999") + b"x" * 300_000)
-    assert (len(response.body), response.is_truncated, parser.is_reusable) == (256 * 1024, True, False)
-    with pytest.raises(MalformedError, match="more than 524288 bytes"):
-        parsed(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"1;" + b"x" * 600_000)
+    """A body as long as the limit is whole; a longer one is cut there, and its connection not reused."""
+    for size in (BODY_LIMIT, BODY_LIMIT + 1):
+        response, parser = parsed(http(b"x" * size))
+        found = (len(response.body), response.is_truncated, parser.is_reusable)
+        assert found == (BODY_LIMIT, size > BODY_LIMIT, size == BODY_LIMIT)
 
 
 def test_end_of_connection():
@@ -98,8 +132,19 @@ def test_second_exchange():
     assert (response.body, response.is_fresh, "x-only" in response.headers) == (b"{}", False, False)
 
 
-def test_raw_headers():
-    """Repeated headers are joined for lookups, and kept apart for callers that need them as they were received."""
-    response, parser = parsed(http(b"{}", "200 OK", "Set-Cookie: a=1", "Set-Cookie: b=2"))
-    assert response.headers["set-cookie"] == "a=1, b=2"
+def test_headers():
+    """Names are in lower case, repeated headers are joined for lookups, and kept apart for callers that need them."""
+    response, parser = parsed(http(b"{}", "203 Odd", "Set-Cookie: a=1", "Set-Cookie: b=2", "X-Odd: \xe9"))
+    assert (response.status_code, response.headers["set-cookie"], response.headers["x-odd"]) == (
+        203,
+        "a=1, b=2",
+        "\xe9",
+    )
     assert [value for name, value in parser.raw_headers if name == b"Set-Cookie"] == [b"a=1", b"b=2"]
+
+
+def test_no_headers_of_others():
+    """Neither an interim response nor a trailer adds a header or replaces one."""
+    trailers = b"2\r\n{}\r\n0\r\nX-Kind: trailer\r\nX-More: trailer\r\n\r\n"
+    response, _ = parsed(HINTS + head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "X-Kind: head") + trailers)
+    assert response.headers == {"transfer-encoding": "chunked", "x-kind": "head"}

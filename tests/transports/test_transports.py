@@ -3,9 +3,7 @@
 import asyncio
 import gc
 import re
-import socket
 import ssl
-import traceback
 from contextlib import asynccontextmanager, suppress
 
 import httpx
@@ -15,20 +13,17 @@ import trustme
 
 from payclient import (
     AsyncClient,
-    AttemptTimeoutError,
     ClientClosedError,
     ConnectionFailedError,
-    DeadlineExceededError,
     RetryPolicy,
     TLSVerificationError,
     TransportError,
-    UnexpectedResponseError,
 )
-from payclient.transports import BODY_LIMIT, HttpxClientTransport, HttpxTransport, Request
+from payclient.transports import HttpxClientTransport, HttpxTransport, Request
 from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document
-from support.raw_server import RawServer, head, http, refusing_port, well_behaved
+from support.raw_server import RawServer, http
 from support.tls_server import AUTHORITY, REFUSALS, Server, refusing, trust
 
 AT_ONCE = RetryPolicy(initial_backoff=0)
@@ -112,176 +107,12 @@ async def test_what_is_sent(connect):
     assert headers[b"user-agent"].startswith(b"payclient/")
 
 
-async def test_connections_are_kept(connect):
-    """Lookups one after the other share one connection."""
-    async with RawServer() as server, connect(server) as pay:
-        for n in range(20):
-            await pay.get_transaction(f"T{n}")
-    assert len(server.connections) == 1
-
-
-async def test_connection_close(connect):
-    """A service that closes after each answer costs new connections, and no failure."""
-
-    async def close_after_one(connection):
-        reference = await connection.request()
-        await connection.write(http(document(reference), "200 OK", "Connection: close"))
-
-    async with RawServer(close_after_one) as server, connect(server) as pay:
-        for n in range(5):
-            await pay.get_transaction(f"T{n}")
-        assert pay.stats.attempts == 5
-    assert len(server.connections) == 5
-
-
-@pytest.mark.parametrize("end", ["close", "reset"])
-async def test_stale_connection(end):
-    """A kept-alive connection that dies before the answer begins is replaced at once, uncounted."""
-
-    async def die_at_the_second(connection):
-        reference = await connection.request()
-        await connection.write(http(document(reference)))
-        await connection.request()
-        if end == "reset":
-            connection.reset()
-
-    async with RawServer(die_at_the_second, well_behaved) as server, own(server, retry=None) as pay:
-        await pay.get_transaction("T1")
-        await pay.get_transaction("T2")
-        assert pay.stats.attempts == 2
-
-
-@pytest.mark.parametrize(
-    "cut",
-    [
-        pytest.param(b"", id="before-the-head"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Le", id="in-the-head"),
-        pytest.param(http(document("T1"))[:-20], id="in-the-body"),
-    ],
-)
-@pytest.mark.parametrize("end", ["close", "reset"])
-async def test_cut_answer(connect, cut, end):
-    """An answer that is truncated anywhere is a broken connection, and retried."""
-
-    async def cut_it(connection):
-        await connection.request()
-        await connection.write(cut)
-        if end == "reset":
-            connection.reset()
-
-    async with RawServer(cut_it, well_behaved) as server, connect(server) as pay:
-        assert (await pay.get_transaction("T1")).amount == 15000
-        assert pay.stats.attempts == 2
-    async with RawServer(cut_it) as server, connect(server) as pay:
-        with pytest.raises(ConnectionFailedError):
-            await pay.get_transaction("T1")
-
-
-async def test_unsolicited_answer(connect):
-    """An unsolicited second response is never taken for the next lookup's answer."""
-
-    async def one_too_many(connection):
-        reference = await connection.request()
-        await connection.write(http(document(reference)) + http(document("T-other")))
-        while (reference := await connection.request()) is not None:
-            await connection.write(http(document(reference)))
-
-    async with RawServer(one_too_many, well_behaved) as server, connect(server) as pay:
-        for n in range(10):
-            assert (await pay.get_transaction(f"T{n}")).reference == f"T{n}"
-
-
-@pytest.mark.virtual_time
-async def test_drip(connect):
-    """A body that drips is cut by the attempt's time, although each read succeeds."""
-
-    async def drip(connection):
-        await connection.request()
-        await connection.drip(http(document("T1")), 0.02)
-
-    async with RawServer(drip) as server, connect(server, timeout=0.3, retry=None) as pay:
-        with pytest.raises(AttemptTimeoutError):
-            await pay.get_transaction("T1")
-        assert pay.stats.in_flight == 0
-
-
-@pytest.mark.virtual_time
-async def test_silence(connect):
-    """A service that accepts and never answers is cut by the deadline."""
-
-    async def silence(connection):
-        await connection.request()
-        await connection.request()
-
-    async with RawServer(silence) as server, connect(server, deadline=0.3) as pay:
-        with pytest.raises(DeadlineExceededError):
-            await pay.get_transaction("T1")
-
-
-async def test_body_cap(connect):
-    """Reading stops at the limit, and the connection is not reused."""
-    written = 0
-
-    async def flood(connection):
-        nonlocal written
-        await connection.request()
-        await connection.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        while not connection.writer.transport.is_closing() and written < 64 * BODY_LIMIT:
-            await connection.write(b"10000\r\n" + b"x" * 65536 + b"\r\n")
-            written += 65536
-
-    async with RawServer(flood) as server, connect(server, retry=None) as pay:
-        with pytest.raises(UnexpectedResponseError, match="longer than 262144 bytes"):
-            await pay.get_transaction("T1")
-    assert written < 64 * BODY_LIMIT
-
-
-async def test_nobody_listens(connect):
-    """The error of a refused connection has the host, and `sent` is "no"."""
-    with refusing_port() as port:
-        url = f"http://127.0.0.1:{port}"
-        async with connect(url) as pay:
-            with pytest.raises(ConnectionFailedError, match=r"cannot connect to 127\.0\.0\.1:\d+") as caught:
-                await pay.get_transaction("T1")
-        assert caught.value.sent == "no"
-
-
-async def test_redirect(connect):
-    """A redirect is not followed: neither key nor body goes anywhere else."""
-    async with RawServer() as elsewhere:
-
-        async def redirect(connection):
-            await connection.request()
-            await connection.write(http(b"", "307 Temporary Redirect", f"Location: {elsewhere.url}/"))
-
-        async with RawServer(redirect) as server, connect(server) as pay:
-            with pytest.raises(UnexpectedResponseError, match=r"redirect to .* not followed"):
-                await pay.get_transaction("T1")
-        assert elsewhere.requests == []
-
-
 async def test_environment_is_not_trusted(monkeypatch):
     """Proxies named by the environment are not used: they would see where the key goes."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     async with RawServer() as server, own(server) as pay:
         await pay.get_transaction("T1")
-
-
-async def test_errors_hold_no_key(connect):
-    """Neither the traceback with its locals, nor the context of an error, shows the key."""
-
-    async def die(connection):
-        await connection.request()
-        connection.reset()
-
-    async with RawServer(die) as server, connect(server) as pay:
-        with pytest.raises(ConnectionFailedError) as caught:
-            await pay.get_transaction("T1")
-    error = caught.value
-    shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
-    assert KEY not in shown
-    assert (error.__cause__, error.__context__) == (None, None)
 
 
 async def test_nothing_waits_for_the_collector(connect):
@@ -309,14 +140,6 @@ async def test_callers_client_stays_open():
         await http_client.aclose()
         with pytest.raises(ClientClosedError):
             await pay.get_transaction("T1")
-
-
-async def test_callers_auth_does_not_replace_the_key():
-    """The `auth` of a client that was passed in is not used."""
-    async with RawServer() as server, httpx.AsyncClient(auth=("user", "other"), trust_env=False) as http_client:
-        async with own(server, http_client=http_client) as pay:
-            await pay.get_transaction("T1")
-    assert f"Bearer {KEY}".encode() in server.requests[0]
 
 
 @pytest.mark.virtual_time
@@ -424,95 +247,6 @@ async def test_tls(kind, authority):
     assert len(server.connections) == 1
 
 
-@pytest.mark.parametrize(
-    ("names", "is_trusted", "reason"),
-    [
-        pytest.param(["localhost"], False, "unable to get local issuer certificate", id="unknown-authority"),
-        pytest.param(["elsewhere.example"], True, "Hostname mismatch", id="wrong-host"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side
-async def test_tls_refused(kind, authority, names, is_trusted, reason):
-    """A service with an untrusted certificate gets one attempt and no request; the error has host and reason."""
-    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if is_trusted:
-        authority.configure_trust(trust)
-    async with RawServer(ssl=server_context(authority, *names)) as server:
-        async with own(server, kind(ssl_context=trust)) as pay:
-            with pytest.raises(TLSVerificationError, match=rf"localhost:\d+ could not prove who it is: {reason}"):
-                await pay.get_transaction("T1")
-            assert pay.stats.attempts == 1
-        assert server.requests == []
-
-
-async def test_plain_http_on_the_https_port(kind):
-    """A server that does not speak TLS is refused, and never asked without."""
-
-    async def plain(connection):
-        await connection.write(http(b"", "400 Bad Request"))
-        await connection.request()
-
-    async with RawServer(plain) as server:
-        async with own(server.url.replace("http:", "https:"), kind()) as pay:
-            said = r"127.0.0.1:\d+ does not speak TLS on this port \(.*\); check the scheme and the port of base_url"
-            with pytest.raises(TLSVerificationError, match=said):
-                await pay.get_transaction("T1")
-        assert server.requests == []
-
-
-def demand_certificate(listener, context):
-    """Refuse a client in the handshake as a server does, with an alert that arrives whole."""
-    plain, _ = listener.accept()
-    with plain, suppress(OSError):
-        try:
-            context.wrap_socket(plain.dup(), server_side=True)
-        finally:
-            plain.shutdown(socket.SHUT_WR)
-            while plain.recv(4096):
-                pass
-
-
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
-async def test_client_certificate(kind, authority, version):
-    """A service that demands a client certificate gets one attempt, and the message says what it wants."""
-    demanding, trust = server_context(authority, "localhost"), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    demanding.verify_mode, demanding.maximum_version = ssl.CERT_REQUIRED, version
-    authority.configure_trust(demanding)
-    authority.configure_trust(trust)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        serving = asyncio.create_task(asyncio.to_thread(demand_certificate, listener, demanding))
-        async with own(f"https://localhost:{listener.getsockname()[1]}", kind(ssl_context=trust)) as pay:
-            said = r"localhost:\d+ refused the TLS handshake \(.*\); if it wants a client certificate, pass client_cert"
-            with pytest.raises(TLSVerificationError, match=said):
-                await pay.get_transaction("T1")
-            assert pay.stats.attempts == 1
-        await serving
-
-
-def demand_and_close(listener, context, count):
-    """Refuse clients one after the other, and close with their requests unread, so that the kernel answers with RST."""
-    listener.settimeout(30)  # so that this ends when a test fails
-    for _ in range(count):
-        plain, _ = listener.accept()
-        with plain, suppress(OSError):
-            context.wrap_socket(plain, server_side=True)
-
-
-async def test_client_certificate_and_reset(kind, authority):
-    """The alert of TLS 1.3 is read even if the request cannot be written any more, which is so every second time."""
-    demanding, trust = server_context(authority, "localhost"), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    demanding.verify_mode, demanding.minimum_version = ssl.CERT_REQUIRED, ssl.TLSVersion.TLSv1_3
-    authority.configure_trust(demanding)
-    authority.configure_trust(trust)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        serving = asyncio.create_task(asyncio.to_thread(demand_and_close, listener, demanding, 10))
-        async with own(f"https://localhost:{listener.getsockname()[1]}", kind(ssl_context=trust)) as pay:
-            for _ in range(10):
-                with pytest.raises(TLSVerificationError, match="if it wants a client certificate"):
-                    await pay.get_transaction("T1")
-        await serving
-
-
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
 async def test_refused_client_certificate(connect, kind_of, version):
     """An alert that refuses a client certificate is final, also behind the handshake; others there are not."""
@@ -558,51 +292,3 @@ async def test_close_notify_is_not_awaited(kind, end):
         started_at = loop.time()
         await (transport.aclose() if end == "close" else transport.discard(response))
         assert (connections(transport), loop.time()) == (set(), started_at)
-
-
-@pytest.mark.virtual_time
-async def test_handshake_that_stalls(kind):
-    """An unanswered handshake is a time-out, which is retried."""
-
-    async def silence(connection):
-        await connection.request()
-
-    async with RawServer(silence) as server:
-        transport = kind(connect_timeout=0.2)
-        async with own(server.url.replace("http:", "https:"), transport) as pay:
-            with pytest.raises(AttemptTimeoutError) as caught:
-                await pay.get_transaction("T1")
-    assert (caught.value.attempts, caught.value.sent) == (4, "no")
-
-
-BOTH = head("HTTP/1.1 200 OK", "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n\r\n"
-
-
-@pytest.mark.parametrize(
-    ("answer", "kept"),
-    [
-        pytest.param(http(b"{}"), 1, id="200"),
-        pytest.param(http(b"x" * 60_000), 1, id="many-reads"),
-        pytest.param(head("HTTP/1.1 204 No Content"), 0, id="204"),
-        pytest.param(head("HTTP/1.1 204 No Content", "Content-Length: 2"), 0, id="204-with-a-length"),
-        pytest.param(head("HTTP/1.1 304 Not Modified", "Content-Length: 2"), 0, id="304-with-a-length"),
-        pytest.param(BOTH, 0, id="both-framings"),
-        pytest.param(http(b"{}") + b"HTTP/1.1 ", 0, id="more-behind-it"),
-    ],
-)
-async def test_connection_goes_back(kind, answer, kept):
-    """A connection is kept only after an answer with an unambiguous end and nothing after it."""
-    transport = kind()
-
-    async def once(connection):
-        await connection.request()
-        await connection.write(answer)
-        await connection.request()
-
-    async with RawServer(once) as server:
-        request = Request("POST", f"{server.url}/", {}, b'{"reference": "T1"}', str)
-        response = await transport.send(request)
-        assert len(idle(transport)) == kept
-        assert response.is_fresh is not answer.endswith(b"HTTP/1.1 ")
-        await transport.discard(response)
-        assert connections(transport) == set()
