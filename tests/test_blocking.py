@@ -30,8 +30,7 @@ from payclient import (
 from payclient._client import ClientOptions
 from payclient.blocking import Client
 from payclient.transports import NetworkOptions
-from support.fakes import KEY, ScriptedTransport, answer, client, document
-from support.timeline import NOT_FOUND
+from support.fakes import KEY, NOT_FOUND, ScriptedTransport, answer, client, document
 
 
 def blocking(transport=None, **options):

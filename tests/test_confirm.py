@@ -7,27 +7,18 @@ import pickle
 import pytest
 
 from payclient import ConfigurationError, Confirmation, InvalidReferenceError, ServiceError
-from support.fakes import answer, client, document
-from support.timeline import DOWN, NOT_FOUND, Timeline
+from support.fakes import DOWN, NOT_FOUND, ScriptedTransport, answer, client, document, timeline
 
 CLAIM = {"amount": 15000, "merchant_reff": "INV-1001", "status": {"Paid"}}
 
 
-class Stating:
-    """A transport whose one answer states these fields."""
-
-    def __init__(self, **fields):
-        self.fields = {"status": "Paid", **fields}
-
-    async def send(self, _):
-        return answer(document("T1", **self.fields))
-
-    async def aclose(self):
-        pass
+def stating(**fields):
+    """Return a transport whose one answer states these fields."""
+    return ScriptedTransport(default=lambda _: answer(document("T1", **{"status": "Paid", **fields})))
 
 
 async def confirmed(claim=CLAIM, **stated):
-    return await client(Stating(**stated)).confirm("T1", **claim)
+    return await client(stating(**stated)).confirm("T1", **claim)
 
 
 def differences(confirmation):
@@ -103,7 +94,7 @@ async def test_without_merchant_reff():
 
 async def test_unknown_reference():
     """A claim about a transaction that the service does not know is not confirmed."""
-    found = await client(Timeline({"T1": [(0, NOT_FOUND)]})).confirm("T1", **CLAIM)
+    found = await client(timeline({"T1": [(0, NOT_FOUND)]})).confirm("T1", **CLAIM)
     assert (found.is_confirmed, found.transaction, differences(found)) == (False, None, [("reference", "T1", None)])
     assert str(found.differences[0]) == "reference is nothing, expected 'T1'"
 
@@ -111,7 +102,7 @@ async def test_unknown_reference():
 async def test_could_not_ask():
     """When the service could not be asked, the claim is neither true nor false: that is an error."""
     with pytest.raises(ServiceError):
-        await client(Timeline({"T1": [(0, DOWN)]}, latency=0), retry=None).confirm("T1", **CLAIM)
+        await client(timeline({"T1": [(0, DOWN)]}, latency=0), retry=None).confirm("T1", **CLAIM)
 
 
 async def test_refused_status(subtests):
@@ -125,7 +116,7 @@ async def test_refused_status(subtests):
 async def test_no_reference():
     """What cannot be a reference is refused before anything is sent."""
     with pytest.raises(InvalidReferenceError):
-        await client(Stating()).confirm(" ", **CLAIM)
+        await client(stating()).confirm(" ", **CLAIM)
 
 
 async def test_pickle():

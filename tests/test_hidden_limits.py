@@ -1,7 +1,7 @@
 """The whole client against limits that nobody documented, on virtual time."""
 
 import asyncio
-import json
+import itertools
 import random
 
 import pytest
@@ -9,30 +9,30 @@ import pytest
 from payclient import Found
 from payclient.testing import ConcurrencyLimit, FixedWindow, RetryAfter, TokenBucket
 from payclient.testing._limits import Limiter
-from support.fakes import answer, client, document
+from support.fakes import ScriptedTransport, client, now
 
 LOOKUPS = 5_000
 
 
-class LimitedTransport:
-    """A service of 50 to 150 ms that refuses what is beyond its limit."""
+def service(limit, seed):
+    """Return a transport to a service of 50 to 150 ms that refuses what is beyond its limit."""
+    chance = random.Random(seed)
+    return ScriptedTransport(latency=lambda: chance.uniform(0.05, 0.15), limits=[limit])
 
-    def __init__(self, limit, seed):
-        self.limiter = Limiter([limit])
-        self.random = random.Random(seed)
-        self.requests = 0
 
-    async def send(self, request):
-        self.requests += 1
-        with self.limiter.admit(asyncio.get_running_loop().time()) as refusal:
-            await asyncio.sleep(0.05 + 0.1 * self.random.random())
-            if refusal is None:
-                return answer(document(json.loads(request.body)["reference"]))
-            headers = refusal.limit.retry_after.headers(refusal.seconds, None)
-            return answer(b"slow down", 429, **{"retry_after": headers["retry-after"]} if headers else {})
+def rate_of(answered_at, begins, ends):
+    return sum(begins < at <= ends for at in answered_at) / (ends - begins)
 
-    async def aclose(self):
-        pass
+
+async def answers(pay, until):
+    """Return when each lookup of an endless stream is answered."""
+    answered_at = []
+    async with pay.stream_transactions(f"T{n}" for n in itertools.count()) as outcomes:
+        async for _ in outcomes:
+            answered_at.append(now())
+            if now() > until:
+                break
+    return answered_at
 
 
 # The ideal time is that of a client which knows the limit and uses every request it is allowed.
@@ -60,13 +60,35 @@ class LimitedTransport:
 )
 async def test_hidden_limit(limit, ideal, seed):
     """All lookups are answered, with at most 1.05 requests per answer, in at most 1.10 times the ideal time."""
-    loop, transport = asyncio.get_running_loop(), LimitedTransport(limit, seed)
+    loop, transport = asyncio.get_running_loop(), service(limit, seed)
     random.seed(seed)
     async with client(transport) as pay:
         async with pay.stream_transactions(f"T{n}" for n in range(LOOKUPS)) as outcomes:
             found = [outcome async for outcome in outcomes if isinstance(outcome, Found)]
-    figures = f"seed {seed}: {transport.requests / LOOKUPS:.3f} requests per answer, {loop.time():.1f} s of {ideal:.1f}"
-    print(figures)
+    requests = len(transport.sent) / LOOKUPS
+    figures = f"seed {seed}: {requests:.3f} requests per answer, {loop.time():.1f} s of {ideal:.1f}"
     assert len(found) == LOOKUPS, figures
-    assert transport.requests <= 1.05 * LOOKUPS, figures
+    assert requests <= 1.05, figures
     assert loop.time() <= 1.10 * ideal, figures
+
+
+@pytest.mark.virtual_time
+async def test_doubled_limit_is_found():
+    """When the service doubles its limit, 90 % of the new limit are used within 30 seconds."""
+    random.seed(1)
+    transport = service(TokenBucket(rate=50, burst=10), 1)
+    asyncio.get_running_loop().call_at(60.0, setattr, transport, "limiter", Limiter([TokenBucket(rate=100, burst=10)]))
+    async with client(transport) as pay:
+        answered_at = await answers(pay, 120.0)
+    assert rate_of(answered_at, 50.0, 60.0) < 55
+    assert rate_of(answered_at, 90.0, 120.0) > 90
+
+
+@pytest.mark.virtual_time
+async def test_clients_share_fairly():
+    """Ten clients that share a limit get nearly equal shares, and waste less than 20 % of it."""
+    random.seed(1)
+    transport = service(TokenBucket(rate=50, burst=10), 1)
+    shares = [len(each) for each in await asyncio.gather(*(answers(client(transport), 180.0) for _ in range(10)))]
+    fairness = sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))  # Jain's index
+    assert (fairness >= 0.95, len(transport.sent) / sum(shares) < 1.2) == (True, True), shares

@@ -24,8 +24,7 @@ from payclient import (
 )
 from payclient._keys import Keys
 from support.chance import examples
-from support.fakes import ScriptedTransport, answer, client, document
-from support.simulated import now
+from support.fakes import ScriptedTransport, answer, client, document, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -219,7 +218,7 @@ class Failing(AsyncVault):
 async def test_nothing_was_sent_without_a_key():
     """An error of a connection after a failure of the function says that nothing was sent: there was no request."""
     vault = Failing(OLD, fails=lambda asked: asked == 1)
-    transport = ScriptedTransport(default=lambda: ConnectionFailedError("refused", sent="no"))
+    transport = ScriptedTransport(default=lambda _: ConnectionFailedError("refused", sent="no"))
     with pytest.raises(ConnectionFailedError) as caught:
         await client(transport, api_key=vault).get_transaction("T1")
     assert caught.value.sent == "no"

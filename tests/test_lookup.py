@@ -128,21 +128,6 @@ async def test_remaining_time_without_an_end(budget):
     assert make(budget=budget).remaining_time(900.0) == 900.0
 
 
-async def test_foreign_timeout():
-    """A `TimeoutError` of the work's own is not taken for the end of the time."""
-    with pytest.raises(TimeoutError, match="mine") as caught, make(until=10.0).phase("attempts"):
-        raise TimeoutError("mine")
-    assert type(caught.value) is TimeoutError
-
-
-async def test_error_of_the_work():
-    """Exceptions in a phase propagate unchanged, also another deadline."""
-    error = DeadlineExceededError("theirs")
-    with pytest.raises(DeadlineExceededError) as caught, make(until=10.0).phase("attempts"):
-        raise error
-    assert caught.value is error
-
-
 async def test_tell():
     """Every observer gets every record, one that came later too."""
     one, other = [], []
@@ -184,18 +169,6 @@ async def test_headers_of_an_observer():
         lookup.observe(observer)
         found.append(lookup.headers)
     assert found == [{"traceparent": "00"}, None]
-
-
-async def test_asynchronous_observer():
-    """An observer that gives a coroutine, which nobody would await, is a mistake of the caller."""
-
-    async def observe(attempt):
-        pass
-
-    lookup = make(observers=(observe,))
-    message = "^on_attempt gave a coroutine, which would never be awaited; pass a plain function$"
-    with pytest.raises(TypeError, match=message):
-        lookup.tell(Attempt(reference="R", number=1, status=200, seconds=0.1, error=None))
 
 
 NOT_FOUND, BARE = TransactionNotFoundError("x"), TransactionNotFoundError("x", is_conclusive=False)

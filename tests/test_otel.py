@@ -19,8 +19,7 @@ import payclient
 from payclient import RetryPolicy, ServiceError, TransactionNotFoundError
 from payclient.otel import OpenTelemetryMetrics, OpenTelemetryTracing
 from payclient.testing import FakeService, serve
-from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document
-from support.timeline import Timeline, throttled
+from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document, throttled, timeline
 
 DOWN = answer(b'{"success": false, "message": "try later"}', 503)
 
@@ -59,7 +58,7 @@ async def test_one_span(spans):
 async def test_errors(spans, step, error, status):
     """A failed lookup marks its span with the class; "not found" is an answer and not an error."""
     tracing, finished = spans
-    async with client(ScriptedTransport(default=lambda: step), tracing=tracing, retry=None) as pay:
+    async with client(ScriptedTransport(default=lambda _: step), tracing=tracing, retry=None) as pay:
         with pytest.raises(error):
             await pay.get_transaction("T1")
     (span,) = finished()
@@ -155,7 +154,7 @@ async def test_durations(meter):
 async def test_throttled_and_gauges(meter):
     """Throttled attempts are counted, and limit and pause of a client are measured."""
     metrics, read = meter
-    pay = client(Timeline({"T1": [(0, throttled(60)), (1, "Paid")]}), tracing=metrics, deadline=None)
+    pay = client(timeline({"T1": [(0, throttled(60)), (1, "Paid")]}), tracing=metrics, deadline=None)
     metrics.observe(pay)
     looking = asyncio.create_task(pay.get_transaction("T1"))
     await asyncio.sleep(20.1)
@@ -181,7 +180,7 @@ async def test_deviations_by_field(meter):
     """Deviations are counted by field, those beyond the documented fields together."""
     metrics, read = meter
     odd = answer(document("T1", amount="15000", fee=None, colour="red", taste="sour"))
-    await client(ScriptedTransport(default=lambda: odd), tracing=metrics).get_transaction("T1")
+    await client(ScriptedTransport(default=lambda _: odd), tracing=metrics).get_transaction("T1")
     found = {key[1][1]: value for key, value in read().items() if key[0] == "payclient.deviations"}
     assert found == {"amount": 1, "fee": 1, "other": 2}
 

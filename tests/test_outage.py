@@ -234,7 +234,7 @@ async def test_deadline_names_pause():
         told = [asyncio.create_task(pay.get_transaction(f"T{n}")) for n in (1, 2)]
         await asyncio.sleep(0.1)
         late = pay.with_options(deadline=2.5)
-        transport.default = lambda: answer(status=429, retry_after="2")
+        transport.default = lambda _: answer(status=429, retry_after="2")
         with pytest.raises((DeadlineExceededError, RateLimitedError)) as caught:
             await late.get_transaction("T3")
         await asyncio.gather(*told, return_exceptions=True)
@@ -286,7 +286,7 @@ async def test_bulk_beside(kind):
             except PayClientError as error:
                 rows.append(error)
             await asyncio.gather(*tasks)
-        bulk = [(at - began, reference) for at, reference in service.sent if reference[0] == "B" and at - began < 64.0]
+        bulk = [(at - began, reference) for at, reference in service.asked if reference[0] == "B" and at - began < 64.0]
         # Of two rows that queue in the same moment, either may be first.
         return [round(at, 6) for at, _ in bulk], sorted(reference for _, reference in bulk), sorted(map(str, rows))
 

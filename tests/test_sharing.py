@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import itertools
 
 import pytest
 from hypothesis import given
@@ -11,34 +11,30 @@ from hypothesis import strategies as st
 
 from payclient import Transaction
 from support.chance import examples
-from support.fakes import ScriptedTransport, answer, client, document
-from support.simulated import now
+from support.fakes import ScriptedTransport, answer, client, document, now
 
 pytestmark = pytest.mark.virtual_time
 
 CLAIM = {"amount": 15000, "status": {"Paid"}}
 
 
-class Stating:
-    """A transport that states each transaction as it was when the request was sent; seconds are in `status`."""
+def stating(latencies=(1.0,)):
+    """Return a transport that states each transaction as it was when the request was sent; seconds are in `status`."""
+    latencies = itertools.cycle(latencies)
 
-    def __init__(self, latencies=(1.0,)):
-        self.latencies = latencies
-        self.sent = []
+    def state(reference):
+        async def later(sent_at=now()):  # noqa: B008  of this request
+            await asyncio.sleep(next(latencies))
+            return answer(document(reference, status=str(sent_at)))
 
-    async def send(self, request):
-        sent_at = now()
-        self.sent.append(sent_at)
-        await asyncio.sleep(self.latencies[len(self.sent) % len(self.latencies)])
-        return answer(document(json.loads(request.body)["reference"], status=str(sent_at)))
+        return later
 
-    async def aclose(self):
-        pass
+    return ScriptedTransport(default=state)
 
 
 async def test_confirm_asks_after_it_was_called():
     """A confirmation shares no lookup that was sent before it, and those that are called later may share its own."""
-    transport = Stating()
+    transport = stating()
     pay = client(transport)
     page = asyncio.create_task(pay.get_transaction("T1"))
     await asyncio.sleep(0.5)
@@ -46,12 +42,12 @@ async def test_confirm_asks_after_it_was_called():
     await asyncio.sleep(0.1)
     late = await pay.get_transaction("T1")
     found = (await page).status, (await callback).transaction.status, late.status
-    assert (found, transport.sent) == (("0.0", "0.5", "0.5"), [0.0, 0.5])
+    assert (found, transport.times()) == (("0.0", "0.5", "0.5"), [0.0, 0.5])
 
 
 async def test_second_lookup_of_a_reconciliation():
     """What confirms an answer is asked after it: it shares no lookup that was sent before."""
-    transport = Stating()
+    transport = stating()
     pay = client(transport)
     page = asyncio.create_task(pay.get_transaction("T1"))
     await asyncio.sleep(0.5)
@@ -60,12 +56,12 @@ async def test_second_lookup_of_a_reconciliation():
 
 async def test_confirmations_share_what_is_queued():
     """Confirmations that were called before the request is sent share it."""
-    transport = Stating()
+    transport = stating()
     pay = client(transport, max_concurrency=1)
     other = asyncio.create_task(pay.get_transaction("T2"))
     await asyncio.sleep(0.5)
     found = await asyncio.gather(*(pay.confirm("T1", **CLAIM) for _ in range(50)))
-    assert ({each.transaction.status for each in found}, transport.sent) == ({"1.0"}, [0.0, 1.0])
+    assert ({each.transaction.status for each in found}, transport.times()) == ({"1.0"}, [0.0, 1.0])
     assert (await other).status == "0.0"
 
 
@@ -90,7 +86,7 @@ async def test_confirmation_shares_what_is_sent_again():
 )
 async def test_no_older_answer(latencies, callers, max_concurrency):
     """However lookups, confirmations and cancellations meet: all are answered, confirmations with what is newer."""
-    transport, began = Stating(latencies), now()
+    transport, began = stating(latencies), now()
     pay = client(transport, max_concurrency=max_concurrency, deadline=None)
 
     async def call(is_confirmation, at, patience):
@@ -129,7 +125,7 @@ async def test_failing_observer(code):
             return None
 
     option = {"on_attempt": fail_once} if code == "observer" else {"tracing": Trace}
-    pay = client(Stating(), **option)
+    pay = client(stating(), **option)
     first, *others = await asyncio.gather(*(pay.get_transaction("T1") for _ in range(5)), return_exceptions=True)
     assert (type(first), {type(each) for each in others}) == (ZeroDivisionError, {Transaction})
     assert len(seen) == 2
@@ -145,7 +141,7 @@ async def test_trace_that_suppresses():
         def __exit__(self, *_):
             return True
 
-    transport = ScriptedTransport(default=lambda: answer(b"{}", 403))
+    transport = ScriptedTransport(default=lambda _: answer(b"{}", 403))
     pay = client(transport, tracing=Trace)
     for use in (pay.get_transaction("T1"), pay.wait_for("T1", until={"Paid"}, deadline=60.0)):
         with pytest.raises(TypeError, match="the tracing context suppressed what the lookup raised"):

@@ -10,7 +10,7 @@ import pytest
 
 from payclient import AsyncClient, Environment, ReferenceMismatchError, Transaction
 from payclient.testing import envelope
-from payclient.transports import Response
+from support.fakes import ScriptedTransport, answer
 
 pytestmark = pytest.mark.virtual_time
 
@@ -29,23 +29,10 @@ FIELDS = {
 }
 
 
-class Recorder:
-    """A transport that keeps every request and answers each with the same response."""
-
-    def __init__(self, answer=None):
-        self.answer = envelope(**FIELDS) if answer is None else answer
-        self.requests = []
-        self.discarded = 0
-
-    async def send(self, request):
-        self.requests.append(request)
-        return Response(200, {"content-type": "application/json"}, json.dumps(self.answer).encode())
-
-    async def discard(self, response):
-        self.discarded += 1
-
-    async def aclose(self):
-        pass
+def answering(value=None):
+    """Return a transport that answers each request with the same JSON."""
+    body = json.dumps(envelope(**FIELDS) if value is None else value).encode()
+    return ScriptedTransport(default=lambda _: answer(body))
 
 
 async def look_up(transport, reference=REFERENCE, *, environment="live"):
@@ -60,9 +47,9 @@ async def look_up(transport, reference=REFERENCE, *, environment="live"):
 
 async def sent(environment="live"):
     """Return the one request that a lookup sends."""
-    transport = Recorder()
+    transport = answering()
     await look_up(transport, environment=environment)
-    (request,) = transport.requests
+    (request,) = transport.sent
     return request
 
 
@@ -71,12 +58,12 @@ async def sent(environment="live"):
 
 async def test_ten_fields():
     """Part 2: a transaction has the ten documented fields, each under the service's own name."""
-    assert (await look_up(Recorder())).as_json(with_payment_code=True) == FIELDS
+    assert (await look_up(answering())).as_json(with_payment_code=True) == FIELDS
 
 
 async def test_field_types():
     """Part 2: text is text, money is whole numbers, and `expdate` is a time of which no zone is shown."""
-    found = await look_up(Recorder())
+    found = await look_up(answering())
     types = {name: type(getattr(found, name)) for name in FIELDS}
     money = dict.fromkeys(("amount", "fee", "amount_received"), int)
     assert types == {**dict.fromkeys(FIELDS, str), **money, "expdate": datetime}
@@ -90,7 +77,7 @@ def test_no_other_fields():
 
 async def test_sample_has_no_deviation():
     """Part 2: an answer as documented has nothing to tolerate."""
-    assert (await look_up(Recorder())).deviations == ()
+    assert (await look_up(answering())).deviations == ()
 
 
 # Part 3: states
@@ -99,7 +86,7 @@ async def test_sample_has_no_deviation():
 @pytest.mark.parametrize("status", ["Canceled", "Paid", "whatever it is"])
 async def test_status_is_not_interpreted(status):
     """Part 3: the list of states is not shown, so a status is the service's word as it came."""
-    assert (await look_up(Recorder(envelope(**{**FIELDS, "status": status})))).status == status
+    assert (await look_up(answering(envelope(**{**FIELDS, "status": status})))).status == status
 
 
 # Part 4: the endpoint
@@ -135,28 +122,28 @@ async def test_body():
 async def test_reference_is_sent_exactly():
     """Part 4: the reference is sent as it was given, with its spaces, quotes and case."""
     reference = 't "é" -T'
-    transport = Recorder(envelope(**{**FIELDS, "reference": reference}))
+    transport = answering(envelope(**{**FIELDS, "reference": reference}))
     await look_up(transport, reference)
-    assert json.loads(transport.requests[0].body) == {"reference": reference}
+    assert json.loads(transport.sent[0].body) == {"reference": reference}
 
 
 async def test_existing_reference():
     """Part 4, rule 1: `success` true and `data` with the ten fields is a transaction."""
-    found = await look_up(Recorder())
+    found = await look_up(answering())
     assert (found.reference, set(found.raw)) == (REFERENCE, set(FIELDS))
 
 
 async def test_reference_is_echoed():
     """Part 4, rule 2: an answer about another reference is refused, and its connection is given up."""
-    transport = Recorder(envelope(**{**FIELDS, "reference": "T0000000033KGJ0E"}))
+    transport = answering(envelope(**{**FIELDS, "reference": "T0000000033KGJ0E"}))
     with pytest.raises(ReferenceMismatchError):
         await look_up(transport)
-    assert transport.discarded == len(transport.requests) == 2
+    assert len(transport.discarded) == len(transport.sent) == 2
 
 
 async def test_sandbox_answers_alike():
     """Part 4, rule 3: the same answer gives the same transaction in either environment."""
-    live, sandbox = [await look_up(Recorder(), environment=environment) for environment in Environment]
+    live, sandbox = [await look_up(answering(), environment=environment) for environment in Environment]
     assert (live, live.deviations) == (sandbox, sandbox.deviations)
 
 
@@ -170,10 +157,10 @@ async def test_authorization():
 
 async def test_every_request_is_authorized():
     """Part 5, rule 1: every request carries the key, retries included."""
-    transport = Recorder({"success": True})
+    transport = answering({"success": True})
     with pytest.raises(Exception, match="data: absent"):
         await look_up(transport)
-    assert [request.authorization() for request in transport.requests] == ["Bearer the-key"] * 2
+    assert [request.authorization() for request in transport.sent] == ["Bearer the-key"] * 2
 
 
 # Part 9: versioning

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import random
 import tracemalloc
 
 import pytest
@@ -13,12 +12,10 @@ from payclient import (
     DeadlineExceededError,
     Failed,
     Found,
-    PermissionDeniedError,
     RateLimitedError,
     RejectedError,
     ServiceError,
     Transaction,
-    TransactionNotFoundError,
 )
 from payclient._stream import stream
 
@@ -174,13 +171,6 @@ async def test_memory_is_flat(count):
     assert large < small + 256 * 1024
 
 
-async def test_leaving_early():
-    """Leaving the block ends every worker."""
-    async with stream(failing(None, "none"), map(str, range(1000)), concurrency=8) as outcomes:
-        await anext(outcomes)
-    assert other_tasks() == set()
-
-
 @pytest.mark.parametrize("read", [0, 1, 1000])
 async def test_after_leaving(read):
     """Reading after the block raises, whether or not all outcomes were read inside it."""
@@ -223,13 +213,6 @@ async def test_dropped_context_manager():
     assert asyncio.get_running_loop().time() < 1
 
 
-async def test_never_entered():
-    """A stream that was not entered cannot be read."""
-    never = stream(found, ["T1"], concurrency=2)
-    with pytest.raises(TypeError):
-        [outcome async for outcome in never]
-
-
 @pytest.mark.virtual_time
 async def test_workers_have_names():
     """The tasks of a stream's workers have recognisable names."""
@@ -245,37 +228,6 @@ async def test_error_in_the_block():
     with pytest.raises(KeyError, match="mine"):
         async with stream(found, map(str, range(1000)), concurrency=8):
             raise KeyError("mine")
-    assert other_tasks() == set()
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize("steps", range(12))
-async def test_cancelling_the_consumer(steps):
-    """Cancelling the reading task at any point ends every worker."""
-
-    async def consume():
-        await collect(failing(None, "none"), map(str, range(1000)))
-
-    task = asyncio.create_task(consume())
-    for _ in range(steps):
-        await asyncio.sleep(0.007)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert other_tasks() == set()
-
-
-@pytest.mark.virtual_time
-async def test_cancelled_twice():
-    """A second cancellation while the workers end leaves no worker either."""
-
-    task = asyncio.create_task(collect(stubborn, ["T1", "T2"]))
-    await asyncio.sleep(1)
-    task.cancel()
-    await asyncio.sleep(1)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
     assert other_tasks() == set()
 
 
@@ -430,14 +382,6 @@ async def test_fatal_does_not_wait_for_a_slow_source():
 
 
 @pytest.mark.virtual_time
-async def test_nobody_there():
-    """When the first connections all fail, the address is assumed to be wrong, and the stream ends at once."""
-    with pytest.raises(ConnectionFailedError):
-        await collect(failing(ConnectionFailedError("refused", sent="no")), map(str, range(1000)))
-    assert asyncio.get_running_loop().time() < 1
-
-
-@pytest.mark.virtual_time
 async def test_one_by_one_until_somebody_is_there():
     """Until the service is first reached, rows are sent one by one; then up to the concurrency."""
     asked = []
@@ -451,39 +395,6 @@ async def test_one_by_one_until_somebody_is_there():
 
     await collect(lookup, map(str, range(6)), concurrency=3)
     assert asked[:6] == [(0, "0"), (1, "1"), (2, "2"), (3, "3"), (3, "4"), (3, "5")]
-
-
-@pytest.mark.virtual_time
-async def test_gone_in_the_middle():
-    """When the service fails later, that is an outage: the rows wait, and none is lost."""
-    loop = asyncio.get_running_loop()
-
-    async def lookup(reference):
-        await asyncio.sleep(0.1)
-        if 10 < loop.time() < 610:
-            raise ConnectionFailedError("refused", sent="no")
-        return transaction(reference)
-
-    outcomes = await collect(lookup, map(str, range(1000)))
-    assert [type(o) for o in outcomes] == [Found] * 1000
-
-
-@pytest.mark.virtual_time
-async def test_twenty_denials_in_a_row():
-    """Twenty `PermissionDeniedError`s in a row end the stream; nineteen do not."""
-    denied = PermissionDeniedError("denied")
-    outcomes = await collect(failing(denied, *map(str, range(19))), map(str, range(30)), concurrency=1)
-    assert sum(isinstance(o, Failed) for o in outcomes) == 19
-    with pytest.raises(PermissionDeniedError):
-        await collect(failing(denied), map(str, range(30)), concurrency=1)
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize("error", [TransactionNotFoundError("no"), RejectedError("no")], ids=lambda e: type(e).__name__)
-async def test_answers_are_final(error):
-    """An answer of the service about a reference is final."""
-    (outcome,) = await collect(failing(error), ["T1"])
-    assert (outcome, outcome.error) == (Failed("T1", error), error)
 
 
 @pytest.mark.virtual_time
@@ -578,13 +489,6 @@ async def test_no_reference_is_known():
     with pytest.raises(DeadlineExceededError):
         await collect(lookup, ["T1", "T2"])
     assert asked == {"T1", "T2"}
-
-
-@pytest.mark.virtual_time
-async def test_without_deferral():
-    """With `defer=False` the first failure of a row is final."""
-    error = ServiceError("down", status_code=500)
-    assert await collect(failing(error), ["T1"], defer=False) == [Failed("T1", error)]
 
 
 @pytest.mark.virtual_time
@@ -782,14 +686,6 @@ async def test_slow_consumer_is_no_stall():
 
 
 @pytest.mark.virtual_time
-async def test_pause_of_a_day():
-    """A pause longer than `stall_timeout` ends the stream, with `retry_after` in the error."""
-    with pytest.raises(RateLimitedError) as caught:
-        await collect(failing(RateLimitedError("later", status_code=429, retry_after=86400)), ["T1"])
-    assert caught.value.retry_after == 86400
-
-
-@pytest.mark.virtual_time
 async def test_pause_is_kept_by_deferred_rows():
     """A deferred row is not looked up before the `Retry-After` of its refusal."""
     loop, asked = asyncio.get_running_loop(), []
@@ -818,23 +714,6 @@ async def test_deferred_rows_do_not_wait_for_the_end():
 
     await collect(lookup, map(str, range(100)), concurrency=1)
     assert 5 <= asked.index("0", 1) <= 16
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize("seed", range(5))
-async def test_random_failures(seed):
-    """With 30 % random failures of lookups, every row is answered in the end."""
-    draw = random.Random(seed)
-
-    async def lookup(reference):
-        await asyncio.sleep(draw.random())
-        if draw.random() < 0.3:
-            raise ServiceError("down", status_code=500)
-        return transaction(reference)
-
-    outcomes = await collect(lookup, map(str, range(2000)), concurrency=50)
-    failed = sum(isinstance(o, Failed) for o in outcomes)
-    assert failed <= 2000 * 0.3**4 * 2, f"seed {seed}"
 
 
 @pytest.mark.virtual_time

@@ -98,7 +98,7 @@ async def test_short_pause_is_logged(caplog):
 @pytest.mark.virtual_time
 async def test_seconds_of_an_attempt_that_was_not_answered():
     """The error of an attempt without a response has the seconds that it took."""
-    transport = ScriptedTransport(latency=2.5, default=lambda: ConnectionFailedError("refused"))
+    transport = ScriptedTransport(latency=2.5, default=lambda _: ConnectionFailedError("refused"))
     await asyncio.sleep(7)
     with pytest.raises(ConnectionFailedError) as caught:
         await client(transport, retry=None).get_transaction("T1")
@@ -109,7 +109,7 @@ async def test_attempt_has_what_the_response_tells():
     """A record of an attempt has the identifier of the request and the rate-limit headers, cleaned, and no other."""
     attempts = []
     told = {"x_request_id": f"r-1 {KEY}", "x_ratelimit_remaining": "7", "retry_after": "0\x1b", "set_cookie": "a=b"}
-    transport = ScriptedTransport(default=lambda: answer(document("T1", amount="15000", expdate="10:00 WIB"), **told))
+    transport = ScriptedTransport(default=lambda _: answer(document("T1", amount="15000", expdate="10:00 WIB"), **told))
     pay = client(transport, on_attempt=attempts.append)
     await pay.get_transaction("T1")
     (attempt,) = attempts
@@ -131,7 +131,7 @@ async def test_attempt_has_what_the_response_tells():
 async def test_transaction_has_request_id(sent, kept):
     """A transaction has the identifier of its request without any observer, cleaned; the rest of it is as before."""
     reply = answer(document("T1"), x_request_id="", request_id=sent)
-    found = await client(ScriptedTransport(default=lambda: reply)).get_transaction("T1")
+    found = await client(ScriptedTransport(default=lambda _: reply)).get_transaction("T1")
     plain = await client(ScriptedTransport()).get_transaction("T1")
     assert (found.request_id, plain.request_id) == (kept, None)
     assert (found, repr(found), found.as_json(), found.deviations) == (plain, repr(plain), plain.as_json(), ())
@@ -141,7 +141,7 @@ async def test_transaction_has_request_id(sent, kept):
 async def test_request_id_beside_an_echo():
     """A body that echoes the key says so, and the identifier beside it is kept."""
     data = document("T1", merchant_reff=KEY)
-    found = await client(ScriptedTransport(default=lambda: answer(data, x_request_id="r-1"))).get_transaction("T1")
+    found = await client(ScriptedTransport(default=lambda _: answer(data, x_request_id="r-1"))).get_transaction("T1")
     assert (found.request_id, found.merchant_reff) == ("r-1", "[api key]")
     assert found.deviations == ("body: contained the API key, which was removed",)
 
@@ -149,7 +149,7 @@ async def test_request_id_beside_an_echo():
 async def test_attempt_without_a_response():
     """Where no response came there is nothing to tell of it."""
     attempts = []
-    transport = ScriptedTransport(default=lambda: ConnectionFailedError("refused"))
+    transport = ScriptedTransport(default=lambda _: ConnectionFailedError("refused"))
     with pytest.raises(ConnectionFailedError):
         await client(transport, on_attempt=attempts.append, retry=None).get_transaction("T1")
     assert (attempts[0].request_id, attempts[0].rate_limit, attempts[0].deviations) == (None, {}, ())

@@ -7,7 +7,7 @@ so half a minute later. Printed is a table that the documentation takes.
 import math
 from contextlib import closing
 
-from support.simulated import limits_of, share_key
+from support.sharing import limits_of, share_key
 from support.virtual_time import VirtualTimeLoop
 
 LEAVING, TOLD, END = 90.0, 120.0, 180.0

@@ -15,8 +15,7 @@ import httpx
 import pytest
 
 from payclient.testing import FakeService, Reply, serve
-from support.fakes import answer, client, document
-from support.simulated import now
+from support.fakes import answer, client, document, now
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 EXAMPLE = SimpleNamespace(**runpy.run_path(str(EXAMPLES / "payment_page.py")))

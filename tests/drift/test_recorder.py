@@ -170,7 +170,7 @@ async def test_through_a_client():
     """A client passes each attempt on; the API key is in no profile, wherever the service repeats it."""
     key = "CanaryOfLettersOnly"
     body = json.dumps({"success": False, "message": f"no payment for {key}", key: key}).encode()
-    transport = ScriptedTransport(default=lambda: Response(422, {"content-type": f"a/{key}"}, body, is_fresh=True))
+    transport = ScriptedTransport(default=lambda _: Response(422, {"content-type": f"a/{key}"}, body, is_fresh=True))
     transport.script("T0", ConnectionFailedError("refused", sent="no"), answer_of(document("T0")))
     recorder = Recorder()
     async with client(transport, profile=recorder, api_key=key, retry=RetryPolicy(initial_backoff=0)) as pay:

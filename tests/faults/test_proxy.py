@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 
 import attrs
 import httpx
-import httpx2
 import pytest
 import trustme
 
@@ -278,51 +277,3 @@ async def test_mounted(row):
                     assert_secret([shown_locals(caught.value)])
                     async with AsyncClient(api_key=KEY, base_url=server.url, http_client=second) as pay:
                         assert type(await ask(pay)) is ProxyRefusedError
-
-
-@of_httpx
-@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
-async def test_control(library, row, monkeypatch):
-    """
-    Positive control: the pool of plain httpx loses each connection whose tunnel fails, and ours does not.
-
-    When this fails, httpcore has mended encode/httpcore#1023, and the pages can say so.
-    """
-    row(f"proxy: connections that {library.__name__} loses", "PoolTimeout")
-    tunnels = RawProxy(Script([send(OPEN), *FAULTS[-2].script[1:]]))
-    limits = library.Limits(max_connections=3)
-    async with tunnels as proxy, library.AsyncClient(proxy=proxy.url, limits=limits, trust_env=False) as plain:
-        for _ in range(3):
-            with pytest.raises(library.ConnectError):
-                await plain.post("https://localhost:9", timeout=30)
-        with pytest.raises(library.PoolTimeout):
-            await plain.post("https://localhost:9", timeout=library.Timeout(30, pool=0.1))
-
-
-@of_httpx
-@pytest.mark.slow
-@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
-async def test_storm_control(library, storm, row, record_property):
-    """Positive control: the same storm over plain httpx leaves connections behind that are neither idle nor closed."""
-    row(f"proxy: connections that {library.__name__} loses in a storm", "lost")
-    draw, cancelled = random.Random(7), 0
-
-    async def hasty():
-        nonlocal cancelled
-        while cancelled < storm:
-            lookup = asyncio.create_task(plain.post(server.url, content=b'{"reference":"T1"}', timeout=60))
-            for _ in range(draw.randrange(60)):
-                await asyncio.sleep(0)
-            lookup.cancel()
-            await asyncio.wait([lookup])
-            cancelled += lookup.cancelled()
-
-    options = {"verify": trusting(), "trust_env": False, "limits": library.Limits(max_connections=10_000)}
-    async with RawProxy() as proxy, service() as server, library.AsyncClient(proxy=proxy.url, **options) as plain:
-        await asyncio.gather(*(hasty() for _ in range(8)))
-        await settle()
-        (mounted,) = plain._mounts.values()
-        open_still = mounted._pool.connections
-        lost = [each for each in open_still if not (each.is_idle() or each.is_closed())]
-        record_property("figures", f"{cancelled:,} cancelled, {len(lost)} connections lost")
-        assert lost

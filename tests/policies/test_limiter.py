@@ -11,7 +11,7 @@ import pytest
 
 from payclient.policies._limiter import Limiter
 from payclient.policies._retry import Signal
-from support.simulated import now
+from support.fakes import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -101,22 +101,6 @@ async def test_ticket():
     assert (ticket.number, ticket.started_at, ticket.load) == (2, now(), 2)
 
 
-async def test_first_come_first_served():
-    """Waiters are granted first in, first out."""
-    limiter = make(1)
-    held = await limiter.acquire()
-    waiters = await queue_up(limiter, 5)
-    order = []
-    for name, waiter in enumerate(waiters):
-        waiter.add_done_callback(lambda _, name=name: order.append(name))
-    waiters[1].cancel()
-    for _ in range(4):
-        limiter.release(held, Signal.SILENT)
-        await settle()
-        held = next(w for w in reversed(waiters) if w.done() and not w.cancelled()).result()
-    assert order == [1, 0, 2, 3, 4]
-
-
 async def grants_in_order(limiter, kinds):
     """Let lookups (`l`) and polls (`p`) queue up behind a held slot; return them in the order of their grants."""
     held, order = await limiter.acquire(), []
@@ -176,17 +160,6 @@ async def test_poll_that_does_not_wait():
     await call_off([poll])
 
 
-async def test_growth_after_a_failure():
-    """The limit grows again by the time since the service failed."""
-    limiter = make()
-    while limiter.limit == 4.0:
-        give_back(limiter, await take(limiter, 1), Signal.OVERLOADED)
-    low = limiter.limit
-    await asyncio.sleep(600)
-    await run_full(limiter, 20)
-    assert limiter.limit > low
-
-
 async def test_cancelled_poll():
     """A poll that is cancelled holds no place in the queue; one cancelled in the tick of its grant, no slot."""
     limiter = make(1)
@@ -199,14 +172,6 @@ async def test_cancelled_poll():
     limiter.release(held, Signal.SILENT)
     await call_off([polls[0]])
     assert (limiter.waiting, limiter.in_flight) == (0, 0)
-
-
-async def test_cancelled_waiter_leaves_the_queue():
-    """A waiter that is cancelled holds no place in the queue."""
-    limiter = make(1)
-    await limiter.acquire()
-    await call_off(await queue_up(limiter, 3))
-    assert (limiter.waiting, limiter.in_flight) == (0, 1)
 
 
 async def test_cancelled_in_the_tick_of_its_grant():
@@ -222,16 +187,6 @@ async def test_cancelled_in_the_tick_of_its_grant():
         assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1), is_granted_first
 
 
-async def test_last_waiter_cancelled_in_the_tick_of_its_grant():
-    """A slot granted to a cancelled task is free again if no other task waits."""
-    limiter = make(1)
-    held = await limiter.acquire()
-    (waiter,) = await queue_up(limiter, 1)
-    limiter.release(held, Signal.SILENT)
-    await call_off([waiter])
-    assert limiter.in_flight == 0
-
-
 # Pause
 
 
@@ -241,15 +196,6 @@ async def test_nothing_during_a_pause(seconds):
     limiter = make()
     limiter.pause(seconds)
     assert (await limiter.acquire()).started_at == seconds
-
-
-async def test_pause_reaches_those_who_wait():
-    """A pause also delays those that queued before it."""
-    limiter = make(1)
-    held = await limiter.acquire()
-    (waiter,) = await queue_up(limiter, 1)
-    limiter.release(held, Signal.THROTTLED, retry_after=7.0)
-    assert (await waiter).started_at == 7.0
 
 
 async def test_smaller_pause_does_not_shorten():
@@ -323,15 +269,6 @@ async def test_close_turns_newcomers_away():
         await limiter.acquire()
 
 
-async def test_release_after_close():
-    """A ticket from before the close can be given back after it."""
-    limiter = make()
-    ticket = await limiter.acquire()
-    limiter.close(TurnedAwayError)
-    limiter.release(ticket, Signal.ACCEPTED)
-    assert limiter.in_flight == 0
-
-
 async def test_close_and_cancel_in_one_tick():
     """A waiter that is failed and cancelled in the same tick gives back no slot."""
     limiter = make(1)
@@ -358,16 +295,6 @@ async def test_signals_reach_the_controller():
         Signal.THROTTLED: (1.0, 0),  # three refusals in a row begin it again
         Signal.OVERLOADED: (10.0, 0),
     }
-
-
-async def test_pause_cuts_deeper():
-    """A refusal with a pause cuts the limit more than one without."""
-    limiter = make(initial=40.0)
-    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
-    give_back(limiter, await take(limiter, 1), Signal.THROTTLED, retry_after=1.0)
-    await asyncio.sleep(1)
-    await run_full(limiter, 10)
-    assert limiter.limit == pytest.approx(14.0)
 
 
 async def test_first_gaps():
@@ -536,16 +463,6 @@ async def test_pause_within_a_gap():
     (ticket,) = await take(limiter, 1)
     limiter.release(ticket, Signal.THROTTLED, retry_after=0.25)
     assert await starts(limiter, 1) == [1.0]
-
-
-async def test_rate_below_the_limit():
-    """A rate admits no attempt above the limit."""
-    limiter = part(max_rate=10.0, initial=1.0)
-    held = await limiter.acquire()
-    (waiter,) = await queue_up(limiter, 1)
-    await asyncio.sleep(5)
-    limiter.release(held, Signal.SILENT)
-    assert (await waiter).started_at == 5.0
 
 
 @pytest.mark.parametrize(

@@ -102,16 +102,6 @@ async def test_newer_than_a_moment():
     assert len(calls.flights) == 0
 
 
-async def test_nothing_is_left():
-    """A finished call leaves nothing behind."""
-    calls = Calls()
-    tasks = await calls.begin(3)
-    under_way = len(calls.flights)
-    calls.gate.set()
-    await ended(*tasks)
-    assert (under_way, len(calls.flights)) == (1, 0)
-
-
 async def test_leader_is_cancelled():
     """When the calling task is cancelled, a waiter makes the call, and the others get its result."""
     calls = Calls()
@@ -158,18 +148,6 @@ async def test_heir_is_cancelled():
         assert (await waiter, heir.cancelled()) == ("a2", True), is_awake
 
 
-async def test_all_are_cancelled():
-    """When all callers are cancelled, nothing is left, and the next one makes a new call."""
-    calls = Calls()
-    tasks = await calls.begin(4)
-    for task in tasks:
-        task.cancel()
-    await ended(*tasks)
-    left = len(calls.flights), list(calls.begun)
-    calls.gate.set()
-    assert (left, await calls.start()) == ((0, ["a"]), "a2")
-
-
 async def test_failure_is_shared():
     """All waiters get a copy of the error with its cause, and none repeats the call; one would collect tracebacks."""
     calls = Calls()
@@ -191,17 +169,6 @@ async def test_bug_is_not_shared():
     calls.gate.set()
     kinds = [type(error) for error in await ended(*tasks)]
     assert (kinds, calls.begun, len(calls.flights)) == ([ZeroDivisionError] * 3, ["a"] * 3, 0)
-
-
-async def test_callers_in_a_crowd():
-    """With a thousand callers of which half are cancelled, the others share the result of one call."""
-    calls = Calls()
-    tasks = await calls.begin(1000)
-    for task in tasks[1::2]:
-        task.cancel()
-    await settle()
-    calls.gate.set()
-    assert (set(await ended(*tasks[::2])), calls.begun) == ({"a1"}, ["a"])
 
 
 @pytest.mark.virtual_time

@@ -45,35 +45,11 @@ async def asleep(seconds):
     return "done"
 
 
-@pytest.mark.parametrize(("when", "expected"), [(2.0, "ended at 2"), (4.0, "done"), (math.inf, "done")])
-async def test_end(clock, when, expected):
-    """A block is ended when its time is over, unless it has finished before."""
-    assert (await bounded(clock, when, asleep(3)), asyncio.current_task().cancelling()) == (expected, 0)
-
-
-async def test_time_that_is_over(clock):
-    """A block whose time is over before it starts ends at its first await."""
-    await asyncio.sleep(5)
-    assert await bounded(clock, 2.0, asleep(3)) == "ended at 5"
-
-
 async def test_any_order(clock):
     """Each block ends at its own time, in any order of starting."""
     whens = [3.0, 1.0, 2.0, math.inf, 1.5]
     found = await asyncio.gather(*(bounded(clock, when, asleep(10)) for when in whens))
     assert found == ["ended at 3", "ended at 1", "ended at 2", "done", "ended at 1.5"]
-
-
-async def test_in_a_row(clock):
-    """One task may have several blocks in sequence, each with its own end."""
-    found = [await bounded(clock, clock.now() + seconds, asleep(2)) for seconds in (1, 3, 1)]
-    assert found == ["ended at 1", "done", "ended at 4"]
-
-
-async def test_one_in_another(clock):
-    """The outer block ends the inner one, which does not report its own time-out."""
-    inner = bounded(clock, 5.0, asleep(10))
-    assert await bounded(clock, 2.0, inner) == "ended at 2"
 
 
 async def test_one_timer(clock):

@@ -6,6 +6,7 @@ import asyncio
 import json
 
 from payclient import AsyncClient, RetryPolicy
+from payclient.testing._limits import Limiter
 from payclient.transports import Response
 
 KEY = "sk-canary-7f3a9c51d2e84b60"
@@ -32,18 +33,42 @@ def answer(body=b"", status=200, **headers):
     return Response(status, {name.replace("_", "-"): value for name, value in headers.items()}, body, is_fresh=True)
 
 
+NOT_FOUND = answer(b'{"success": false, "message": "no such transaction"}', 404)
+DOWN = answer(b'{"success": false, "message": "try later"}', 503)
+
+
+def now():
+    return asyncio.get_running_loop().time()
+
+
+def throttled(seconds=None):
+    headers = {} if seconds is None else {"retry_after": str(seconds)}
+    return answer(b'{"success": false, "message": "slow down"}', 429, **headers)
+
+
 class ScriptedTransport:
     """
-    Answers each reference from its script, then as the specification says.
+    Answers each reference from its script, then as *default* says, and without one as the specification says.
 
     A step is a `Response`, an exception to raise, or an awaitable function that returns either.
+
+    Args:
+        latency: Seconds of each answer, or a function that gives them.
+        default: Gives the step for a reference that has no script.
+        limits: Those of `payclient.testing`; what is beyond them is throttled.
+
+    Attributes:
+        sent: The requests.
+        asked: The time and the reference of each.
     """
 
-    def __init__(self, *, latency=0.0, default=None):
+    def __init__(self, *, latency=0.0, default=None, limits=()):
         self.latency = latency
         self.default = default
+        self.limiter = Limiter(limits)
         self.scripts = {}
         self.sent = []
+        self.asked = []
         self.discarded = []
         self.in_flight = 0
         self.most_in_flight = 0
@@ -55,13 +80,15 @@ class ScriptedTransport:
     async def send(self, request):
         reference = json.loads(request.body)["reference"]
         self.sent.append(request)
+        self.asked.append((now(), reference))
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            await asyncio.sleep(self.latency)
-            step = self._step(reference)
-            if callable(step):
-                step = await step()
+            with self.limiter.admit(now()) as refusal:
+                await asyncio.sleep(self.latency() if callable(self.latency) else self.latency)
+                step = self._step(reference) if refusal is None else _refused(refusal)
+                if callable(step):
+                    step = await step()
         finally:
             self.in_flight -= 1
         if isinstance(step, BaseException):
@@ -72,13 +99,37 @@ class ScriptedTransport:
         steps = self.scripts.get(reference)
         if steps:
             return steps.pop(0)
-        return self.default() if self.default else answer(document(reference))
+        return self.default(reference) if self.default else answer(document(reference))
+
+    def times(self, reference=None):
+        return [at for at, asked in self.asked if reference in (None, asked)]
 
     async def discard(self, response):
         self.discarded.append(response)
 
     async def aclose(self):
         self.is_closed = True
+
+
+def _refused(refusal):
+    return throttled(refusal.limit.retry_after.headers(refusal.seconds, None).get("retry-after"))
+
+
+def timeline(statuses=None, *, latency=0.1, **options):
+    """
+    Return a transport to transactions that change with time; one that is not in *statuses* is pending for ever.
+
+    Args:
+        statuses: For each reference, its statuses with the time from which each holds; a `Response` in the place of a
+            status is answered as it is.
+    """
+
+    def state(reference):
+        steps = (statuses or {}).get(reference, [])
+        status = next((status for since, status in reversed(steps) if since <= now()), "Pending")
+        return answer(document(reference, status=status)) if isinstance(status, str) else status
+
+    return ScriptedTransport(latency=latency, default=state, **options)
 
 
 def client(transport, **options):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
+from functools import partial
 from itertools import count
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from payclient import errors
-from support.fakes import answer, document
+from support.fakes import ScriptedTransport, answer, document, now
 
 ADDRESS = "192.0.2.7:443"
 
@@ -54,43 +54,30 @@ MIXED = {"certificate, or reset": (0.02, untrusted_or_broken, "")}
 """A service that closes before the client reads why: the alert is lost with the connection, now and then."""
 
 
-@define
-class AbsentService:
+class AbsentService(ScriptedTransport):
     """
-    A transport to a service that is away for some time.
+    A service that is away for some time.
 
     Attributes:
         kind: One of `KINDS`, `FINAL` or `MIXED`.
         absences: From when to when it is away, on the clock of the event loop.
-        latency: Seconds that an answer takes.
         slow_until: Until then, an answer takes ten times as long.
-        sent: When each request came, and for which reference.
     """
 
-    kind: str
-    absences: tuple[tuple[float, float], ...] = ()
-    latency: float = 0.1
-    slow_until: float = 0.0
-    sent: list[tuple[float, str]] = field(factory=list)
+    def __init__(self, kind, absences=(), *, latency=0.1, slow_until=0.0):
+        super().__init__(default=lambda reference: partial(self._answer, reference))
+        self.kind, self.absences, self.seconds, self.slow_until = kind, absences, latency, slow_until
 
-    async def send(self, request):
-        reference, now = json.loads(request.body)["reference"], asyncio.get_running_loop().time
-        self.sent.append((now(), reference))
+    async def _answer(self, reference):
         if not any(begin <= now() < end for begin, end in self.absences):
-            await asyncio.sleep(self.latency * (10 if now() < self.slow_until else 1))
+            await asyncio.sleep(self.seconds * (10 if now() < self.slow_until else 1))
             return answer(document(reference, status="Paid"))
         seconds, failure, _ = {**KINDS, **FINAL, **MIXED}[self.kind]
         await (asyncio.get_running_loop().create_future() if failure is None else asyncio.sleep(seconds))
-        failed = failure()
-        if isinstance(failed, Exception):
-            raise failed
-        return failed
+        return failure()
 
-    def sent_between(self, begin, end, prefix=""):
-        return [at for at, reference in self.sent if begin <= at < end and reference.startswith(prefix)]
-
-    async def aclose(self):
-        pass
+    def sent_between(self, begin, end):
+        return [at for at in self.times() if begin <= at < end]
 
 
 @frozen

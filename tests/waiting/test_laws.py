@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import WaitDeadlineError
+from payclient.testing import TokenBucket
 from support.chance import examples
-from support.fakes import client
-from support.simulated import Latency, TokenBucket, now
-from support.timeline import DOWN, NOT_FOUND, Timeline, throttled
+from support.fakes import DOWN, NOT_FOUND, client, now, throttled, timeline
 
 pytestmark = pytest.mark.virtual_time
 
@@ -43,7 +42,7 @@ async def test_never_more_polls_than_the_intervals_allow(timelines, intervals, c
     random.seed(chance)
     began, interval = now(), intervals[0]
     shifted = {f"T{n}": [(began + at, said) for at, said in steps] for n, steps in enumerate(timelines)}
-    transport = Timeline(shifted)
+    transport = timeline(shifted)
     pay = client(transport, retry=None)
     options = {"until": PAID, "deadline": 150.0, "interval": interval, "max_interval": intervals[1]}
     waits = [pay.wait_for(f"T{n}", unless={"Canceled"}, **options) for n in range(len(timelines)) for _ in range(3)]
@@ -59,7 +58,7 @@ async def test_none_after_the_end(timelines, at_once):
     """Each reference that is watched ends once, as paid or as failed, and is not asked for after that."""
     began = now()
     shifted = {f"T{n}": [(began + at, said) for at, said in steps] for n, steps in enumerate(timelines)}
-    transport = Timeline(shifted)
+    transport = timeline(shifted)
     pay, ended = client(transport, retry=None), {}
     async with pay.watch(list(shifted), until={"Paid", "Canceled"}, deadline=5000.0, at_once=at_once) as changes:
         with suppress(WaitDeadlineError):  # too many were open for the others to be watched
@@ -68,9 +67,9 @@ async def test_none_after_the_end(timelines, at_once):
                 if getattr(change, "is_last", True):
                     ended[change.reference] = now()
         await asyncio.sleep(1000)
-    assert ended.keys() == {reference for _, reference in transport.sent}
+    assert ended.keys() == {reference for _, reference in transport.asked}
     assert len(ended) >= min(at_once, len(shifted))
-    assert [at for at, reference in transport.sent if at > ended[reference]] == []
+    assert [at for at, reference in transport.asked if at > ended[reference]] == []
     assert (len(pay._polls), other_tasks()) == (0, set())
 
 
@@ -99,7 +98,7 @@ async def watch_some(pay):
 async def test_cancelled_at_every_await(use, moment):
     """Cancelled k times from the n-th turn on, a wait leaves no slot, no task and no poll."""
     began = now()
-    transport = Timeline({"T2": [(0, "Pending"), (began + 30, "Paid")]}, latency=0.5)
+    transport = timeline({"T2": [(0, "Pending"), (began + 30, "Paid")]}, latency=0.5)
     pay = client(transport, max_concurrency=1)
     task = asyncio.create_task(use(pay))
     await cancel_at_each_turn(task, first=moment[0], count=moment[1])
@@ -149,7 +148,7 @@ async def use_once(pay, kind):
 async def test_failing_code_of_one_ends_no_other(users):
     """Whatever a predicate, an observer or a trace raises, and who is cancelled: others learn the status in time."""
     began = now()
-    pay = client(Timeline({"T1": [(0, "Pending"), (began + 30, "Paid")]}))
+    pay = client(timeline({"T1": [(0, "Pending"), (began + 30, "Paid")]}))
 
     async def start(kind, at, patience):
         await asyncio.sleep(at)
@@ -169,12 +168,13 @@ async def test_failing_code_of_one_ends_no_other(users):
 
 async def idle_median(seed):
     """Return what a lookup takes beside nothing else."""
-    pay = client(Timeline(limit=bucket(seed)))
+    pay = client(timeline(**behind_a_limit(seed)))
     return statistics.median([await timed(pay, number) for number in range(50)])
 
 
-def bucket(seed):
-    return TokenBucket(Latency(0.08, 0.12, random.Random(f"latency {seed}")), rate=50, burst=10)
+def behind_a_limit(seed):
+    chance = random.Random(f"latency {seed}")
+    return {"latency": lambda: chance.uniform(0.08, 0.12), "limits": [TokenBucket(rate=50, burst=10)]}
 
 
 async def timed(pay, number):
@@ -195,7 +195,7 @@ async def crowd(count, *, max_interval, seed):
     settled = 2 * max(max_interval, count / 50) + 20
     changed_at = settled + max_interval
     statuses = {f"T{number}": [(0, "Pending"), (changed_at, "Paid")] for number in range(count)}
-    pay = client(Timeline(statuses, limit=bucket(seed)), deadline=120.0)
+    pay = client(timeline(statuses, **behind_a_limit(seed)), deadline=120.0)
 
     async def learn():
         learnt = []
@@ -243,7 +243,7 @@ async def test_crowd_beyond_the_limit():
 async def test_pause_stops_all(seconds):
     """A pause that the service asks for stops every poll and lookup of the client until it ends."""
     statuses = {"T0": [(0, "Pending"), (20, throttled(seconds)), (50, "Pending")]}
-    transport = Timeline(statuses)
+    transport = timeline(statuses)
     pay = client(transport)
     async with pay.watch([f"T{number}" for number in range(50)], until=PAID, deadline=800.0) as changes:
         async for _ in changes:

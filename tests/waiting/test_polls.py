@@ -17,9 +17,7 @@ from payclient import (
 )
 from payclient.errors import DeadlineExceededError
 from payclient.waiting import Polls, Terms, Wait, poll_until
-from support.fakes import client
-from support.simulated import now
-from support.timeline import DOWN, Timeline
+from support.fakes import DOWN, client, now, timeline
 
 pytestmark = pytest.mark.virtual_time
 
@@ -184,7 +182,7 @@ async def test_foreign_error():
 
 async def test_failing_predicate():
     """What a predicate raises ends its own wait or watch, and no other of the reference."""
-    pay = client(Timeline({"T1": [(0, "Pending"), (20, "Paid")]}))
+    pay = client(timeline({"T1": [(0, "Pending"), (20, "Paid")]}))
     options = {"deadline": 60.0, "interval": 5.0, "max_interval": 5.0}
 
     def broken(transaction):
@@ -208,7 +206,7 @@ async def test_failing_predicate():
 
 async def test_close_ends_all():
     """Closing the client ends waits and watches at once, those without a reference included."""
-    transport = Timeline(latency=2.0)
+    transport = timeline(latency=2.0)
     pay = client(transport, timeout=5.0)
     options = {"until": PAID, "deadline": 900.0, "max_interval": 60.0, "interval": 60.0}
 
@@ -245,7 +243,7 @@ async def test_close_ends_what_is_held_up(held_up):
     options = {"retry": RetryPolicy(initial_backoff=60.0, max_backoff=60.0)}
     if held_up == "key source":
         options["api_key"] = partial(asyncio.sleep, 1000)
-    pay = client(Timeline({"T1": [(0, DOWN)]}), **options)
+    pay = client(timeline({"T1": [(0, DOWN)]}), **options)
     wait = asyncio.create_task(pay.wait_for("T1", until=PAID, deadline=900.0))
     await asyncio.sleep(1)
     await pay.aclose()
@@ -256,7 +254,7 @@ async def test_close_ends_what_is_held_up(held_up):
 
 async def test_watch_of_a_closed_client():
     """A watch that is entered after the client was closed ends at once."""
-    pay = client(Timeline())
+    pay = client(timeline())
     watch = pay.watch(["T1"], until=PAID, deadline=900.0)
     await pay.aclose()
     with pytest.raises(ClientClosedError):

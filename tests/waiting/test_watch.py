@@ -19,9 +19,7 @@ from payclient import (
     WaitDeadlineError,
 )
 from payclient.waiting import Polls, Terms, watch
-from support.fakes import answer, client
-from support.simulated import now
-from support.timeline import NOT_FOUND, Timeline
+from support.fakes import NOT_FOUND, answer, client, now, timeline
 
 pytestmark = pytest.mark.virtual_time
 
@@ -31,7 +29,7 @@ REFUSED = answer(b'{"success": false, "message": "invalid key"}', 401)
 
 def becoming(*times):
     """Return a service of T0, T1, … of which each is paid at its time."""
-    return Timeline({f"T{number}": [(0, "Pending"), (at, "Paid")] for number, at in enumerate(times)})
+    return timeline({f"T{number}": [(0, "Pending"), (at, "Paid")] for number, at in enumerate(times)})
 
 
 async def told(pay, references, **options):
@@ -48,7 +46,7 @@ def in_short(change):
 
 async def test_each_change_once():
     """The first status of a reference is told, and each new one, the last of them as the last."""
-    transport = Timeline({"T0": [(0, "Pending"), (20, "Review"), (60, "Paid")]})
+    transport = timeline({"T0": [(0, "Pending"), (20, "Review"), (60, "Paid")]})
     assert await told(client(transport), ["T0"]) == [
         ("T0", None, "Pending", False),
         ("T0", "Pending", "Review", False),
@@ -74,7 +72,7 @@ async def test_equal_references_share_polls():
     """References that stand in the input twice are asked for once."""
     transport = becoming(100)
     await told(client(transport), ["T0"] * 5, interval=10.0, max_interval=10.0)
-    assert len(transport.sent) <= 1 + 110 / (10 * 0.8)
+    assert len(transport.asked) <= 1 + 110 / (10 * 0.8)
 
 
 async def test_wait_and_watch_share_polls():
@@ -83,7 +81,7 @@ async def test_wait_and_watch_share_polls():
     pay = client(transport)
     wait = pay.wait_for("T0", until=PAID, deadline=900.0, interval=10.0, max_interval=10.0)
     await asyncio.gather(wait, told(pay, ["T0"], interval=10.0, max_interval=10.0))
-    assert len(transport.sent) <= 1 + 110 / (10 * 0.8)
+    assert len(transport.asked) <= 1 + 110 / (10 * 0.8)
     assert len(pay._polls) == 0
 
 
@@ -101,7 +99,7 @@ async def test_poll_of_a_wait_that_is_cancelled():
 
 async def test_predicate_without_new_status():
     """A predicate may hold without a new status; then the last change says so."""
-    pay = client(Timeline())
+    pay = client(timeline())
     began = now()
     assert await told(pay, ["T0"], until=lambda _: now() > began + 20) == [
         ("T0", None, "Pending", False),
@@ -121,7 +119,7 @@ async def test_input_that_was_not_read():
     """When the deadline comes before the input was read to its end, the iteration says so."""
     seen = []
     with pytest.raises(WaitDeadlineError, match="2 references watched in 60 s; others were not asked for"):
-        async with client(Timeline()).watch(["T0", "T1", "T2"], until=PAID, deadline=60.0, at_once=2) as changes:
+        async with client(timeline()).watch(["T0", "T1", "T2"], until=PAID, deadline=60.0, at_once=2) as changes:
             async for change in changes:
                 seen.append(in_short(change))
     assert seen == [
@@ -135,7 +133,7 @@ async def test_input_that_was_not_read():
 async def test_end_of_the_input_at_the_deadline():
     """The error of an input that was not read to its end has the seconds of the watch."""
     with pytest.raises(WaitDeadlineError) as caught:
-        async with client(Timeline()).watch(["T0", "T1"], until=PAID, deadline=60.0, at_once=1) as changes:
+        async with client(timeline()).watch(["T0", "T1"], until=PAID, deadline=60.0, at_once=1) as changes:
             [change async for change in changes]
     assert caught.value.waited == 60.0
 
@@ -149,7 +147,7 @@ async def test_index_of_what_cannot_be_watched():
 
 async def test_poll_cancelled_from_outside():
     """A watch one of whose tasks is cancelled by other code ends with an error that says so."""
-    async with client(Timeline(latency=5.0)).watch(["T0"], until=PAID, deadline=60.0) as changes:
+    async with client(timeline(latency=5.0)).watch(["T0"], until=PAID, deadline=60.0) as changes:
         reader = asyncio.ensure_future(anext(changes))
         await asyncio.sleep(1)
         (poll,) = [task for task in asyncio.all_tasks() if task.get_name() == "payclient-watch"]
@@ -170,7 +168,7 @@ async def test_tasks_are_forgotten():
 
 async def test_reference_that_cannot_be_watched():
     """What cannot be asked, or is not found for too long, is told as failed; the others go on."""
-    transport = Timeline({"T0": [(0, NOT_FOUND)], "T1": [(0, "Pending"), (50, "Paid")]})
+    transport = timeline({"T0": [(0, NOT_FOUND)], "T1": [(0, "Pending"), (50, "Paid")]})
     assert await told(client(transport), [" ", "T0", "T1"]) == [
         (" ", InvalidReferenceError),
         ("T1", None, "Pending", False),
@@ -181,7 +179,7 @@ async def test_reference_that_cannot_be_watched():
 
 async def test_fatal():
     """What is the same for every reference ends the watch, once, after what was found before."""
-    transport = Timeline({f"T{number}": [(0, "Pending"), (20, REFUSED)] for number in range(5)})
+    transport = timeline({f"T{number}": [(0, "Pending"), (20, REFUSED)] for number in range(5)})
     seen = []
     with pytest.raises(AuthenticationError):
         async with client(transport).watch([f"T{number}" for number in range(5)], until=PAID, deadline=900) as changes:
@@ -202,15 +200,15 @@ async def test_at_once():
     transport = becoming(30, 60, 90, 0, 0, 0)
     await told(client(transport), references(), at_once=2)
     assert [number for number, at in read if at < 25] == [0, 1, 2]  # one is read ahead
-    assert {reference for at, reference in transport.sent if at < 25} == {"T0", "T1"}
-    assert {reference for at, reference in transport.sent if at < 55} == {"T0", "T1", "T2"}
+    assert {reference for at, reference in transport.asked if at < 25} == {"T0", "T1"}
+    assert {reference for at, reference in transport.asked if at < 55} == {"T0", "T1", "T2"}
 
 
 async def test_unread_ends_hold_up_the_input():
     """References that have ended and were not taken yet count as watched, so that a slow reader bounds the memory."""
     given = itertools.count(1)
     references = (" " for _ in given)
-    async with client(Timeline()).watch(references, until=PAID, deadline=60.0, at_once=5) as changes:
+    async with client(timeline()).watch(references, until=PAID, deadline=60.0, at_once=5) as changes:
         await asyncio.sleep(10)
         assert next(given) <= 5 + 2
         assert (await anext(changes)).index == 0
@@ -232,7 +230,7 @@ async def test_slow_input():
 
 async def test_slow_reader_loses_nothing():
     """As long as a change was not taken, its reference is not asked again: each is told in its turn."""
-    transport = Timeline({"T0": [(0, "Pending"), (20, "Review"), (300, "Paid")]})
+    transport = timeline({"T0": [(0, "Pending"), (20, "Review"), (300, "Paid")]})
     seen = []
     async with client(transport).watch(["T0"], until=PAID, deadline=900.0) as changes:
         async for change in changes:
@@ -272,12 +270,12 @@ async def test_nothing_left_at_the_end():
 
 async def test_nothing_to_watch():
     """A watch of nothing ends at once."""
-    assert await told(client(Timeline()), []) == []
+    assert await told(client(timeline()), []) == []
 
 
 async def test_left_early():
     """Leaving the block ends all polls: no task, no slot, no timer and no listener is left."""
-    transport = Timeline(latency=5.0)
+    transport = timeline(latency=5.0)
     pay = client(transport)
     async with pay.watch(
         (f"T{number}" for number in itertools.count()), until=PAID, deadline=900.0, at_once=100
@@ -327,7 +325,7 @@ async def test_equal_references_that_are_due_together():
 
 async def test_one_change_that_was_not_taken():
     """A reference has at most one change that was not taken, although others ask for it meanwhile."""
-    transport = Timeline({"T0": [(0, "Pending"), (20, "Review"), (40, "Held"), (300, "Paid")]})
+    transport = timeline({"T0": [(0, "Pending"), (20, "Review"), (40, "Held"), (300, "Paid")]})
     pay, seen = client(transport), []
     waiting = asyncio.create_task(pay.wait_for("T0", until=PAID, deadline=900.0))
     async with pay.watch(["T0"], until=PAID, deadline=900.0) as changes:
@@ -346,7 +344,7 @@ async def test_one_change_that_was_not_taken():
 async def test_refused(options):
     """What cannot be used is refused at once, and not in the block."""
     with pytest.raises(ConfigurationError):
-        client(Timeline()).watch(["T0"], **{"until": PAID, "deadline": 900.0, **options})
+        client(timeline()).watch(["T0"], **{"until": PAID, "deadline": 900.0, **options})
 
 
 def test_change_is_a_value():
