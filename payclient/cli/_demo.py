@@ -55,21 +55,8 @@ class Dataset:
     expected: tuple[Expected, ...]
 
 
-@frozen
-class _Kind:
-    # Fields to change; a function gets the original value. `service` is None where it has no such transaction.
-
-    expected: Expected
-    ledger: Fields = _SAME
-    service: Fields | None = _SAME
-
-
-def _break(*findings: tuple[Code, Severity]) -> Expected:
-    return Expected(Bucket.BREAK, frozenset(findings))
-
-
-def _matched(*findings: tuple[Code, Severity]) -> Expected:
-    return Expected(Bucket.MATCHED, frozenset(findings))
+_Kind: TypeAlias = tuple[Expected, Fields, Fields | None]
+"""The expected result, and what changes in the ledger and at the service, which may lack the transaction."""
 
 
 def plus(more: Any) -> Callable[[Any], Any]:
@@ -77,66 +64,59 @@ def plus(more: Any) -> Callable[[Any], Any]:
     return lambda value: value + more
 
 
-def _both(expected: Expected, **fields: Any) -> _Kind:
-    return _Kind(expected, fields, fields)
+def _expected(*codes: Code, bucket: Bucket = Bucket.BREAK, severity: Severity | None = None) -> Expected:
+    return Expected(bucket, frozenset((code, severity or code.severity) for code in codes))
 
 
-_PLAIN = _Kind(_matched())
-_KINDS = (
-    _Kind(_break((Code.MISSING_AT_SERVICE, Severity.HIGH)), service=None),
-    _Kind(_break((Code.MERCHANT_REFF_DIFFERS, Severity.CRITICAL)), service={"merchant_reff": plus("-B")}),
-    _Kind(_break((Code.MERCHANT_REFF_DIFFERS, Severity.MEDIUM)), ledger={"merchant_reff": str.lower}),
-    _Kind(_break((Code.METHOD_DIFFERS, Severity.MEDIUM)), service={"payment_method": "CARD", "payment_name": "Card"}),
-    _Kind(_break((Code.PAYMENT_CODE_DIFFERS, Severity.MEDIUM)), ledger={"payment_code": plus("9")}),
-    _Kind(
-        _break((Code.UNDERPAID, Severity.HIGH), (Code.NET_DIFFERS, Severity.HIGH)),
-        service={"amount": plus(-1000), "amount_received": plus(-1000)},
-    ),
-    _Kind(
-        _break((Code.OVERPAID, Severity.HIGH), (Code.NET_DIFFERS, Severity.HIGH)),
-        service={"amount": plus(1000), "amount_received": plus(1000)},
-    ),
-    _Kind(
-        _break((Code.FEE_DIFFERS, Severity.MEDIUM), (Code.NET_DIFFERS, Severity.HIGH)),
-        service={"fee": plus(500), "amount_received": plus(-500)},
-    ),
-    _Kind(_break((Code.NET_DIFFERS, Severity.HIGH)), ledger={"amount_received": plus(100)}),
-    _both(_break((Code.SHORT_RECEIVED, Severity.HIGH)), amount_received=0),
-    _Kind(_break((Code.PAID_NOT_RECORDED, Severity.CRITICAL)), ledger={"status": "Pending"}),
-    _Kind(_break((Code.RECORDED_NOT_PAID, Severity.CRITICAL)), service={"status": "Expired"}),
-    _Kind(_break((Code.LATE_PAYMENT, Severity.CRITICAL)), ledger={"status": "Expired"}),
-    _Kind(_break((Code.REFUND_NOT_RECORDED, Severity.CRITICAL)), service={"status": "Refunded"}),
-    _Kind(_break((Code.REFUND_NOT_MADE, Severity.CRITICAL)), ledger={"status": "Refunded"}),
-    _Kind(
-        _break((Code.CLOSED_DIFFERENTLY, Severity.LOW)),
-        ledger={"status": "Expired"},
-        service={"status": "Canceled"},
-    ),
-    _Kind(_break((Code.UNKNOWN_STATUS, Severity.MEDIUM)), service={"status": "Settled"}),
-    _Kind(_break((Code.EXPIRY_DIFFERS, Severity.LOW)), ledger={"expdate": _AHEAD}),
-    _Kind(
-        _break((Code.PENDING_ON_ONE_SIDE, Severity.MEDIUM)),
+def _break(
+    *codes: Code, severity: Severity | None = None, ledger: Fields = _SAME, service: Fields | None = _SAME
+) -> _Kind:
+    return _expected(*codes, severity=severity), ledger, service
+
+
+def _both(fields: Fields, *codes: Code, bucket: Bucket = Bucket.BREAK) -> _Kind:
+    return _expected(*codes, bucket=bucket), fields, fields
+
+
+_LESS, _MORE = ({name: plus(change) for name in ("amount", "amount_received")} for change in (-1000, 1000))
+_PLAIN = _both({}, bucket=Bucket.MATCHED)
+_KINDS: tuple[_Kind, ...] = (
+    _break(Code.MISSING_AT_SERVICE, service=None),
+    _break(Code.MERCHANT_REFF_DIFFERS, service={"merchant_reff": plus("-B")}),
+    _break(Code.MERCHANT_REFF_DIFFERS, severity=Severity.MEDIUM, ledger={"merchant_reff": str.lower}),
+    _break(Code.METHOD_DIFFERS, service={"payment_method": "CARD", "payment_name": "Card"}),
+    _break(Code.PAYMENT_CODE_DIFFERS, ledger={"payment_code": plus("9")}),
+    _break(Code.UNDERPAID, Code.NET_DIFFERS, service=_LESS),
+    _break(Code.OVERPAID, Code.NET_DIFFERS, service=_MORE),
+    _break(Code.FEE_DIFFERS, Code.NET_DIFFERS, service={"fee": plus(500), "amount_received": plus(-500)}),
+    _break(Code.NET_DIFFERS, ledger={"amount_received": plus(100)}),
+    _both({"amount_received": 0}, Code.SHORT_RECEIVED),
+    _break(Code.PAID_NOT_RECORDED, ledger={"status": "Pending"}),
+    _break(Code.RECORDED_NOT_PAID, service={"status": "Expired"}),
+    _break(Code.LATE_PAYMENT, ledger={"status": "Expired"}),
+    _break(Code.REFUND_NOT_RECORDED, service={"status": "Refunded"}),
+    _break(Code.REFUND_NOT_MADE, ledger={"status": "Refunded"}),
+    _break(Code.CLOSED_DIFFERENTLY, ledger={"status": "Expired"}, service={"status": "Canceled"}),
+    _break(Code.UNKNOWN_STATUS, service={"status": "Settled"}),
+    _break(Code.EXPIRY_DIFFERS, ledger={"expdate": _AHEAD}),
+    _break(
+        Code.PENDING_ON_ONE_SIDE,
         ledger={"status": "Pending", "expdate": _AHEAD},
         service={"status": "Canceled", "expdate": _AHEAD},
     ),
-    _both(_break((Code.STALE_PENDING, Severity.MEDIUM)), status="Pending", expdate=_PASSED),
-    _both(_matched((Code.SERVICE_ARITHMETIC, Severity.LOW)), amount_received=plus(1)),
-    _Kind(_matched((Code.NOT_COMPARED, Severity.INFO)), ledger={"merchant_reff": ""}),
+    _both({"status": "Pending", "expdate": _PASSED}, Code.STALE_PENDING),
+    _both({"amount_received": plus(1)}, Code.SERVICE_ARITHMETIC, bucket=Bucket.MATCHED),
+    (_expected(Code.NOT_COMPARED, bucket=Bucket.MATCHED), {"merchant_reff": ""}, _SAME),
     # A number where a text is documented; the ledger, being text, has the same digits.
-    _Kind(_matched((Code.TOLERATED_DEVIATION, Severity.INFO)), service={"payment_code": int}),
-    _both(Expected(Bucket.OPEN), status="Pending", expdate=_AHEAD),
-    _both(_matched(), status="Canceled"),
-    _Kind(Expected(Bucket.REJECTED), ledger={"amount": "1.5E+07"}),
+    (_expected(Code.TOLERATED_DEVIATION, bucket=Bucket.MATCHED), _SAME, {"payment_code": int}),
+    _both({"status": "Pending", "expdate": _AHEAD}, bucket=Bucket.OPEN),
+    _both({"status": "Canceled"}, bucket=Bucket.MATCHED),
+    (Expected(Bucket.REJECTED), {"amount": "1.5E+07"}, _SAME),
 )
-_REPEATED = _break((Code.DUPLICATE_REFERENCE, Severity.HIGH))
-_PAID_TWICE = _break((Code.PAID_TWICE, Severity.CRITICAL))
+_REPEATED, _PAID_TWICE = _expected(Code.DUPLICATE_REFERENCE), _expected(Code.PAID_TWICE)
 
 MIN_ROWS = len(_KINDS) + 4
 """Room for one discrepancy of each kind; two kinds take two rows."""
-
-
-_Generated: TypeAlias = tuple[Fields, Fields | None, Expected]
-"""One ledger row, its transaction at the service, and the expected result."""
 
 
 def generate(rows: int, *, seed: int) -> Dataset:
@@ -147,7 +127,7 @@ def generate(rows: int, *, seed: int) -> Dataset:
     random = Random(seed)  # noqa: S311  made-up data, not a secret
     agreed = agreed_transactions(random)
     per_kind = max(1, rows // _ROWS_PER_KIND)
-    generated: list[_Generated] = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
+    generated = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
     for _ in range(per_kind):
         repeated, first, second = next(agreed), next(agreed), next(agreed)
         second = {**second, "merchant_reff": first["merchant_reff"]}
@@ -189,9 +169,9 @@ def agreed_transactions(random: Random) -> Iterator[Fields]:
         }
 
 
-def _apply(kind: _Kind, fields: Fields) -> _Generated:
-    transaction = None if kind.service is None else changed(fields, kind.service)
-    return changed(fields, kind.ledger), transaction, kind.expected
+def _apply(kind: _Kind, fields: Fields) -> tuple[Fields, Fields | None, Expected]:
+    expected, ledger, service = kind
+    return changed(fields, ledger), None if service is None else changed(fields, service), expected
 
 
 def changed(fields: Fields, changes: Fields) -> Fields:
@@ -256,8 +236,7 @@ async def _run_once(
         f"{plural(len(dataset.ledger), 'row')} in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
         f"{_FAULT_SHARE:.0%} of its responses fail",
     )
-    check, worst = Check(dataset.expected), Worst()
-    report = folder / "report"
+    check, worst, report = Check(dataset.expected), Worst(), folder / "report"
     service.load(dataset.transactions)
     async with (
         serving(service) as base_url,
