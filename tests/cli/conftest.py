@@ -152,3 +152,15 @@ def configured(monkeypatch, service, base_url, command):
     monkeypatch.setenv("PAYCLIENT_API_KEY", service.api_key)
     monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "sandbox")
     return command
+
+
+@pytest.fixture
+def night(configured, tmp_path, monkeypatch):
+    """Reconcile a ledger of these lines into a folder of this name, below the folder of the test, which is current."""
+    monkeypatch.chdir(tmp_path)
+
+    def night(name, *arguments, lines=(), header="reference,amount,status", **options):
+        (tmp_path / "ledger.csv").write_text("".join(f"{line}\n" for line in (header, *lines)))
+        return configured("reconcile", "ledger.csv", "--out", name, *arguments, **options)
+
+    return night

@@ -48,3 +48,16 @@ def with_manifest(folder, files):
     content = manifest_as_json(About(), Tally().summary(), listed)
     (folder / "manifest.json").write_text(json.dumps(content))
     return folder
+
+
+def summary_of(folder, name="summary.json"):
+    return json.loads((folder / name).read_text())
+
+
+def rows_of(folder, name="rows.jsonl"):
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def contents(folder):
+    """Return every file of a report, the journal not among them: the same rows stand there in other pages."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith("journal")}
