@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
-
 import openpyxl
 import pytest
 
+from support.reports import rows_of, summary_of
+
+LINES = ("T1,15500,Paid", "T2,9000,Canceled", "T3,1,Paid")
+
 
 @pytest.fixture
-def run(configured, tmp_path):
-    """Reconcile the ledger into a folder of this name."""
-    (tmp_path / "ledger.csv").write_text("reference,amount,status\nT1,15500,Paid\nT2,9000,Canceled\nT3,1,Paid\n")
+def run(night, tmp_path):
+    """Reconcile a ledger into a folder of this name."""
     (tmp_path / "rules.toml").write_text("[approval]\nabove = 1000\n")
 
-    def run(name, *arguments):
-        wanted = ("--out", str(tmp_path / name), "--rules", str(tmp_path / "rules.toml"), "--quiet")
-        return configured("reconcile", str(tmp_path / "ledger.csv"), *wanted, *arguments)
+    def run(name, *arguments, lines=LINES):
+        return night(name, "--rules", "rules.toml", "--quiet", *arguments, lines=lines)
 
     return run
 
@@ -68,10 +68,6 @@ def shown(path):
     }
 
 
-def told(folder):
-    return json.loads((folder / "summary.json").read_text())
-
-
 def test_from_night_to_night(run, first, take, command, tmp_path):
     """What was decided shows in the report, counts in the next run, and is known there; nothing else is changed."""
     second = tmp_path / "second"
@@ -88,65 +84,50 @@ def test_from_night_to_night(run, first, take, command, tmp_path):
     }
     assert "0 decisions taken" in command("decisions", "take", str(first / "report.xlsx"), "--by", "ana").out
     before = {path.name: path.read_bytes() for path in first.iterdir()}
-    assert run("second", "--decisions", str(first)).status == 1
+    assert run("second", "--decisions", "first").status == 1
     assert {path.name: path.read_bytes() for path in first.iterdir()} == before
-    summary = told(second)
+    summary = summary_of(second)
     assert (summary["buckets"]["matched"]["rows"], summary["buckets"]["break"]["rows"]) == (1, 2)
     assert [each["reference"] for each in summary["still_there"]] == ["T3"]
     assert shown(second / "report.xlsx")["T3"] == ("Ana", "corrected in the ledger", "agreed")
     assert command("verify", str(second)).status == 0
 
 
-def test_resumed(run, accepted, take, tmp_path):
-    """A run keeps the decisions that it began with, whatever is decided while it is resumed."""
-    second = tmp_path / "second"
-    run("second", "--decisions", str(accepted))
+def test_runs_after(run, accepted, take, command, tmp_path):
+    """A run keeps the decisions that it began with when it is resumed; a second judgement takes them along."""
+    second, again = tmp_path / "second", tmp_path / "again"
+    result = run("second", "--previous", "first")  # whose work list is as it was edited
+    assert (result.status, result.err, summary_of(second)["buckets"]["break"]["rows"]) == (1, "", 2)
     files = {name: (second / name).read_bytes() for name in ("rows.jsonl", "summary.json")}
     assert take(second / "report.xlsx", T3="accepted until 2999-12-31").status == 0
-    for arguments in ((), ("--decisions", str(accepted))):
-        assert run("second", *arguments).status == 1
-        assert {name: (second / name).read_bytes() for name in files} == files
-
-
-def test_second_judgement(accepted, command, tmp_path):
-    """A second judgement applies what was accepted in its run, and takes the decisions along."""
-    again = tmp_path / "again"
-    command("rejudge", str(accepted), "--out", str(again), "--quiet")
-    assert told(again)["buckets"]["break"]["rows"] == 2
-    assert told(again)["judged_again"]["changed_rules"] == ["accepted"]
-    assert command("verify", str(again)).status == 0
+    assert run("second", "--previous", "first", "--decisions", "first").status == 1
+    assert {name: (second / name).read_bytes() for name in files} == files
+    command("rejudge", "first", "--out", "again", "--quiet")
+    judged = summary_of(again)
+    assert (judged["buckets"]["break"]["rows"], judged["judged_again"]["changed_rules"]) == (2, ["accepted"])
+    assert command("verify", "again").status == 0
     assert (again / "decisions.jsonl").read_bytes() == (accepted / "decisions.jsonl").read_bytes()
 
 
-def test_elsewhere(first, take, tmp_path):
-    """A work list that was mailed around is taken with the folder of its run."""
-    mailed = (first / "report.xlsx").rename(tmp_path / "mailed.xlsx")
-    assert "cannot be used: manifest.json" in take(mailed, T1="raised with the service").err
-    assert take(mailed, "--folder", str(first)).status == 0
-
-
-def test_approval(first, take):
-    """The rules of the run say which amounts need a second person."""
+def test_refused(first, take, command, tmp_path):
+    """No name, a missing approval, a work list without its run, a changed report or changed decisions are refused."""
     path = first / "report.xlsx"
     result = take(path, T2="accepted until 2999-12-31")
     assert (result.status, "2,000 is at stake; above 1,000 it needs approval" in result.err) == (2, True)
-    assert not (first / "decisions.jsonl").exists()
+    assert (take(path, by=" ").status, (first / "decisions.jsonl").exists()) == (2, False)
     assert [take(path, "--approved-by", name).status for name in ("Ana", "budi")] == [2, 0]
-
-
-def test_refused(first, take, command):
-    """A changed report, a name that is none, and decisions that were changed are refused."""
-    assert take(first / "report.xlsx", by=" ").status == 2
-    assert take(first / "report.xlsx", T1="raised with the service").status == 0
-    path = first / "decisions.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"raised", b"Raised"))
+    mailed = path.rename(tmp_path / "mailed.xlsx")
+    assert "cannot be used: manifest.json" in take(mailed, T1="raised with the service").err
+    assert take(mailed, "--folder", str(first), "--approved-by", "budi").status == 0
+    decisions = first / "decisions.jsonl"
+    decisions.write_bytes(decisions.read_bytes().replace(b"raised", b"Raised"))
     verified = command("verify", str(first))
-    assert (verified.status, "decisions.jsonl: line 1: it was changed" in verified.out) == (1, True)
+    assert (verified.status, "decisions.jsonl: line 2: it was changed" in verified.out) == (1, True)
     assert command("report", str(first)).status == 2
-    path.unlink()
+    decisions.unlink()
     with (first / "rows.jsonl").open("a") as file:
         file.write("{}\n")
-    assert "rows.jsonl: it was changed" in take(first / "report.xlsx").err
+    assert "rows.jsonl: it was changed" in take(mailed, "--folder", str(first), "--approved-by", "budi").err
 
 
 def test_gzip_rows(run, first, take):
@@ -155,32 +136,15 @@ def test_gzip_rows(run, first, take):
     for options in ((), ("--gzip-rows",)):
         run("first", *options)
         assert take(first / "report.xlsx", T1="corrected in the ledger").status == 0
-        evidence.append(json.loads((first / "decisions.jsonl").read_text().splitlines()[0])["evidence"])
+        evidence.append(rows_of(first, "decisions.jsonl")[0]["evidence"])
         (first / "decisions.jsonl").unlink()
     assert (first / "rows.jsonl.gz").exists()
     assert evidence[0] == evidence[1]
 
 
-def test_previous(run, accepted, tmp_path):
-    """The decisions of the previous run count, also while its work list is as it was edited."""
-    result = run("second", "--previous", str(accepted))
-    assert (result.status, result.err) == (1, "")
-    assert told(tmp_path / "second")["buckets"]["break"]["rows"] == 2
-
-
-def test_refused_folders(run, first, tmp_path):
-    """A folder without decisions, or a previous run that is damaged, is refused and leaves nothing behind."""
-    result = run("second", "--decisions", str(tmp_path / "nowhere"))
-    assert (result.status, "--decisions must be the folder of a run" in result.err) == (2, True)
-    (first / "breaks.csv").unlink()
-    assert run("second", "--previous", str(first)).status == 2
-    assert not (tmp_path / "second").exists()
-
-
 def test_carried_row(run, first, take, tmp_path):
     """A row that was carried over from the previous run is decided like any other, also where it has another's line."""
-    (tmp_path / "ledger.csv").write_text("reference,amount,status\nT3,2,Paid\n")
-    run("second", "--previous", str(first))
+    run("second", "--previous", "first", lines=["T3,2,Paid"])
     work_list = tmp_path / "second" / "report.xlsx"
     result = take(work_list, T1="raised with the service", T3="corrected in the ledger")
     assert (result.status, result.out[:18]) == (0, "2 decisions taken ")

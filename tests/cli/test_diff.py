@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 
 @pytest.fixture
-def reconcile(configured, tmp_path, monkeypatch):
-    """Reconcile a ledger of these lines into a folder of this name, below the current one."""
-    monkeypatch.chdir(tmp_path)
-
-    def reconcile(name, *lines):
-        (tmp_path / "ledger.csv").write_text("".join(f"{line}\n" for line in ("reference,amount,status", *lines)))
-        return configured("reconcile", "ledger.csv", "--out", name, "--quiet")
-
-    return reconcile
-
-
-@pytest.fixture
-def nights(reconcile, prepared):
+def nights(night, prepared):
     """Give the folders of two runs."""
 
     def runs():
-        reconcile("20", "T1,14000,Paid", "T2,9000,Canceled", "T9,1,Paid")
-        reconcile("21", "T2,8000,Canceled", "T1,15000,Paid")
+        night("20", "--quiet", lines=["T1,14000,Paid", "T2,9000,Canceled", "T9,1,Paid"])
+        night("21", "--quiet", lines=["T2,8000,Canceled", "T1,15000,Paid"])
 
     prepared("nights", runs)
     return "20", "21"
@@ -60,34 +49,43 @@ not known:
     )
 
 
-def test_itself(command, nights):
-    """A run compared with itself has status 0; the status says it all with `--quiet`, from a severity on."""
-    quiet = command("diff", *nights, "--quiet", "--fail-on", "critical")
-    assert (quiet.status, quiet.out, quiet.err) == (75, "", "")
+def test_json_and_quiet(command, nights):
+    """With `--json` standard output is one object with a list for each state; with `--quiet` the status says it all."""
+    found = json.loads(command("diff", *nights, "--json", "--quiet").out)
+    states = ("new", "still_open", "changed", "reopened", "resolved", "not_known")
+    told = {state: [each["reference"] for each in found[state]] for state in states if found[state]}
+    assert told == {"changed": ["T2"], "resolved": ["T1"], "not_known": ["T9"]}
+    result = command("diff", *nights, "--quiet", "--fail-on", "critical")
+    assert (result.status, result.out, result.err) == (75, "", "")
     result = command("diff", "20", "20")
     assert (result.status, result.out.splitlines()[0]) == (0, "NO NEWS: 3 still open; none resolved since 20.")
 
 
-def test_wrong_order(command, nights, tmp_path):
-    """Runs in the wrong order are compared as they were named, and that is said."""
+def test_page(command, nights, tmp_path):
+    """The page is written and named last; runs in the wrong order are compared as named, which is said in both."""
+    (tmp_path / "changes.html").write_text("of yesterday")
+    result = command("diff", *nights, "--html", "changes.html")
+    assert (result.status, result.out.splitlines()[-1]) == (1, "Page: changes.html")
+    page = (tmp_path / "changes.html").read_text()
+    assert (page.startswith("<!doctype html>"), page.count(">T2</th>"), "came before" in page) == (True, 1, False)
     result = command("diff", *reversed(nights), "--html", "changes.html")
     said = "All answers of 20 came before those of 21: name the earlier run first."
-    assert (result.out.splitlines()[1], result.out.splitlines()[-1]) == (said, "Page: changes.html")
-    assert said in (tmp_path / "changes.html").read_text()
-    assert "came before" not in command("diff", *nights).out
+    assert (result.out.splitlines()[1], said in (tmp_path / "changes.html").read_text()) == (said, True)
 
 
-def test_many(command, reconcile):
-    """Of many breaks in one state some are shown, and how many more there are."""
-    lines = [f"T1{number:02d},1,Paid" for number in range(13)]
-    reconcile("20", "T1,15000,Paid")
-    reconcile("21", "T1,15000,Paid", *lines)
-    result = command("diff", "20", "21")
-    assert result.out.splitlines()[-1] == "  and 3 more, which --json prints"
+def test_many(command, night):
+    """Of many breaks in one state some are shown, and how many more; escapes of a ledger never reach the terminal."""
+    night("20", "--quiet", lines=["T1,15000,Paid"])
+    night("21", "--quiet", lines=["T1,15000,Paid", *(f"T1{number:02d},1,Paid" for number in range(13))])
+    night("22", "--quiet", lines=["T1,15000,P\x1b[31maid"])
+    assert command("diff", "20", "21").out.splitlines()[-1] == "  and 3 more, which --json prints"
+    shown = command("diff", "20", "22").out
+    assert "unknown_status" in shown
+    assert [character for character in shown if not character.isprintable() and character != "\n"] == []
 
 
-def test_html_inside(command, nights, tmp_path):
-    """A page within one of the reports is refused, because neither is ever changed."""
+def test_refused(command, nights, tmp_path):
+    """A page within one of the reports is refused, as neither is ever changed, and so is a report that was changed."""
     (tmp_path / "link").symlink_to("21")
     before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
     paths = ("20/report.html", "21/new/page.html", "20", "link/page.html")
@@ -95,23 +93,8 @@ def test_html_inside(command, nights, tmp_path):
     refused = {path for path, each in results.items() if "--html must be a file outside of 20 and 21" in each.err}
     assert (refused, {each.status for each in results.values()}) == ({*paths}, {2})
     assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
-
-
-def test_refused(command, nights, tmp_path):
-    """A report that was changed is refused with status 2, and the command that says more."""
     (tmp_path / "20" / "breaks.csv").write_text("")
     result = command("diff", *nights)
-    assert (result.status, result.out) == (2, "")
-    assert result.err == (
-        "payclient: 20 cannot be compared: breaks.csv: it was changed: it has 0 bytes, and "
-        f"had {result.err.split('had ')[1].split(' ')[0]} (see payclient verify 20)\n"
-    )
-
-
-def test_hostile_text(command, configured, reconcile):
-    """Escape sequences of a ledger never reach the terminal."""
-    reconcile("20", "T1,15000,Paid")
-    reconcile("21", "T1,15000,Paid", "T2,7000,P\x1b[31maid")
-    shown = command("diff", "20", "21").out
-    assert "unknown_status" in shown
-    assert [character for character in shown if not character.isprintable() and character != "\n"] == []
+    told = "payclient: 20 cannot be compared: breaks.csv: it was changed: it has 0 bytes, and had "
+    assert (result.status, result.out, result.err.startswith(told)) == (2, "", True)
+    assert result.err.endswith(" (see payclient verify 20)\n")
