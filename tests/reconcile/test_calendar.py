@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 
-import attrs
 import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import (
-    STRICT,
-    BusinessDays,
     Calendar,
     OtherSide,
     Rules,
     RulesError,
     StatementRules,
-    parse_rules,
-    read_rules,
     reconcile,
-    rules_as_json,
-    rules_from_json,
 )
 from payclient.reconcile.judge._compare import is_younger
 from payclient.reconcile.judge._statement import statement_findings
@@ -94,47 +87,6 @@ def test_mistyped_years():
         assert not is_younger(entry, datetime(2026, 11, 20, tzinfo=UTC), by.grace, by)
     future = Entry(line=2, reference="T", created_at=datetime(2026, 11, 24, 23))  # noqa: DTZ001
     assert is_younger(future, datetime(2026, 11, 20, 10, tzinfo=UTC), by.grace, by)
-
-
-def test_rules_file(tmp_path):
-    """A rules file names a file of holidays beside it, or lists them; written again, the dates are in the rules."""
-    (tmp_path / "holidays.txt").write_text("\ufeff2026-12-25  # Christmas\n\n# 2027\n2027-01-01\n2026-12-25\n")
-    text = 'grace = "1 business day"\nstatement.settles_within = "2 business days"\n'
-    text += "[calendar]\nholidays = {}\ncut_off = {}\n"
-    path = tmp_path / "rules.toml"
-    path.write_text(text.format('"holidays.txt"', '"17:00"'))
-    by = read_rules(path)
-    assert by == parse_rules(text.format("[2027-01-01, '2026-12-25']", "17:00:00"))
-    assert by.calendar == Calendar(holidays=[date(2026, 12, 25), date(2027, 1, 1)], cut_off=time(17))
-    assert (by.grace, by.statement.settles_within) == (BusinessDays(1), BusinessDays(2))
-    plain = rules_as_json(by)
-    assert plain["calendar"] == {"holidays": ["2026-12-25", "2027-01-01"], "cut_off": "17:00"}
-    assert rules_from_json(plain) == by
-    assert by.fingerprint != attrs.evolve(by, calendar=Calendar()).fingerprint
-    assert "calendar" not in rules_as_json(STRICT)
-
-
-def test_refused(tmp_path):
-    """What is no calendar is refused with its line."""
-    (tmp_path / "no.txt").write_text("25.12.2026\n")
-    (tmp_path / "empty.txt").write_text("# none yet\n")
-    for text, message in {
-        '[calendar]\nholidays = "no.txt"\n': "r.toml, line 2: no.txt, line 1: '25.12.2026' is no date",
-        '[calendar]\nholidays = "empty.txt"\n': "r.toml, line 2: the holidays empty.txt have no date",
-        '[calendar]\nholidays = "missing.txt"\n': "r.toml, line 2: the holidays missing.txt cannot be read: No",
-        "[calendar]\nholidays = [[1]]\n": "r.toml, line 2: calendar.holidays must be a list of dates",
-        "[calendar]\nholidays = 3\n": "r.toml, line 2: calendar.holidays must be a list of dates",
-        "[calendar]\nholidays = [2026-12-25T00:00:00]\n": "r.toml, line 2: calendar.holidays must be a list of dates",
-        '[calendar]\ncut_off = "25:00"\n': "r.toml, line 2: calendar.cut_off must be a time of the day such as 17:00",
-        '[calendar]\ncut_off = "5pm"\n': "r.toml, line 2: calendar.cut_off must be a time of the day such as 17:00",
-        "[calendar]\nweekend = []\n": "r.toml, line 2: calendar: there is no key 'weekend'",
-        'grace = "2 banking days"\n': "r.toml, line 1: grace must be a duration such as '90m', '12h' or '1d 12h', or ",
-        'grace = "1000 business days"\n': "r.toml, line 1: grace must be a duration",
-    }.items():
-        (tmp_path / "r.toml").write_text(text)
-        with pytest.raises(RulesError) as caught:
-            read_rules(tmp_path / "r.toml")
-        assert str(caught.value).startswith(message)
 
 
 async def test_zone():

@@ -20,3 +20,12 @@ def check_each(expected, actual):
     ]
     if misses:
         pytest.fail("\n".join([f"{len(misses)} of {len(expected)} cases:", *misses]), pytrace=False)
+
+
+def check_table(rows, actual):
+    """Fail with each of *rows* whose last value is not that of `actual` with the others, and with that value."""
+    assert rows
+    found = [(row, actual(*row[:-1])) for row in rows]
+    misses = [f"{row!r}: {value!r}" for row, value in found if value != row[-1]]
+    if misses:
+        pytest.fail("\n".join([f"{len(misses)} of {len(found)} rows:", *misses]), pytrace=False)
