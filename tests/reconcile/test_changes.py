@@ -179,31 +179,6 @@ def all_changes(was, rows, name):
     return {each: list(changes_of(each, was[each], rows[each], run=name, **judged)) for each in was}
 
 
-@examples(50)
-@given(rows=runs(0))
-def test_nothing_changes_by_itself(rows):
-    """A run compared with itself has no news: each break is still open."""
-    run = all_breaks(rows, "a")
-    found = [change for each in all_changes(run, rows, "a").values() for change in each]
-    assert {change.history.state for change in found} <= {BreakState.STILL_OPEN}
-    assert len(found) == sum(map(len, run.values()))
-
-
-@examples(80)
-@given(first=runs(0), second=runs(1))
-def test_one_state(first, second):
-    """Each earlier break is in exactly one state, and none is resolved that the later run could not judge."""
-    was, now = all_breaks(first, "a"), all_breaks(second, "b")
-    for reference, found in all_changes(was, second, "b").items():
-        codes = [change.now.code for change in found]
-        assert len(codes) == len(set(codes))
-        assert set(codes) == set(was[reference]) | set(now[reference])
-        assert {change.now.code for change in found if change.was} == set(was[reference])
-        buckets = {row.bucket for row in second[reference]}
-        is_resolved = any(change.history.state is BreakState.RESOLVED for change in found)
-        assert not (is_resolved and (not buckets or buckets & {Bucket.UNRESOLVED, Bucket.REJECTED}))
-
-
 @examples(80)
 @given(first=runs(0), second=runs(1), third=runs(2))
 def test_first_seen(first, second, third):

@@ -22,7 +22,6 @@ from payclient.reconcile import (
     BreakState,
     Bucket,
     Code,
-    Journal,
     Lines,
     Rules,
     Settled,
@@ -30,12 +29,10 @@ from payclient.reconcile import (
     Step,
     Tolerance,
     reconcile,
-    replay,
 )
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.nights import ReferenceRecord
 from payclient.reconcile.nights._records import record_cell, record_from
-from payclient.report import JOURNAL
 from support.chance import examples
 from support.nights import Nights, paid
 from support.reconciling import Clock, Service
@@ -267,38 +264,6 @@ async def test_only_news_count(night):
 
 
 # The journal
-
-
-async def test_journal_is_enough(night, tmp_path):
-    """The rows, their age and what is gone are the same from the journal alone."""
-    first = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B", 5)})
-    second = await night([entry("A")], {"A": paid("A", 5), "B": paid("B", 5)}, previous=first)
-    with Journal(tmp_path / "night-2" / JOURNAL) as journal:
-        assert tuple(replay(journal)) == second.rows
-        assert (journal.previous.run, journal.previous.rows) == ("night-1", 1)
-
-
-async def test_resumed(night, tmp_path):
-    """A run that could not ask about everything goes on with the same ledger, its carried rows included."""
-    first = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B", 5)})
-    broken = await night([entry("C")], {"C": paid("C"), "B": paid("B", 5), "A": REFUSED}, previous=first, name="x")
-    assert broken.summary.verdict == "incomplete"
-    whole = await night([entry("C")], {"A": paid("A", 5), "B": paid("B", 5)}, previous=first, name="x")
-    assert [(row.reference, row.bucket) for row in whole.rows] == [("C", "matched"), ("A", "break"), ("B", "break")]
-    assert whole.states == {("A", "underpaid"): "still_open", ("B", "underpaid"): "still_open"}
-
-
-async def test_earlier_folder_is_untouched(night, tmp_path):
-    """The folder of the earlier run may be read-only, and stays as it is to the byte."""
-    first = await night([entry("A")], {"A": paid("A", 5)})
-    folder = tmp_path / "night-1"
-    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
-    folder.chmod(0o500)
-    try:
-        await night([entry("A")], {"A": paid("A", 5)}, previous=first)
-    finally:
-        folder.chmod(0o700)
-    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
 
 
 async def test_other_tasks_go_on(night):

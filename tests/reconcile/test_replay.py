@@ -99,21 +99,6 @@ async def test_other_rules(service_of, ledger, answers, before, after):
         assert len(service.asked) <= missing
 
 
-async def test_lookup_is_missing(service_of):
-    """A difference that only the new rules see is unresolved, and one lookup settles it."""
-    ledger = [Entry(line=2, reference="A", amount=100), Entry(line=3, reference="B", amount=100)]
-    answers = {each: [Transaction(reference=each, amount=95, status="paid")] for each in "AB"}
-    with Journal(identity={"rules": LOOSE.fingerprint}) as journal:
-        rows = await ran(journal, ledger[:1], service_of(answers), LOOSE)
-        missing = judge_again(journal, rules=STRICT)
-        (row,) = replay(journal, rules=STRICT)
-        assert (rows[0].bucket, missing, row.bucket) == (Bucket.MATCHED, 1, Bucket.UNRESOLVED)
-        assert row.reason == "a difference was seen once and is not confirmed: there was no second lookup"
-        service = service_of(answers)
-        (row,) = await ran(journal, ledger[:1], service, STRICT)
-        assert (row.bucket, service.asked) == (Bucket.BREAK, ["A"])
-
-
 async def test_reversal_by_new_words(tmp_path):
     """A payment of the previous run that is reversed by the words of the new rules needs a second lookup."""
     night = Nights(tmp_path)
