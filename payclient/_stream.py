@@ -237,7 +237,8 @@ class _Stream(Results[Outcome]):
         # Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and so would
         # bad rows that hold up the input; some at its beginning would look like a wrong address. A row with a single
         # pass is not retried to find out.
-        is_held_up = len(self._deferred) + self._asking >= self._max_deferred
+        is_due = bool(self._deferred) and self._deferred[0][0] <= self._clock.now()
+        is_held_up = is_due or len(self._deferred) + self._asking >= self._max_deferred
         is_dry = self._is_exhausted or self._is_reading or is_held_up or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
         is_unclear = is_alone or not self._deferral.is_reached

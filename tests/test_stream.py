@@ -265,13 +265,19 @@ async def test_bug_in_the_lookup():
 
 
 @pytest.mark.virtual_time
-async def test_bad_rows_that_hold_up_the_input():
-    """As many bad rows in a row as may be deferred are given up, and the rows behind them are looked up."""
-    bad = [f"T{number}" for number in range(1, 17)]
-    lookup = failing(ServiceError("down", status_code=500), *bad)
+@pytest.mark.parametrize(("count", "seconds"), [(16, 0), (4, 40)])
+async def test_bad_rows_that_hold_up_the_input(count, seconds):
+    """Bad rows, as many as may be deferred or as are always due, are given up, and those behind them are looked up."""
+    bad = [f"T{number}" for number in range(1, count + 1)]
+    fail = failing(ServiceError("down", status_code=500), *bad)
+
+    async def lookup(reference):
+        await asyncio.sleep(seconds if reference in bad else 0)
+        return await fail(reference)
+
     outcomes = await collect(lookup, ["T0", *bad, "T17"], concurrency=1)
     failed = [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)]
-    assert (len(outcomes), sorted(failed)) == (18, sorted(bad))
+    assert (len(outcomes), sorted(failed)) == (count + 2, sorted(bad))
 
 
 @pytest.mark.virtual_time

@@ -18,7 +18,8 @@ from hashlib import blake2b
 
 from simulation import controls
 from simulation.cells import CELLS, Cells
-from simulation.plan import MUTANTS, draw
+from simulation.draws import draw
+from simulation.plan import MUTANTS
 from simulation.shrink import shrink
 from simulation.world import run
 

@@ -14,6 +14,7 @@ from functools import partial
 from attrs import evolve, field, frozen
 
 import payclient._keys
+import payclient._lookup
 import payclient._refusals
 import payclient._session
 import payclient._stream
@@ -37,7 +38,8 @@ import payclient.waiting._polls
 import payclient.waiting._watch  # noqa: F401  one of the places
 from payclient.transports import Response
 from simulation import oracles, world
-from simulation.plan import Limit, draw
+from simulation.draws import draw
+from simulation.plan import Limit
 from simulation.shrink import names_of
 
 _ATTEMPT = "_session:Session._attempt_in"
@@ -48,7 +50,7 @@ _RENEW = "_keys:Keys.renew"
 _ACCEPTED = "policies._concurrency:ConcurrencyController.accepted"
 _POLL = "waiting._polls:Polls.make"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
-_BELIEVED = "_session:may_end"
+_BELIEVED = "_lookup:may_end"
 OURS, INJECTED = ("httpx", "fast", "mounted"), ("injected",)
 _KNOWN_HEAD = "transports._known_head:KnownHead.find"
 _HEARD = "transports._proxy:Tunnel.receive"
@@ -60,7 +62,7 @@ class Control:
     """One guard, and how it is removed."""
 
     name: str  # what the guard does
-    place: str  # its function, as `module:name` below the package, where it is called
+    place: str  # its function, as `module:name` below the package
     guard: str  # its text in the source of the function; it stands there once
     instead: str  # what stands there instead
     transports: tuple[str, ...] = field(default=())  # over which transports it matters; all if empty
@@ -75,13 +77,18 @@ class Control:
         module, _, path = self.place.partition(":")
         module = sys.modules[f"payclient.{module}"]
         *owners, name = path.split(".")
-        owner = getattr(module, owners[0]) if owners else module
-        original = inspect.getattr_static(owner, name)
-        setattr(owner, name, self._changed(original, module))
+        original = inspect.getattr_static(getattr(module, owners[0]) if owners else module, name)
+        changed = self._changed(original, module)
+        ours = [each for key, each in sys.modules.items() if key.startswith("payclient")]
+        # A function is changed wherever it has been imported.
+        places = [getattr(module, owners[0])] if owners else [m for m in ours if vars(m).get(name) is original]
+        for place in places:
+            setattr(place, name, changed)
         try:
             yield
         finally:
-            setattr(owner, name, original)
+            for place in places:
+                setattr(place, name, original)
 
     def _changed(self, function, module):
         source = textwrap.dedent(inspect.getsource(function))

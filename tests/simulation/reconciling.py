@@ -190,7 +190,7 @@ class _Runs:
             world.loop.call_later(value, lambda: world.loop.at_tick.setdefault(world.loop.ticks + 1, []).append(strike))
 
         if acts[kind] is not None:
-            is_later = value and kind in ("kill", "disk full")
+            is_later = value and kind != "fsync"
             world.loop.at_tick.setdefault(at, []).append(strike_later if is_later else strike)
         try:
             world.run(process.run())

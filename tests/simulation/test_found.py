@@ -249,6 +249,17 @@ FOUND = {
         work_seconds=0.0,
         troubles=("queues of one",),
     ),
+    "bad rows of which one is always due": Plan(
+        seed=1315,
+        work="reconcile",
+        concurrency=1,
+        has_source=True,
+        timeout=10.0,
+        deadline=20.0,
+        references=("C0", "C1", "T2", "C3", "C4"),
+        is_shuffled=False,
+        latency=(0.001, 0.001),
+    ),
     "a commit that is due when the journal closes": Plan(
         seed=4998,
         work="reconcile",

@@ -9,8 +9,9 @@ import pytest
 from attrs import evolve
 
 from simulation.cells import CELLS, GROUPS, KINDS, Cells
+from simulation.draws import draw
 from simulation.loop import SimulatedLoop, StuckError
-from simulation.plan import MUTANTS, NEVER_HEALED, TROUBLES, TUNNELS, Fault, Limit, Plan, draw
+from simulation.plan import MUTANTS, NEVER_HEALED, TROUBLES, TUNNELS, Fault, Limit, Plan
 from simulation.shrink import names_of, shrink
 from simulation.world import Result, run
 

@@ -54,7 +54,7 @@ class _Clients:
         made = [world.make_client() for _ in range(world.plan.clients)]
         self.clients = [client for client, _ in made]
         self.also = [other for _, other in made if other is not None]
-        self._closing, self._gone = None, []
+        self._closing, self._gone = [], []
         if world.plan.work in ("lookups", "stream", "batch"):
             world.acts["reader gone for ever"] = self._lose_reader
 
@@ -65,9 +65,10 @@ class _Clients:
         return self.clients[int(reference[1:]) % len(self.clients)]
 
     def close_early(self, _=None):
-        """Close the first client now, whatever it does."""
+        """Close the next client now, whatever it does; in the end one that is closed."""
         self.world.is_closing, self.world.closing_at = True, self.world.loop.time()
-        self._closing = self._closing or self.world.loop.create_task(self._close(self.clients[0]))
+        client = self.clients[len(self._closing) % len(self.clients)]
+        self._closing.append(self.world.loop.create_task(self._close(client)))
 
     def _lose_reader(self, _):
         """Have somebody open a stream, read one outcome, and never come back."""
@@ -90,8 +91,7 @@ class _Clients:
     async def finish(self, *, is_checked=True):
         """See that each client that is open still works, and close them all."""
         world = self.world
-        if self._closing is not None:
-            await self._closing
+        await asyncio.gather(*self._closing)
         world.calm()
         if is_checked:
             for client in self.clients:
