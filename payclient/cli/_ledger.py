@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
 import attrs
-from attrs import asdict, define, field, frozen
+from attrs import asdict, field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._escape import escape_unprintable, plural
@@ -23,7 +23,6 @@ from payclient.ledger import (
     ABSENT,
     KINDS,
     Dialect,
-    Entry,
     Ledger,
     RejectedEntry,
     Suggestion,
@@ -172,13 +171,16 @@ class Declared:
         """Return the command to run next, as a shell takes it; empty if a person has to decide something first."""
         suggestions = overview.ledger.suggestions
         full = self._with(suggestions)
-        is_open = any(each.is_ambiguous for each in suggestions) or (overview.rejected and not suggestions)
+        is_open = any(each.is_ambiguous for each in suggestions) or (
+            overview.shown["rejected"]["rows"] and not suggestions
+        )
         if is_open or full.rules_text(Path() if self.rules_file is None else self.rules_file.parent) is None:
             return ""
         rules = [] if self.rules_file is None else [as_option("rules", str(self.rules_file))]
         options = [*rules, *_as_options(given_options(self.source, _READING))]
         if full.dialect:
-            new = next(name for name in _new_names() if not Path(name).exists())
+            names = chain(["rules.toml"], (f"rules-{number}.toml" for number in count(2)))
+            new = next(name for name in names if not Path(name).exists())
             options += [*_as_options(full.dialect), as_option("save-rules", new)]
         command = ["payclient ledger"] if full.dialect else ["payclient reconcile"]
         out = [] if full.dialect else ["--out report"]
@@ -211,11 +213,6 @@ class Declared:
         return text
 
 
-def _new_names() -> Iterator[str]:
-    yield "rules.toml"
-    yield from (f"rules-{number}.toml" for number in count(2))
-
-
 def _as_options(values: Mapping[str, Any]) -> Iterator[str]:
     for name, value in values.items():
         option = option_name(name)
@@ -239,64 +236,64 @@ _QUOTED = re.compile(r"'[^']*'|[0-9]+")
 _TOTALS_ROW = "is a totals row"
 
 
-@define
-class Rejections:
-    """Rejected rows with the same reason, apart from the values in it; reason and line are those of the first."""
-
-    reason: str
-    line: int
-    rows: int = 0
-
-
-@define
+@frozen
 class Overview:
-    # Memory does not grow with the ledger; its rows wait in a temporary database, to find what is listed again.
+    """How a ledger is read; `shown` is what is said about its rows, as JSON has it."""
 
     ledger: Ledger
-    first: list[Entry] = field(factory=list)
-    statuses: dict[str | None, list[int]] = field(factory=dict)
-    reasons: dict[str, Rejections] = field(factory=dict)
-    totals_lines: list[int] = field(factory=list)
-    totals_rows: int = 0
-    rows: int = 0
-    rejected: int = 0
-    references: int = 0
-    repeated: list[tuple[str, int]] = field(factory=list)
+    rejected: int
+    shown: dict[str, Any]
 
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
-        overview = cls(ledger)
+        # Memory does not grow with the ledger; its rows wait in a temporary database, to find what is listed again.
+        names = [name for name in ("line", *ledger.columns.used) if name not in ("currency", "direction")]
+        first: list[dict[str, Any]] = []
+        statuses: dict[str | None, dict[str, Any]] = {}
+        reasons: dict[str, dict[str, Any]] = {}
+        totals: dict[str, Any] = {"rows": 0, "lines": []}
         with Journal() as journal:
             for entry in ledger:
                 journal.add(entry)
                 if isinstance(entry, RejectedEntry):
-                    overview._reject(entry)
-                else:
-                    overview._take(entry)
+                    _add_reason(reasons, totals, entry)
+                    continue
+                if len(first) < _MAX_SHOWN:
+                    first.append({name: _plain(getattr(entry, name)) for name in names})
+                if entry.status is not ABSENT:
+                    _add_status(statuses, entry.status or "", entry.amount)
             journal.finish_ledger()
-            overview.rows, overview.rejected = journal.rows, journal.count_rejected()
-            overview.references = journal.count_references()
-            overview.repeated = list(journal.repeated(_MAX_SHOWN))
-        return overview
+            rows, rejected, references = journal.rows, journal.count_rejected(), journal.count_references()
+            repeated = [{"reference": name, "rows": count} for name, count in journal.repeated(_MAX_SHOWN)]
+        again = {"rows": rows - rejected - references, "references": repeated}
+        shown = {
+            "rows": rows,
+            "references": references,
+            "listed_again": again,
+            "first": first,
+            "by_status": list(statuses.values()),
+            "rejected": {"rows": rejected, "reasons": list(reasons.values())},
+            "totals_rows": {**totals, "amount": ledger.totals_amount},
+        }
+        return cls(ledger, rejected, shown)
 
-    def _take(self, entry: Entry) -> None:
-        if len(self.first) < _MAX_SHOWN:
-            self.first.append(entry)
-        if entry.status is not ABSENT:
-            word = entry.status or ""
-            known = self.statuses.setdefault(word if len(self.statuses) < _MAX_WORDS else None, [0, 0])
-            known[0] += 1
-            known[1] += entry.amount if isinstance(entry.amount, int) else 0
 
-    def _reject(self, entry: RejectedEntry) -> None:
-        if entry.reason.startswith(_TOTALS_ROW):
-            self.totals_rows += 1
-            if len(self.totals_lines) < _MAX_SHOWN:
-                self.totals_lines.append(entry.line)
-        key = _QUOTED.sub("", entry.reason)
-        if len(self.reasons) == _MAX_WORDS and key not in self.reasons:
-            key = ""
-        self.reasons.setdefault(key, Rejections(entry.reason, entry.line)).rows += 1
+def _add_reason(reasons: dict[str, dict[str, Any]], totals: dict[str, Any], entry: RejectedEntry) -> None:
+    """Count a rejected row with those of the same reason, apart from the values in it; the first of them is shown."""
+    if entry.reason.startswith(_TOTALS_ROW):
+        totals["rows"] += 1
+        totals["lines"] += [entry.line] * (len(totals["lines"]) < _MAX_SHOWN)
+    key = _QUOTED.sub("", entry.reason)
+    if len(reasons) == _MAX_WORDS and key not in reasons:
+        key = ""
+    reasons.setdefault(key, {"reason": entry.reason, "line": entry.line, "rows": 0})["rows"] += 1
+
+
+def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount: object) -> None:
+    word = status if status in statuses or len(statuses) < _MAX_WORDS else None
+    known = statuses.setdefault(word, {"status": word, "rows": 0, "amount": 0})
+    known["rows"] += 1
+    known["amount"] += amount if isinstance(amount, int) else 0
 
 
 def overview_as_json(overview: Overview) -> dict[str, Any]:
@@ -314,18 +311,7 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
             {"name": name, "field": fields.get(place), "kind": KINDS[fields[place]] if place in fields else None}
             for place, name in enumerate(columns.header)
         ],
-        "rows": overview.rows,
-        "references": overview.references,
-        "listed_again": {
-            "rows": overview.rows - overview.rejected - overview.references,
-            "references": [{"reference": reference, "rows": rows} for reference, rows in overview.repeated],
-        },
-        "first": [{name: _plain(getattr(entry, name)) for name in _shown_names(ledger)} for entry in overview.first],
-        "by_status": [
-            {"status": word, "rows": rows, "amount": amount} for word, (rows, amount) in overview.statuses.items()
-        ],
-        "rejected": {"rows": overview.rejected, "reasons": [asdict(each) for each in overview.reasons.values()]},
-        "totals_rows": {"rows": overview.totals_rows, "lines": overview.totals_lines, "amount": ledger.totals_amount},
+        **overview.shown,
         "excluded": [asdict(each) for each in ledger.excluded],
         "suggestions": [
             {**asdict(each), "is_ambiguous": each.is_ambiguous, "text": str(each)} for each in ledger.suggestions
@@ -335,38 +321,40 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
-    ledger = overview.ledger
+    ledger, shown = overview.ledger, overview.shown
     yield f"format: {', '.join(_format(ledger))}"
-    yield from _columns(ledger)
-    yield f"rows: {overview.rows:,}, with {plural(overview.references, 'different reference')}"
-    if overview.first:
+    yield f"columns:{'' if ledger.columns.header else ' none'}"
+    yield from _table(list(_columns(ledger)))
+    yield f"rows: {shown['rows']:,}, with {plural(shown['references'], 'different reference')}"
+    if shown["first"]:
         yield "first rows, as read:"
-        names = _shown_names(ledger)
-        cells = [[_shown(getattr(entry, name)) for name in names] for entry in overview.first]
+        names = list(shown["first"][0])
         money = [place for place, name in enumerate(names) if KINDS.get(name) == "money" or name == "line"]
-        yield from (f"  {line}" for line in aligned([list(names), *cells], right=money))
-    if overview.statuses:
+        yield from _table([names, *(map(_cell, each.values()) for each in shown["first"])], right=money)
+    if shown["by_status"]:
         yield "by status:"
-        words = ["others" if word is None else escape_unprintable(word) or "(empty)" for word in overview.statuses]
-        numbers = [(plural(rows, "row"), f"{amount:,}") for rows, amount in overview.statuses.values()]
-        table = [[word, *pair] for word, pair in zip(words, numbers, strict=True)]
-        yield from (f"  {line}" for line in aligned(table, right=(1, 2)))
-    again = overview.rows - overview.rejected - overview.references
-    yield f"listed again: {plural(again, 'row')}"
-    yield from (f"  {reference}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
-    yield f"rejected: {plural(overview.rejected, 'row')}"
-    for group in sorted(overview.reasons.values(), key=lambda each: -each.rows):
-        yield f"  {plural(group.rows, 'row')}, first on line {group.line}: {group.reason}"
-    if overview.totals_rows:
-        lines = ", ".join(map(str, overview.totals_lines)) + (" …" if overview.totals_rows > _MAX_SHOWN else "")
-        word = "line" if overview.totals_rows == 1 else "lines"
+        yield from _table(
+            [
+                (_word(each["status"]), plural(each["rows"], "row"), f"{each['amount']:,}")
+                for each in shown["by_status"]
+            ],
+            right=(1, 2),
+        )
+    yield f"listed again: {plural(shown['listed_again']['rows'], 'row')}"
+    yield from (f"  {each['reference']}: {plural(each['rows'], 'row')}" for each in shown["listed_again"]["references"])
+    yield f"rejected: {plural(shown['rejected']['rows'], 'row')}"
+    for each in sorted(shown["rejected"]["reasons"], key=lambda each: -each["rows"]):
+        yield f"  {plural(each['rows'], 'row')}, first on line {each['line']}: {each['reason']}"
+    if count := shown["totals_rows"]["rows"]:
+        lines = ", ".join(map(str, shown["totals_rows"]["lines"])) + (" …" if count > _MAX_SHOWN else "")
+        word = "line" if count == 1 else "lines"
         yield f"totals: {ledger.totals_amount:,} on {word} {lines}, which would be counted twice"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 
 
 def question_lines(overview: Overview, concurrency: int) -> Iterator[str]:
-    count = overview.references
+    count = overview.shown["references"]
     yield f"lookups: {count:,}, each reference once, and once more for each difference"
     yield f"duration, {concurrency} at once at most: " + ", ".join(
         f"{duration(count / rate)} at {rate}/s" for rate in _RATES
@@ -385,19 +373,13 @@ def _format(ledger: Ledger) -> Iterator[str]:
         yield f"profile {ledger.dialect.profile}"
 
 
-def _columns(ledger: Ledger) -> Iterator[str]:
+def _columns(ledger: Ledger) -> Iterator[Sequence[str]]:
     fields = {place: name for name, place in ledger.columns.places.items()}
-    if not ledger.columns.header:
-        yield "columns: none"
-        return
-    yield "columns:"
-    names = [escape_unprintable(name, max_length=60) for name in column_names(ledger.columns.header)]
     debits = {name: of for of, name in ledger.dialect.debit_columns.items()}
-    taken = [
-        (f"{debits[name]}, below zero", "") if name in debits else _taken(fields.get(place), ledger.dialect)
-        for place, name in enumerate(names)
-    ]
-    yield from (f"  {line}" for line in aligned([[name, *each] for name, each in zip(names, taken, strict=True)]))
+    for place, name in enumerate(column_names(ledger.columns.header)):
+        shown = escape_unprintable(name, max_length=60)
+        taken = (f"{debits[name]}, below zero", "") if name in debits else _taken(fields.get(place), ledger.dialect)
+        yield shown, *taken
 
 
 def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
@@ -414,13 +396,17 @@ def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
     return name, "credit or debit" if kind == "direction" else "text"
 
 
-def _shown_names(ledger: Ledger) -> tuple[str, ...]:
-    return ("line", *(name for name in ledger.columns.used if name not in ("currency", "direction")))
-
-
 def _plain(value: object) -> object:
-    return value.isoformat(" ") if isinstance(value, datetime) else value
+    return value.isoformat(" ") if isinstance(value, datetime) else None if value is ABSENT else value
 
 
-def _shown(value: object) -> str:
-    return "" if value is None or value is ABSENT else escape_unprintable(str(_plain(value)), max_length=60)
+def _cell(value: object) -> str:
+    return "" if value is None else escape_unprintable(str(value), max_length=60)
+
+
+def _word(word: str | None) -> str:
+    return "others" if word is None else escape_unprintable(word) or "(empty)"
+
+
+def _table(rows: Sequence[Iterable[str]], *, right: Collection[int] = ()) -> Iterator[str]:
+    return (f"  {line}" for line in aligned([tuple(row) for row in rows], right=right))

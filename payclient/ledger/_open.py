@@ -120,17 +120,21 @@ class Source:
     """The bytes of one ledger, read once from start to end."""
 
     def __init__(self, ledger: LedgerFile) -> None:
-        self._path: Path | None = None
-        self._stream: IO[bytes] | IO[str]
-        if isinstance(ledger, str | os.PathLike):
-            self._path = Path(ledger)
-            self._stream = _open(self._path)
-            self._identity = _identity(os.fstat(self._stream.fileno()))
-        else:
-            self._stream = ledger
-        self._copy: IO[bytes] | None = None
+        self._files = ExitStack()
         self._digest = hashlib.sha256()
         self._size = 0
+        self._path: Path | None = None
+        self._stream: IO[bytes] | IO[str]
+        if not isinstance(ledger, str | os.PathLike):
+            self._stream = ledger
+            return
+        self._path = Path(ledger)
+        try:
+            self._stream = self._files.enter_context(self._path.open("rb"))
+        except OSError as error:
+            message = f"{self._path} cannot be opened: {error.strerror}"
+            raise LedgerError(message) from error
+        self._identity = _identity(os.fstat(self._stream.fileno()))
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes, and add them to the fingerprint."""
@@ -145,7 +149,14 @@ class Source:
             deque(chunks, maxlen=0)  # for the fingerprint
             file = cast(IO[bytes], self._stream)
         else:
-            file = self._copy = _copied(chunks)
+            file = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  closed with the others
+            try:
+                file.writelines(chunks)
+            except OSError as error:
+                message = (
+                    f"the stream cannot be copied to a temporary file: {error.strerror}; give the file by its path"
+                )
+                raise LedgerError(message) from error
         file.seek(0)
         return file
 
@@ -161,18 +172,13 @@ class Source:
             raise LedgerError(message) from error
 
     @property
-    def name(self) -> str:
-        """The file name, without its folder; empty for a stream."""
-        return self._path.name if self._path else ""
-
-    @property
     def fingerprint(self) -> Fingerprint:
-        return Fingerprint(name=self.name, size_bytes=self._size, sha256=self._digest.hexdigest())
+        name = self._path.name if self._path else ""
+        return Fingerprint(name=name, size_bytes=self._size, sha256=self._digest.hexdigest())
 
     def check_unchanged(self) -> None:
-        """Check that the file has not changed since it was read; a stream cannot be checked."""
         if self._path is None:
-            return
+            return  # a stream cannot be checked
         try:
             identity = _identity(self._path.stat())
             with self._path.open("rb") as file:
@@ -185,32 +191,7 @@ class Source:
             raise LedgerChangedError(message)
 
     def close(self) -> None:
-        if self._path is not None:
-            self._stream.close()
-        if self._copy is not None:
-            self._copy.close()
-
-
-def _open(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        message = f"{path} cannot be opened: {error.strerror}"
-        raise LedgerError(message) from error
-
-
-def _copied(chunks: Iterable[bytes]) -> IO[bytes]:
-    copy = tempfile.TemporaryFile()  # noqa: SIM115  closed with the source
-    try:
-        copy.writelines(chunks)
-    except LedgerError:
-        copy.close()
-        raise
-    except OSError as error:
-        copy.close()
-        message = f"the stream cannot be copied to a temporary file: {error.strerror}; give the file by its path"
-        raise LedgerError(message) from error
-    return copy
+        self._files.close()
 
 
 def _identity(stat: os.stat_result) -> tuple[int, ...]:
@@ -381,7 +362,7 @@ def open_ledger(
         is_packed = first.startswith(GZIP)
         if is_packed:
             first, chunks = with_start(unpack(chunks), _ENOUGH_TO_TELL)
-        found = recognise(source.name, first, format)
+        found = recognise(source.fingerprint.name, first, format)
         _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
         if found == "csv":
             table = read_csv(chunks, find, delimiter, scope)

@@ -106,6 +106,8 @@ class RowReader:
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
         self._suggester = Suggester(dialect)
+        self._refused: dict[str, Any] = {}
+        """The first refused cell of amounts and of times in a row."""
         self._directions = _DirectionReader()
         self._totals = Totals()
         times, self._null = TimeReader(dialect.date_format), frozenset(dialect.null)
@@ -136,10 +138,16 @@ class RowReader:
         if kind == "money":
             add = partial(self._suggester.add_amount, is_needed=name in _NEEDED)
 
+        # The suggester is not shown the name of the column, which is part of a repeated header, and cannot read it.
         def noted(cell: Any) -> Any:
             if isinstance(cell, str) and cell and not cell.isdigit() and cell.strip() != column:
                 add(cell)
-            return read(cell)
+            try:
+                return read(cell)
+            except CellProblem:
+                if not isinstance(cell, str) or cell.strip() != column:
+                    self._refused.setdefault(_SUGGESTED[kind], cell)
+                raise
 
         return noted
 
@@ -170,7 +178,8 @@ class RowReader:
 
     def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
-        values, problems, refused = self._values(line, cells)
+        self._refused.clear()
+        values, problems = self._values(line, cells)
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
             if self._scope.leaves_out_totals(line, values.get("amount")):
                 return None
@@ -180,7 +189,7 @@ class RowReader:
         if is_header:
             problems = ["is the header again; were two files joined?"]
         else:
-            for what, cell in refused.items():
+            for what, cell in self._refused.items():
                 self._suggester.refuse(what, cell)
         if self._has_scope and not is_header:
             try:
@@ -206,22 +215,20 @@ class RowReader:
             kind=values.get("kind") if "kind" in places else ABSENT,
         )
 
-    def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-        """Return what can be read by field, the problems, and the first refused cell of amounts and of times."""
+    def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
+        """Return what can be read by field, and the problems."""
         for column in self._watched:
             cell = cells[column.place]
             if cell.__class__ is not str or cell not in column.seen:  # checked here, because it is the usual case
                 self._add_unused(column, cell)
         values: dict[str, Any] = {}
         problems: list[str] = []
-        refused: dict[str, Any] = {}
         for name, place, reader in self._plan:
             try:
                 value = reader(cells[place])
                 if name in self._debits:
                     value = self._debited(name, value, cells)
             except CellProblem as problem:
-                self._note_refused(refused, name, cells[place])
                 if name != "created_at":
                     problems.append(f"{name}: {problem}")
                     continue
@@ -235,13 +242,7 @@ class RowReader:
         if self._scope.is_statement and values.get("amount", 0) is None and values.get("amount_received") is not None:
             problems.remove("amount: the cell is empty")
             del values["amount"]
-        return values, problems, refused
-
-    def _note_refused(self, refused: dict[str, Any], name: str, cell: Any) -> None:
-        # The suggester is not shown the name of the column, which is part of a repeated header, and cannot read it.
-        is_name = isinstance(cell, str) and cell.strip() == self.columns.used[name]
-        if (what := _SUGGESTED.get(KINDS[name])) and not is_name:
-            refused.setdefault(what, cell)
+        return values, problems
 
     def _add_unused(self, column: Evidence, cell: Any) -> None:
         column.add(cell)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from itertools import product
 from typing import Any, cast
 
@@ -32,25 +32,21 @@ _AHEAD = re.compile(rf"^(?P<side>{_WORDS})(?:\.?(?=\s)|$)", re.IGNORECASE)
 _BEHIND = re.compile(rf"(?:^|(?<=[\W_]))(?P<side>{_WORDS})\.?$", re.IGNORECASE)
 _MAX_READINGS = 3
 _DAY = re.compile(r"(?:[0-9]{1,4}|[^\W\d_]+\.?)([-/. ]|, |\. )(?:[0-9]{1,2}|[^\W\d_]+\.?)([-/. ]|, )[0-9]{2,4}")
-_CLOCKS = tuple(
-    (re.compile(pattern), clock)
-    for pattern, clock in (
-        (r"", ""),
-        (r"[ T][0-9]{1,2}:[0-9]{2}", "%H:%M"),
-        (r"[ T][0-9]{1,2}:[0-9]{2}:[0-9]{2}", "%H:%M:%S"),
-        (r"[ T][0-9]{1,2}\.[0-9]{2}", "%H.%M"),
-        (r"[ T][0-9]{1,2}\.[0-9]{2}\.[0-9]{2}", "%H.%M.%S"),
-        (r"[ T][0-9]{1,2}:[0-9]{2}:[0-9]{2}[.][0-9]{1,9}", "%H:%M:%S.%f"),
-        (r" [0-9]{1,2}\.[0-9]{2}\.[0-9]{2} [AaPp]\.?[Mm]\.?", "%I.%M.%S %p"),
-        (r" [0-9]{1,2}:[0-9]{2} [AaPp]\.?[Mm]\.?", "%I:%M %p"),
-        (r" [0-9]{1,2}:[0-9]{2}:[0-9]{2} [AaPp]\.?[Mm]\.?", "%I:%M:%S %p"),
-    )
-)
+_CLOCKS = {
+    "": "",
+    "%H:%M": r"[0-9]{1,2}:[0-9]{2}",
+    "%H:%M:%S": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}",
+    "%H.%M": r"[0-9]{1,2}\.[0-9]{2}",
+    "%H.%M.%S": r"[0-9]{1,2}\.[0-9]{2}\.[0-9]{2}",
+    "%H:%M:%S.%f": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}[.][0-9]{1,9}",
+    "%I.%M.%S %p": r"[0-9]{1,2}\.[0-9]{2}\.[0-9]{2} [AaPp]\.?[Mm]\.?",
+    "%I:%M %p": r"[0-9]{1,2}:[0-9]{2} [AaPp]\.?[Mm]\.?",
+    "%I:%M:%S %p": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2} [AaPp]\.?[Mm]\.?",
+}
 _ORDERS = (
     *("%d{0}%m{1}%Y", "%m{0}%d{1}%Y", "%d{0}%m{1}%y", "%m{0}%d{1}%y", "%y{0}%m{1}%d", "%y{0}%d{1}%m"),
     *("%Y{0}%m{1}%d", "%Y{0}%d{1}%m", "%d{0}%b{1}%Y", "%d{0}%b{1}%y", "%b{0}%d{1}%Y", "%b{0}%d{1}%y"),
 )
-"""The orders in use."""
 _MAX_CLOCKS = 4
 _READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -124,10 +120,12 @@ class Suggester:
         if is_needed and text and not _DIGITS.search(text):
             self._unreadable.add("amounts")
         if len(self._shapes) <= _MAX_SHAPES and text and text not in self._dialect.null:
-            self._shapes.setdefault(shape_of(text), text)
+            # Of a run of digits, the reading depends on its length and on the zeros at its end.
+            shape = _DIGITS.sub(lambda run: f"<{len(run[0])},{len(run[0]) - len(run[0].rstrip('0'))}>", text)
+            self._shapes.setdefault(shape, text)
 
     def add_time(self, cell: str) -> None:
-        if self._times.can_tell and not self._dialect.date_format:
+        if not self._dialect.date_format:
             self._times.add(cell.strip(BLANK))
 
     def refuse(self, what: str, cell: object) -> None:
@@ -139,62 +137,36 @@ class Suggester:
 
     def suggestions(self) -> Iterator[Suggestion]:
         """Yield what to declare, for amounts and for times, as far as every cell agrees."""
-        if "amounts" in self._first.keys() - self._unreadable and 0 < len(self._shapes) <= _MAX_SHAPES:
+        refused = self._first.keys() - self._unreadable
+        if "amounts" in refused and 0 < len(self._shapes) <= _MAX_SHAPES:
             yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
-        if "times" in self._first.keys() - self._unreadable and (ways := self._times.readings()):
-            readings = tuple(Reading(tuple(("--date-format", each) for each in way), value) for way, value in ways)
+        if "times" in refused and (readings := self._times.readings()):
             cell = self._times.example if len(readings) > 1 else self._times.first
             yield Suggestion(what="times", rows=self._rows["times"], cell=cell, readings=readings)
 
     def _for_amounts(self, cell: str, cells: list[str]) -> Iterator[Suggestion]:
-        found = _readings(cells, self._dialect)
+        # The simplest dialect for each different way to read all cells.
+        found: dict[tuple[int | None, ...], Dialect] = {}
+        for candidate in sorted(candidates(cells, self._dialect), key=lambda each: len(_options(each, self._dialect))):
+            if values := _read_all(cells, candidate):
+                found.setdefault(values, candidate)
         if len(found) > 1:
-            cell = next(each for each, *values in zip(cells, *found.values(), strict=True) if len(set(values)) > 1)
-        readings = [Reading(_options(each, self._dialect), _said(_read(cell, each))) for each in found]
+            cell = next(each for each, *values in zip(cells, *found, strict=True) if len(set(values)) > 1)
+        readings: list[Reading] = []
+        for dialect in found.values():
+            (value,) = _read_all([cell], dialect) or (None,)
+            readings.append(Reading(_options(dialect, self._dialect), "empty" if value is None else str(value)))
         if readings:
             rows = self._rows["amounts"]
             yield Suggestion(what="amounts", rows=rows, cell=cell, readings=tuple(readings[:_MAX_READINGS]))
 
 
-def _said(value: int | None) -> str:
-    return "empty" if value is None else str(value)
-
-
-def shape_of(text: str) -> str:
-    """Return *text* with its digits replaced by what matters of them to a reader of amounts."""
-    return _DIGITS.sub(_shape, text)
-
-
-def _shape(match: re.Match[str]) -> str:
-    """Return the length of a run of digits and of the zeros at its end, on which its reading depends."""
-    digits = match[0]
-    return f"<{len(digits)},{len(digits) - len(digits.rstrip('0'))}>"
-
-
-def _readings(cells: list[str], dialect: Dialect) -> Mapping[Dialect, tuple[int | None, ...]]:
-    """Return the simplest dialect for each different way to read all *cells*, with what it reads."""
-    found: dict[tuple[int | None, ...], Dialect] = {}
-    for candidate in sorted(candidates(cells, dialect), key=lambda each: len(_options(each, dialect))):
-        values = _read_all(cells, candidate)
-        if values is not None:
-            found.setdefault(values, candidate)
-    return {candidate: values for values, candidate in found.items()}
-
-
 def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
+    reader = MoneyReader(dialect)
     try:
-        return tuple(_read(cell, dialect) for cell in cells)
+        return tuple(None if cell in dialect.null else reader.read(cell) for cell in cells)
     except CellProblem:
         return None
-
-
-def _read(cell: str, dialect: Dialect) -> int | None:
-    return None if cell in dialect.null else _reader(dialect).read(cell)
-
-
-@lru_cache(maxsize=64)
-def _reader(dialect: Dialect) -> MoneyReader:
-    return MoneyReader(dialect)
 
 
 def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
@@ -272,44 +244,41 @@ class _TimeShapes:
     # `example` is a cell that the orders read differently; the first one if they never do.
 
     def __init__(self) -> None:
-        self.first = ""
-        self.example = ""
-        self._orders: tuple[str, ...] = ()
+        self.first = self.example = ""
+        self._orders: Sequence[str] = ()
         self._clocks: list[str] = []
-        self.can_tell = True
+        self._can_tell = True
 
     def add(self, cell: str) -> None:
         """Take one more cell into account; an empty one says nothing."""
-        if not cell or not self.can_tell:
-            return
-        if _READ.match(cell):  # without a declaration; with one for the others, it would be refused
-            self.can_tell = False
+        if not cell or not self._can_tell:
             return
         marks, clock = _time_parts(cell)
-        if clock is None:
-            self.can_tell = False
+        if clock is None or _READ.match(cell):  # read without a declaration, and refused with one for the others
+            self._can_tell = False
             return
         if not self.first:
             self.first = self.example = cell
-            self._orders = tuple(order.format(*marks) for order in _ORDERS)
+            self._orders = [order.format(*marks) for order in _ORDERS]
         if clock not in self._clocks:
             self._clocks.append(clock)
-        read = {order: _time_format(f"{order}{clock}").read(cell) for order in self._orders}
-        self._orders = tuple(order for order, time in read.items() if time is not None)
-        self.can_tell = bool(self._orders) and len(self._clocks) <= _MAX_CLOCKS
-        if len({read[order] for order in self._orders}) > 1:
+        read = {order: time for order in self._orders if (time := _time_format(f"{order}{clock}").read(cell))}
+        self._orders = list(read)
+        self._can_tell = bool(read) and len(self._clocks) <= _MAX_CLOCKS
+        if len(set(read.values())) > 1:
             self.example = cell
 
-    def readings(self) -> Sequence[tuple[tuple[str, ...], str]]:
+    def readings(self) -> tuple[Reading, ...]:
         """Return the formats of each order that fits, with what it makes of the example; none if it is not known."""
-        if not self.can_tell or not self.first:
-            return []
+        if not self._can_tell or not self.first:
+            return ()
         cell = self.example if len(self._orders) > 1 else self.first
-        found: dict[datetime | None, tuple[tuple[str, ...], str]] = {}
+        found: dict[datetime | None, Reading] = {}
         for order in self._orders:
             time = _time_format(f"{order}{_time_parts(cell)[1]}").read(cell)
-            found.setdefault(time, (tuple(f"{order}{clock}" for clock in self._clocks), str(time)))
-        return list(found.values())
+            options = tuple(("--date-format", f"{order}{clock}") for clock in self._clocks)
+            found.setdefault(time, Reading(options, str(time)))
+        return tuple(found.values())
 
 
 @cache
@@ -322,6 +291,6 @@ def _time_parts(cell: str) -> tuple[tuple[str, str], str | None]:
     match = _DAY.match(cell)
     if match is None:
         return ("", ""), None
-    rest = cell[match.end() :]
-    found = (f"{rest[:1]}{clock}" for pattern, clock in _CLOCKS if pattern.fullmatch(rest))
-    return (match[1], match[2]), next(found, None)
+    mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
+    clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and re.fullmatch(pattern, rest))
+    return (match[1], match[2]), next((f"{mark}{clock}" for clock in clocks), None)
