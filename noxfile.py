@@ -231,22 +231,14 @@ def faults(session: nox.Session) -> None:
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; arguments after `--` go to them."""
-    install(session, "bench")
-    alone = Path(session.create_tmp()).resolve() / "httpx"  # as pip installs it; packages of others change its speed
-    locked = next(
-        p["version"] for p in tomllib.loads((HERE / "uv.lock").read_text())["package"] if p["name"] == "httpx"
-    )
-    session.run("uv", "venv", "--quiet", "--clear", f"--python={session.virtualenv.location}", alone, external=True)
-    python = alone / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    session.run("uv", "pip", "install", "--quiet", f"--python={python}", f"httpx=={locked}", external=True)
-    environ = {"PYTHONPATH": str(HERE / "tests"), "BENCH_HTTPX_PYTHON": str(python)}
-    session.run("python", "-m", "bench", *session.posargs, env=environ)
+    install(session, "peers")
+    session.run("python", "-m", "bench", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 
 @nox.session(default=False)
 def conformance(session: nox.Session) -> None:
     """Compare clients where the other side is wrong, slow or silent; names of clients follow `--`."""
-    install(session, "conformance")
+    install(session, "peers")
     session.run("python", "-m", "conformance", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 

@@ -5,7 +5,6 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 |---|---|
 | `speed` | lookups per second and CPU beside other clients, over HTTP and TLS; `speed=3` takes three rounds |
 | `cost` | our own CPU above a transport that answers at once |
-| `overhead` | the same above httpx, beside other SDKs |
 | `start` | imports, and how long the first lookup blocks the event loop |
 | `instructions` | instructions per lookup, which do not depend on what else the machine does; needs valgrind |
 | `memory` | ten thousand references and a million |
@@ -20,7 +19,7 @@ exits with 1 beyond it.
 import sys
 from importlib import import_module
 
-MEASUREMENTS = ("memory", "cost", "overhead", "start", "speed", "instructions", "reconcile", "kernel", "sharing")
+MEASUREMENTS = ("memory", "cost", "start", "speed", "instructions", "reconcile", "kernel", "sharing")
 
 
 def main(names):

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from bench import peers, serving
+from conformance.clients import CLIENTS as ALL
 
 CONCURRENCY = 10
 FEW, MANY = 300, 900
@@ -21,14 +22,8 @@ CLIENTS = ("httpx", "aiohttp", "payclient", "payclient-fast")
 
 
 async def run(name, url, lookups):
-    async with peers.CLIENTS[name](url, CONCURRENCY, None) as call:
-        references = (f"T{number:015}" for number in range(lookups))
-
-        async def worker():
-            for reference in references:
-                await call(reference)
-
-        await asyncio.gather(*(worker() for _ in range(CONCURRENCY)))
+    async with ALL[name](url, places=CONCURRENCY, timeout=60) as call:
+        await peers.spread(call, CONCURRENCY, (f"T{number:015}" for number in range(lookups)))
 
 
 def counted(name, url, lookups):

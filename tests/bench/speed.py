@@ -6,7 +6,7 @@ all clients once, then all of them again, so that a slow minute of the machine s
 the ratio within a round; what is reported is the median of the rounds.
 
 `speed=ROUNDS` takes another number of rounds than fifteen, `speed=0` only checks that everything runs. The results are
-written to `speed.json`, `speed.md` and `speed.svg` in the folder that BENCH_OUTPUT names, or here.
+written to `speed.json` and `speed.md` in the folder that BENCH_OUTPUT names, or here.
 """
 
 import json
@@ -19,7 +19,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import chart, serving
+from bench import serving
 
 ROUNDS = 15
 SECONDS = 0.2
@@ -61,10 +61,7 @@ class Client:
     """A client under measurement, in a process that waits for its turn."""
 
     def __init__(self, name, cpu):
-        way, _, loop = name.partition("@")
-        # Beside other libraries httpx would find `sniffio`, which its own installation does not bring.
-        alone = os.environ.get("BENCH_HTTPX_PYTHON") if name == "httpx" else None
-        command = [alone or sys.executable, HERE / "peers.py", f"{way}@{loop}", str(cpu)]
+        command = [sys.executable, "-m", "bench.peers", name, str(cpu)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def measure(self, **task):
@@ -202,7 +199,6 @@ def main(rounds=ROUNDS):
     folder = Path(os.environ.get("BENCH_OUTPUT", "."))
     (folder / "speed.json").write_text(json.dumps(found, indent=1) + "\n")
     (folder / "speed.md").write_text(f"{found['machine']}; medians of {found['rounds']} rounds.\n\n{table(found)}")
-    chart.draw(found, CLIENTS, LADDER, folder / "speed.svg")
     print((folder / "speed.md").read_text())
     worse = dropped(found, json.loads(BASELINE.read_text())) if rounds and BASELINE.exists() else []
     for line in worse:

@@ -14,8 +14,6 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-from payclient import AsyncClient, TransactionNotFoundError
-
 KEY = "conformance-key-0123456789"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 PATH = "/api/transaction/detail"
@@ -101,14 +99,19 @@ async def with_wreq(url, *, places, timeout, authority=None):
     yield ask
 
 
-def with_payclient(transport):
-    @asynccontextmanager
-    async def make(url, *, places, timeout, authority=None):
+def payclient_options(name, url, *, places, timeout, authority=None):
+    """Return the options of an `AsyncClient` for a name such as `payclient-fast`."""
+    options = {"api_key": KEY, "base_url": url, "transport": name.partition("-")[2] or "httpx", "trust_env": False}
+    options |= {"max_concurrency": places, "timeout": timeout, "deadline": timeout}
+    return options | ({"ca_file": authority} if authority else {})
 
-        options = {"api_key": KEY, "base_url": url, "transport": transport, "trust_env": False}
-        if authority:
-            options["ca_file"] = authority
-        async with AsyncClient(max_concurrency=places, timeout=timeout, deadline=timeout, **options) as pay:
+
+def with_payclient(name):
+    @asynccontextmanager
+    async def make(url, **settings):
+        from payclient import AsyncClient, TransactionNotFoundError
+
+        async with AsyncClient(**payclient_options(name, url, **settings)) as pay:
 
             async def ask(reference):
                 try:
@@ -122,9 +125,7 @@ def with_payclient(transport):
 
 
 CLIENTS = {
-    "payclient": with_payclient("httpx"),
-    "payclient, `fast`": with_payclient("fast"),
-    "payclient, `httpx2`": with_payclient("httpx2"),
+    **{name: with_payclient(name) for name in ("payclient", "payclient-fast", "payclient-httpx2")},
     "httpx": with_httpx("httpx"),
     "httpx2": with_httpx("httpx2"),
     "aiohttp": with_aiohttp,
@@ -135,5 +136,5 @@ CLIENTS = {
 
 def named(client):
     """Return a client's name with its version."""
-    name, comma, transport = client.partition(",")
-    return f"{name} {version(name)}{comma}{transport}"
+    name, _, transport = client.partition("-")
+    return f"{name} {version(name)}" + (f", `{transport}`" if transport else "")
