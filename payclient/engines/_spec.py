@@ -50,9 +50,14 @@ def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
 _is_name = _must_be("the name of a column", lambda value: isinstance(value, str) and bool(value))
 _is_text = _must_be("text", lambda value: isinstance(value, str))
 _are_names = _must_be(
-    "different names of columns",
+    "several different names of columns",
     lambda value: (
-        value is None or (all(isinstance(each, str) and each for each in value) and len({*value}) == len(value))
+        value is None
+        or (
+            not isinstance(value, str)
+            and all(isinstance(each, str) and each for each in value)
+            and len({*value}) == len(value)
+        )
     ),
 )
 _is_reference = _must_be(
@@ -61,19 +66,8 @@ _is_reference = _must_be(
 )
 
 
-def _to_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else _several("keep", names)
-
-
-def _to_ignored(names: Iterable[str]) -> tuple[str, ...]:
-    return _several("ignore", names)
-
-
-def _several(option: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        message = f"{option} must be several names of columns, got the text {names!r}"
-        raise ConfigurationError(message)
-    return tuple(names)
+def _to_names(names: Iterable[str] | None) -> Any:
+    return names if names is None or isinstance(names, str) else tuple(names)
 
 
 def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
@@ -205,7 +199,7 @@ class ReconcileSpec(LookupSpec):
 
     rules: str = field(default=_STRICT, converter=_to_rules)
     canary: str | None = field(default=None, validator=_is_reference)
-    ignore: tuple[str, ...] = field(default=(), converter=_to_ignored, validator=_are_names)
+    ignore: tuple[str, ...] = field(default=(), converter=_to_names, validator=_are_names)
 
 
 def rules_of(spec: ReconcileSpec) -> Rules:

@@ -16,7 +16,6 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -82,50 +81,36 @@ class _Feed(asyncio.Queue[str | None]):
         return reference
 
 
+@define(eq=False)
 class Window:
     """One pass over a source of batches."""
 
     # The next batch is read when fewer than `rows` references are in flight. `digest` is called with each answer, in
     # the background thread. The pass ends after `stall_timeout` seconds without any answer.
-
-    def __init__(
-        self,
-        background: BackgroundClient,
-        *,
-        rows: int,
-        stall_timeout: float = STALL_TIMEOUT,
-        digest: Digest = lambda seen: seen,
-        needs_confirmation: NeedsConfirmation | None = None,
-        canary: str | None = None,
-        clock: Callable[[], datetime] = utc_now,
-    ) -> None:
-        self._background = background
-        self._client = background.client.with_options(on_attempt=self._note)
-        self._rows = rows
-        self._stall_timeout = stall_timeout
-        self._digest = digest
-        self._needs_confirmation = needs_confirmation
-        self._canary = canary
-        self._clock = clock
-        # Used in the caller's thread.
-        self._held: deque[Batch[Any]] = deque()
-        self._held_rows = 0
-        self._largest = 0
-        self._taken = 0
-        self._wants_more = False
-        # Written by the event loop's thread, read by the caller's.
-        self._answered = 0
-        self._failure: BaseException | None = None
-        self._changed = threading.Event()
-        self._is_over = threading.Event()
-        self.found = 0
-        """The number of references found so far."""
-        # Used in the event loop's thread.
-        self._pending: dict[str, _Pending] = {}
-        self._confirming: set[str] = set()
-        self._feed = _Feed()
-        self._is_finished = False
-        self._task: asyncio.Task[None] | None = None
+    _background: BackgroundClient
+    _rows: int = field(alias="rows", kw_only=True)
+    _stall_timeout: float = field(default=STALL_TIMEOUT, alias="stall_timeout", kw_only=True)
+    _digest: Digest = field(default=lambda seen: seen, alias="digest", kw_only=True)
+    _needs_confirmation: NeedsConfirmation | None = field(default=None, alias="needs_confirmation", kw_only=True)
+    _canary: str | None = field(default=None, alias="canary", kw_only=True)
+    # Used in the caller's thread.
+    _held: deque[Batch[Any]] = field(init=False, factory=deque)
+    _held_rows: int = field(init=False, default=0)
+    _largest: int = field(init=False, default=0)
+    _taken: int = field(init=False, default=0)
+    _wants_more: bool = field(init=False, default=False)
+    # Written by the event loop's thread, read by the caller's.
+    found: int = field(init=False, default=0)  # references found so far
+    _answered: int = field(init=False, default=0)
+    _failure: BaseException | None = field(init=False, default=None)
+    _changed: threading.Event = field(init=False, factory=threading.Event)
+    _is_over: threading.Event = field(init=False, factory=threading.Event)
+    # Used in the event loop's thread.
+    _pending: dict[str, _Pending] = field(init=False, factory=dict)
+    _confirming: set[str] = field(init=False, factory=set)
+    _feed: _Feed = field(init=False, factory=_Feed)
+    _is_finished: bool = field(init=False, default=False)
+    _task: asyncio.Task[None] | None = field(init=False, default=None)
 
     # The caller's thread
 
@@ -222,7 +207,8 @@ class Window:
             self._feed.put_nowait(None)
 
     async def _ask(self) -> None:
-        stream = partial(self._client.stream_transactions, stall_timeout=self._stall_timeout)
+        client = self._background.client.with_options(on_attempt=self._note)
+        stream = partial(client.stream_transactions, stall_timeout=self._stall_timeout)
         if self._canary is not None:
             self.found += await ask_canary(self._canary, stream([self._canary]))
         async with stream(self._feed, fresh=self._confirming) as outcomes:
@@ -240,7 +226,7 @@ class Window:
         pending = self._pending[reference]
         seen = observe(
             outcome.transaction if isinstance(outcome, Found) else outcome.error,
-            at=self._clock(),
+            at=utc_now(),
             status_code=pending.status_code,
             attempts=pending.attempts,
         )

@@ -8,6 +8,7 @@ same for every row does: a refused key, an untrusted certificate, a wrong addres
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -18,15 +19,28 @@ except ModuleNotFoundError as _missing:
     _message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
+from attrs import evolve
+
 from payclient._escape import escape_unprintable
+from payclient._telemetry import logger
 from payclient.engines._background import background_client
-from payclient.engines._judging import BatchJudge, by_reference
-from payclient.engines._spec import LookupSpec, ReconcileSpec
+from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Window
 from payclient.errors import ConfigurationError, InvalidReferenceError, RejectedError
-from payclient.ledger import Entry, RejectedEntry
-from payclient.ledger._parquet import column_values
-from payclient.reconcile import Answer, Finding, Observation, Row
+from payclient.ledger import (
+    Columns,
+    Entry,
+    RejectedEntry,
+    RowReader,
+    check_use,
+    check_values,
+    find_columns,
+    known_columns,
+    unused_columns,
+)
+from payclient.ledger._parquet import column_values, only_used
+from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge
+from payclient.reconcile.judge import needs_confirmation
 
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
 
@@ -90,26 +104,7 @@ def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterato
         PayClientError: When no further lookup can succeed, such as `AuthenticationError`; batches answered before are
             yielded first.
     """
-    source = iter(batches)
-    first = next(source, None)
-    if first is None:  # an empty partition needs no key and no connection
-        return
-    background = background_client(spec)
-    schema = lookup_schema(spec, first.schema)
-    place = _place(first.schema, spec.reference)
-
-    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
-        _check_schema(batch, first)
-        references: list[str | None] = batch.column(place).to_pylist()
-        distinct = dict.fromkeys(reference for reference in references if reference is not None)
-        return Batch((batch, references), len(references), tuple(distinct))
-
-    unnamed = _not_asked("reference is null")
-    window = Window(background, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
-    for batch in window.through(map(to_batch, chain([first], source))):
-        origin, references = batch.payload
-        rows = [(each, *(unnamed if each is None else batch.first[each])) for each in references]
-        yield _answered(origin, rows, spec, schema)
+    return _results(batches, spec, _Lookup)
 
 
 def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> Iterator[_RecordBatch]:
@@ -132,46 +127,115 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
             means; then when the first batch that shows it is read.
         PayClientError: As with `lookup_batches`.
     """
+    return _results(batches, spec, _Reconciliation)
+
+
+def _results(
+    batches: Iterable[_RecordBatch], spec: Any, kind: type[_Lookup | _Reconciliation]
+) -> Iterator[_RecordBatch]:
     source = iter(batches)
     first = next(source, None)
-    if first is None:
+    if first is None:  # an empty partition needs no key and no connection
         return
     background = background_client(spec)
-    schema = reconcile_schema(spec, first.schema)
-    judge = BatchJudge(spec, first.schema.names)
-    _check_text(first.schema.field(judge.places[0]))
+    kernel = kind(spec, first.schema)
 
-    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
-        _check_schema(batch, first)
-        cells = zip(*(column_values(batch.column(place)) for place in judge.places), strict=True)
-        entries = [judge.read(row) for row in cells]
-        _check_unused(batch, judge)
-        wanted = by_reference(entries)
+    def to_batch(batch: _RecordBatch) -> Batch[Any]:
+        if not batch.schema.equals(first.schema):
+            problem = f"the batches must have one schema; after {first.schema.names} came {batch.schema.names}"
+            raise ConfigurationError(f"{problem}, or other types")
+        return kernel.read(batch)
+
+    window = Window(background, rows=spec.window, stall_timeout=spec.stall_timeout, **kernel.options)
+    for batch in window.through(map(to_batch, chain([first], source))):
+        origin, rows = batch.payload
+        yield _answered(origin, kernel.answered(rows, batch, window.found), spec, kernel.schema)
+
+
+class _Lookup:
+    def __init__(self, spec: LookupSpec, schema: _Schema) -> None:
+        self.schema = lookup_schema(spec, schema)
+        self.options: dict[str, Any] = {"digest": _cells}
+        self._place = _place(schema, spec.reference)
+
+    def read(self, batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
+        references: list[str | None] = batch.column(self._place).to_pylist()
+        distinct = dict.fromkeys(reference for reference in references if reference is not None)
+        return Batch((batch, references), len(references), tuple(distinct))
+
+    def answered(self, references: list[str | None], batch: Batch[Any], _: int) -> list[tuple[Any, ...]]:
+        unnamed = _not_asked("reference is null")
+        return [(each, *(unnamed if each is None else batch.first[each])) for each in references]
+
+
+class _Reconciliation:
+    def __init__(self, spec: ReconcileSpec, schema: _Schema) -> None:
+        self.schema = reconcile_schema(spec, schema)
+        self._rules = rules_of(spec)
+        self._columns, ignored = ledger_columns(spec, schema.names)
+        self._places = tuple(self._columns.places.values())
+        _check_text(schema.field(self._places[0]))
+        self._reader = RowReader(only_used(self._columns), self._rules.ledger)
+        self._unused = unused_columns(self._columns, ignored)
+        self._line = 0
+        confirmation = partial(needs_confirmation, rules=self._rules)
+        self.options: dict[str, Any] = {"needs_confirmation": confirmation, "canary": spec.canary}
+
+    def read(self, batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
+        cells = zip(*(column_values(batch.column(place)) for place in self._places), strict=True)
+        entries = [self._entry(row) for row in cells]
+        self._check_unused(batch)
+        wanted: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if isinstance(entry, Entry):
+                wanted.setdefault(entry.reference, []).append(entry)
         return Batch((batch, entries), len(entries), tuple(wanted), wanted)
 
-    window = Window(
-        background,
-        rows=spec.window,
-        stall_timeout=spec.stall_timeout,
-        needs_confirmation=judge.needs_confirmation,
-        canary=spec.canary,
-    )
-    for batch in window.through(map(to_batch, chain([first], source))):
-        origin, entries = batch.payload
-        judged = [judge.judge(batch, entry, other_found=window.found) for entry in entries]
-        rows = [(row.reference, *_seen(row, last), *_judgement(row)) for row, last in judged]
-        yield _answered(origin, rows, spec, schema)
+    def _entry(self, cells: Sequence[Any]) -> Entry | RejectedEntry:
+        self._line += 1
+        told = len(self._reader.warnings)
+        entry = self._reader.read(self._line, cells)
+        if entry is None:  # only a scope leaves rows out, and a batch has none
+            message = "a row of a batch was left out"
+            raise AssertionError(message)
+        for warning in self._reader.warnings[told:]:  # they stay: later rows may count in one of them
+            logger.warning("%s", warning)
+        return entry
+
+    def _check_unused(self, batch: _RecordBatch) -> None:
+        """Check the distinct values of the columns that are not used, but for lists and the like."""
+        for column in self._unused:
+            kind = batch.schema.field(column.place).type
+            if not (column.is_done or _arrow.types.is_nested(kind)):
+                column.has_formatted |= column.looks_for_money and _arrow.types.is_decimal(kind)
+                for value in column_values(batch.column(column.place).unique()):
+                    column.add(value)
+        self._reader.check_cells()
+        check_values(self._columns, self._unused)
+
+    def answered(
+        self, entries: list[Entry | RejectedEntry], batch: Batch[Any], other_found: int
+    ) -> Iterator[tuple[Any, ...]]:
+        for entry in entries:
+            case = Case(entry=entry, other_found=other_found)
+            if isinstance(entry, Entry):
+                first, second = batch.first[entry.reference], batch.second.get(entry.reference)
+                case = evolve(case, first=first, second=second)
+            row = judge(case, rules=self._rules)
+            yield row.reference, *_seen(row, case.second or case.first), *_judgement(row)
 
 
-def _check_unused(batch: _RecordBatch, judge: BatchJudge) -> None:
-    """Check the distinct values of the columns that are not used, but for lists and the like."""
-    for column in judge.unused:
-        kind = batch.schema.field(column.place).type
-        if not (column.is_done or _arrow.types.is_nested(kind)):
-            column.has_formatted = column.has_formatted or (column.looks_for_money and _arrow.types.is_decimal(kind))
-            for value in column_values(batch.column(column.place).unique()):
-                column.add(value)
-    judge.check_cells()
+def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> tuple[Columns, tuple[str, ...]]:
+    """Return the columns of a ledger with *header*, that of the reference first, and the names that are left out."""
+    rules = rules_of(spec)
+    chosen = dict(rules.columns)
+    if spec.reference != "reference":
+        chosen["reference"] = spec.reference
+    dialect = rules.ledger
+    columns = find_columns(header, chosen, dialect.columns, (*spec.ignore, *dialect.ignore_columns))
+    ignored = (*spec.ignore, *known_columns(dialect, columns))
+    check_use(columns, chosen={**dict.fromkeys(dialect.columns, ""), **chosen}, ignored=ignored, required=())
+    return columns, ignored
 
 
 def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
@@ -237,17 +301,11 @@ def _check_text(field: Any) -> None:
         raise ConfigurationError(problem)
 
 
-def _check_schema(batch: _RecordBatch, first: _RecordBatch) -> None:
-    if not batch.schema.equals(first.schema):
-        problem = f"the batches must have one schema; after {first.schema.names} came {batch.schema.names}"
-        raise ConfigurationError(f"{problem}, or other types")
-
-
-def _answered(batch: _RecordBatch, rows: Sequence[Sequence[Any]], spec: LookupSpec, schema: _Schema) -> _RecordBatch:
+def _answered(batch: _RecordBatch, rows: Iterable[Sequence[Any]], spec: LookupSpec, schema: _Schema) -> _RecordBatch:
     """Return the columns of *batch* that are kept, and *rows* as columns after them."""
     kept = [batch.column(_place(batch.schema, name)) for name in _kept(spec, batch.schema)]
     kinds = schema.types[len(kept) :]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
     ours = [_arrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     return _arrow.record_batch([*kept, *ours], schema=schema)
 

@@ -21,9 +21,8 @@ except ModuleNotFoundError as _missing:
     _message = "payclient.engines.spark needs PySpark; install it with: pip install 'payclient[spark]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-from payclient.engines._judging import BatchJudge
 from payclient.engines._spec import LookupSpec, ReconcileSpec
-from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
+from payclient.engines.arrow import ledger_columns, lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.errors import ConfigurationError
 
 __all__ = ["lookup", "partitions_of", "reconcile"]
@@ -106,7 +105,7 @@ def reconcile(
         raise ConfigurationError(problem)
     spec = _named(spec, reference)
     _check_session(df.sparkSession, spec)
-    column = df.columns[BatchJudge(spec, df.columns).places[0]]
+    column = df.columns[ledger_columns(spec, df.columns)[0].places["reference"]]
     _check_text(df, column)
     schema = _schema(df, spec, reconcile_schema(spec, _names(df)))
     rows = _spread(df, column, partitions).mapInArrow(partial(reconcile_batches, spec=spec), schema)
