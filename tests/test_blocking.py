@@ -86,11 +86,6 @@ def test_closed():
     assert threads() == before
 
 
-def test_never_used():
-    """A client that was never used can be closed."""
-    blocking().close()
-
-
 def test_closed_while_others_wait():
     """Closing ends the calls of other threads, those that would have gone on waiting too."""
     polled = threading.Event()

@@ -177,24 +177,6 @@ async def test_served_in_a_cancel_scope():
         await asyncio.open_connection("127.0.0.1", port)
 
 
-async def test_served_and_cancelled_again_and_again():
-    """A server whose block is cancelled at three turns in a row stops cleanly."""
-    left = None
-
-    async def use():
-        nonlocal left
-        try:
-            async with serve(FakeService()):
-                await asyncio.sleep(1000)
-        finally:
-            left = other_tasks() - {watcher}
-
-    watcher = asyncio.current_task()
-    task = asyncio.create_task(use())
-    await cancel_at_each_turn(task, first=3, count=3)
-    assert left == set()
-
-
 async def test_cancellation_is_not_lost():
     """`until_done` raises a cancellation only after all tasks are done."""
     others = [asyncio.create_task(asyncio.sleep(0.01)) for _ in range(3)]

@@ -17,7 +17,6 @@ from payclient import (
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
-    Failed,
     Found,
     KeySourceError,
     ResponseError,
@@ -118,17 +117,6 @@ async def test_same_key_again():
     assert (transport.sent, vault.asked) == ([OLD], 2)
 
 
-async def test_refused_together():
-    """Lookups that are refused together ask once, also when there is no new key."""
-    for keys, kind in (((OLD, NEW), Found), ((OLD,), Failed)):
-        vault = AsyncVault(*keys)
-        pay = client(Guarded(accepts=NEW), api_key=vault, max_concurrency=8)
-        waits = [pay.get_transaction(f"T{number}") for number in range(4)]
-        found = await asyncio.gather(*waits, return_exceptions=True)
-        assert {isinstance(each, AuthenticationError) for each in found} == {kind is Failed}
-        assert vault.asked == 2
-
-
 async def test_rotation_in_the_middle_of_a_stream():
     """A rotation in the middle of a stream loses no row."""
     transport, vault = Guarded(), AsyncVault(OLD, NEW)
@@ -139,29 +127,6 @@ async def test_rotation_in_the_middle_of_a_stream():
     assert {type(outcome) for outcome in outcomes} == {Found}
     assert sorted(outcome.index for outcome in outcomes) == list(range(1000))
     assert (vault.asked, len(transport.sent) <= 1008) == (2, True)
-
-
-async def test_polls_ask_too():
-    """A wait survives a rotation."""
-    transport, vault = Guarded(), Vault(OLD, NEW)
-    asyncio.get_running_loop().call_later(20, setattr, transport, "accepts", NEW)
-    began = asyncio.get_running_loop().time()
-
-    def is_late(_):
-        return asyncio.get_running_loop().time() > began + 60
-
-    await client(transport, api_key=vault).wait_for("T1", until=is_late, deadline=900.0)
-    assert vault.asked == 2
-
-
-async def test_cancelled_while_asking():
-    """A lookup that is cancelled while it asks for the key does not end the call for the others."""
-    vault = AsyncVault(OLD)
-    pay = client(Guarded(), api_key=vault)
-    first, second = (asyncio.create_task(pay.get_transaction(name)) for name in ("T1", "T2"))
-    await asyncio.sleep(1)
-    first.cancel()
-    assert ((await second).reference, vault.asked, now()) == ("T2", 1, 4.0)
 
 
 async def test_deadline_counts_asking():
@@ -233,14 +198,6 @@ async def test_failure_is_shared():
         (KeySourceError, "the key source failed: LookupError: no such secret", 0)
     }
     assert (len({id(each) for each in found}), vault.asked) == (20, 1)
-
-
-async def test_failure_is_retried():
-    """A failure of the function passes: the lookups ask again, together."""
-    vault = Failing(OLD, fails=lambda number: number == 1)
-    pay = client(Guarded(), api_key=vault)
-    found = await asyncio.gather(*(pay.get_transaction(f"T{number}") for number in range(20)))
-    assert (len(found), vault.asked) == (20, 2)
 
 
 async def test_stream_goes_on_while_the_function_fails():
@@ -376,13 +333,3 @@ async def test_key_of_the_attempt_is_redacted():
     with pytest.raises(ResponseError) as caught:
         await slow
     assert ("[api key]" in str(caught.value), OLD in shown_by(caught.value)) == (True, False)
-
-
-async def test_unusable_key_is_in_no_frame():
-    """A key that is refused before it was sent is in no frame of ours."""
-    broken = "sk-with a blank-000007"
-    with pytest.raises(ConfigurationError) as caught:
-        await client(Guarded(), api_key=AsyncVault(broken)).get_transaction("T1")
-    frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    ours = [frame for frame in frames.stack if "payclient" in frame.filename and "tests" not in frame.filename]
-    assert [frame.name for frame in ours if broken in str(frame.locals)] == []

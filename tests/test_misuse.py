@@ -4,7 +4,6 @@ import asyncio
 import copy
 import functools
 import gc
-import logging
 import math
 import pickle
 import re
@@ -26,7 +25,7 @@ from payclient.otel import OpenTelemetryTracing
 from payclient.reconcile import RulesError, parse_rules, reconcile
 from payclient.testing import FakeService
 from payclient.transports import HttpxTransport
-from support.fakes import KEY, ScriptedTransport, answer, client
+from support.fakes import KEY, ScriptedTransport, client
 
 TRANSPORT = "transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got "
 ASYNC = " must be a plain function, got an async one, which would never be awaited"
@@ -279,22 +278,6 @@ def test_nothing_to_close(transport):
 
     asyncio.run(use())
     gc.collect()
-
-
-@pytest.mark.virtual_time
-async def test_pause_is_logged(caplog):
-    """A pause is logged as one warning, even if many attempts were in flight."""
-    caplog.set_level(logging.WARNING, "payclient")
-    transport = ScriptedTransport(latency=0.5)
-    for name in ("T1", "T2", "T3"):
-        transport.script(name, answer(status=429, retry_after="7"))
-    pay = client(transport, deadline=None)
-    await pay.get_transaction("T0")
-    await pay.get_transactions(["T1", "T2", "T3"])
-    assert caplog.messages == ["the service asks for a pause of 7 s (status 429)"]
-    transport.script("T4", answer(status=503, retry_after="2"))
-    await pay.get_transaction("T4")
-    assert len(caplog.messages) == 2
 
 
 async def test_argument_of_reconcile(subtests):

@@ -136,20 +136,3 @@ async def test_transaction_has_request_id(sent, kept):
     assert (found.request_id, plain.request_id) == (kept, None)
     assert (found, repr(found), found.as_json(), found.deviations) == (plain, repr(plain), plain.as_json(), ())
     assert (pickle.loads(pickle.dumps(found)).request_id, copy.copy(found).request_id) == (kept, kept)
-
-
-async def test_request_id_beside_an_echo():
-    """A body that echoes the key says so, and the identifier beside it is kept."""
-    data = document("T1", merchant_reff=KEY)
-    found = await client(ScriptedTransport(default=lambda _: answer(data, x_request_id="r-1"))).get_transaction("T1")
-    assert (found.request_id, found.merchant_reff) == ("r-1", "[api key]")
-    assert found.deviations == ("body: contained the API key, which was removed",)
-
-
-async def test_attempt_without_a_response():
-    """Where no response came there is nothing to tell of it."""
-    attempts = []
-    transport = ScriptedTransport(default=lambda _: ConnectionFailedError("refused"))
-    with pytest.raises(ConnectionFailedError):
-        await client(transport, on_attempt=attempts.append, retry=None).get_transaction("T1")
-    assert (attempts[0].request_id, attempts[0].rate_limit, attempts[0].deviations) == (None, {}, ())

@@ -15,13 +15,10 @@ from faults.stage import ask, ask_at_once, ok, ours, stage
 from payclient import (
     AuthenticationError,
     ConnectionFailedError,
-    Failed,
     Found,
     PayClientError,
     PermissionDeniedError,
     RateLimitedError,
-    RejectedError,
-    ServiceError,
     TLSVerificationError,
     UnexpectedResponseError,
 )
@@ -126,18 +123,6 @@ async def test_denied_rows(row):
         assert kinds(outcomes).count(Found) == 20
 
 
-async def test_declined_rows(row):
-    """A row that the service declines is a row, however many there are, and the limit grows all the same."""
-    row("every row of a stream is declined", RejectedError.__name__)
-    steps = envelope("422 No", message="The reference is too short")
-    async with stage(answering(lambda _: steps)) as pay:
-        before = pay.stats.limit
-        outcomes, failure = await collect(pay, NAMES)
-        assert (len(outcomes), failure) == (200, None)
-        assert {type(outcome.error) for outcome in outcomes} == {RejectedError}
-        assert pay.stats.limit > before
-
-
 async def test_burst(row):
     """Any number of refusals of attempts that were under way together are one cut."""
     row("a burst of 64 times 429", RateLimitedError.__name__)
@@ -177,19 +162,6 @@ class Counting(RawServer):
 
 
 @pytest.mark.virtual_time
-async def test_one_bad_row(row):
-    """One row that fails for ever fails, after its attempts, and costs the others nothing."""
-    row("500 for one reference of a stream", ServiceError.__name__)
-    server = answering(lambda reference: page("500 Internal Server Error") if reference == "T77" else None)
-    async with stage(server) as pay:
-        outcomes, failure = await collect(pay, NAMES)
-        failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
-        assert (len(outcomes), failure) == (200, None)
-        assert [(outcome.reference, type(outcome.error)) for outcome in failed] == [("T77", ServiceError)]
-        assert pay.stats.limit == 64
-
-
-@pytest.mark.virtual_time
 async def test_outage(row):
     """Ten minutes in which nothing succeeds cost time, few requests, and no row."""
     row("500 for everything, for ten minutes", Found.__name__)
@@ -218,22 +190,6 @@ async def test_random_failures(seed, row):
     async with stage(server) as pay:
         outcomes, failure = await collect(pay, NAMES)
         assert (kinds(outcomes), failure) == ([Found] * 200, None)
-
-
-async def test_one_at_a_time(row):
-    """A back end that answers one request at a time causes no failures."""
-    row("a session lock that lets one request in at a time", Found.__name__)
-    lock = asyncio.Lock()
-
-    async def serve(connection):
-        while (reference := await connection.request()) is not None:
-            async with lock:
-                await connection.write(http(document(reference)))
-
-    async with stage(RawServer(serve)) as pay:
-        outcomes, failure = await collect(pay, NAMES)
-        assert (kinds(outcomes), failure) == ([Found] * 200, None)
-        assert pay.stats.attempts == 200
 
 
 async def test_answers_to_the_wrong_lookup(row):

@@ -411,16 +411,6 @@ async def test_lateness_of_short_gaps(late, expected):
     assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
 
 
-async def test_given_up_while_waiting_for_the_rate():
-    """A punctual timer compensates nothing if its attempt was cancelled."""
-    limiter = part(max_rate=10.0, initial=1.0)
-    give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
-    await asyncio.sleep(0.001)
-    await call_off(await queue_up(limiter, 1))
-    await asyncio.sleep(0.1)
-    assert await starts(limiter, 2) == pytest.approx([0.101, 0.201])
-
-
 async def test_no_slot_when_the_rate_allows_one():
     """A punctual timer compensates nothing if the slot became free after it."""
     limiter = part(max_rate=10.0, initial=4.0)
@@ -441,28 +431,6 @@ async def test_rate_and_pause():
     first = await take(limiter, 1)
     give_back(limiter, first, Signal.ACCEPTED)
     assert [first[0].started_at, *await starts(limiter, 2)] == pytest.approx([30.0, 30.1, 30.2])
-
-
-async def test_lateness_of_others():
-    """An attempt that starts late for lack of a slot or of a caller is followed by a full gap."""
-    limiter = part(max_rate=10.0, initial=1.0)
-    (ticket,) = await take(limiter, 1)
-    waiters = await queue_up(limiter, 1)
-    await asyncio.sleep(0.105)
-    limiter.release(ticket, Signal.ACCEPTED)
-    second = await waiters[0]
-    await asyncio.sleep(0.105)
-    assert [second.started_at, *await starts(limiter, 1)] == pytest.approx([0.105, 0.21])
-    limiter.release(second, Signal.SILENT)
-    assert await starts(limiter, 1) == pytest.approx([0.31])
-
-
-async def test_pause_within_a_gap():
-    """A pause that ends before the gap does not shorten the gap."""
-    limiter = part(max_rate=1.0)
-    (ticket,) = await take(limiter, 1)
-    limiter.release(ticket, Signal.THROTTLED, retry_after=0.25)
-    assert await starts(limiter, 1) == [1.0]
 
 
 @pytest.mark.parametrize(

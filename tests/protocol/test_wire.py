@@ -89,11 +89,6 @@ def test_byte_order_mark():
     assert parse(b"\xef\xbb\xbf" + GOOD_BYTES).deviations == ("body: began with a byte order mark",)
 
 
-def test_compressed():
-    """A body that was compressed by a proxy is read."""
-    assert parse(gzip.compress(GOOD_BYTES), headers={"content-encoding": "gzip"}).reference == REFERENCE
-
-
 def test_longest_body():
     """A body that just fits is read."""
     assert parse(GOOD_BYTES.ljust(BODY_LIMIT)).reference == REFERENCE
@@ -162,22 +157,6 @@ def test_body(subtests):
         with subtests.test(case):
             error = failure(body)
             assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
-
-
-def test_encoded_body():
-    """A body whose coding cannot be undone within bounds is not an answer."""
-    problems = {
-        (gzip.compress(GOOD_BYTES)[:-4], "gzip"): "gzip data that ends too early",
-        (gzip.compress(bytes(10**7)), "gzip"): f"gzip data that grows beyond {BODY_LIMIT} bytes",
-        (GOOD_BYTES, "br"): "unknown content coding 'br'",
-        (GOOD_BYTES, "gzip, gzip, gzip"): "3 content codings on top of each other",
-    }
-
-    def found(case):
-        error = failure(case[0], headers={"content-encoding": case[1]})
-        return type(error), error.problem
-
-    check_each({case: (errors.UnexpectedResponseError, f"body: {text}") for case, text in problems.items()}, found)
 
 
 @pytest.mark.parametrize(("body", "coding"), [(b" ", ""), (b"x", "gzip")], ids=["empty", "not-gzip"])

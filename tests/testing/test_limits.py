@@ -37,23 +37,9 @@ async def test_bucket_rate():
 
 
 @pytest.mark.virtual_time
-async def test_bucket_burst():
-    """Without `burst`, a bucket holds the requests of one second."""
-    service = make(TokenBucket(rate=4))
-    await asyncio.sleep(3600)
-    assert (await ask_all(service, *["T1"] * 10)).count(200) == 4
-
-
-@pytest.mark.virtual_time
 async def test_bucket_kept_exactly():
     """Requests at exactly the rate are never refused."""
     assert await accepted_in(make(TokenBucket(rate=10, burst=1)), 30, every=0.1) == 300
-
-
-@pytest.mark.virtual_time
-async def test_slow_bucket():
-    """A rate below one per second still accepts the first."""
-    assert await accepted_in(make(TokenBucket(rate=0.5)), 10, every=0.1) == 5
 
 
 @pytest.mark.virtual_time
@@ -84,13 +70,6 @@ async def test_refused_takes_no_place():
     await asyncio.sleep(0.2)
     statuses = [(await each).status_code for each in (first, refused, asyncio.create_task(ask(service)))]
     assert statuses == [200, 429, 200]
-
-
-@pytest.mark.virtual_time
-async def test_all_limits_hold():
-    """Of several limits, each is kept."""
-    service = make(ConcurrencyLimit(count=5), FixedWindow(count=7), latency=Latency(seconds=1))
-    assert [(await ask_all(service, *["T1"] * 9)).count(200) for _ in range(2)] == [5, 2]
 
 
 @pytest.mark.virtual_time
@@ -133,18 +112,6 @@ async def test_retry_after_is_true(limit):
 
 
 @pytest.mark.virtual_time
-async def test_retry_after_of_concurrency():
-    """A concurrency limit says one second."""
-    service = make(ConcurrencyLimit(count=1, retry_after=RetryAfter.SECONDS))
-    service.script("T1", Reply(delay=9))
-    first = asyncio.create_task(ask(service))
-    await asyncio.sleep(1)
-    told = (await ask(service)).headers["retry-after"]
-    await first
-    assert told == "1"
-
-
-@pytest.mark.virtual_time
 async def test_retry_after_date():
     """`Retry-After` as a date is never before the limit admits again, by the service's own clock."""
     service = make(FixedWindow(count=1, seconds=10, retry_after=RetryAfter.DATE))
@@ -154,15 +121,6 @@ async def test_retry_after_date():
         datetime(2026, 11, 21, 12, 0, 11, tzinfo=UTC),
         datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC),
     ]
-
-
-@pytest.mark.virtual_time
-async def test_no_retry_after():
-    """`RetryAfter.ABSENT` sends no header."""
-    service = make(FixedWindow(count=1))
-    await ask(service)
-    answer = await ask(service)
-    assert (answer.status_code, "retry-after" in answer.headers) == (429, False)
 
 
 @pytest.mark.virtual_time
@@ -218,12 +176,6 @@ async def test_always():
     service = FakeService(faults=[Fault(share=0.1, reply=Reply(status=500))] * 10)
     service.add(reference="T1")
     assert {(await ask(service)).status_code for _ in range(200)} == {500}
-
-
-async def test_fault_of_unknown_reference():
-    """A fault that does not show a transaction needs none."""
-    service = FakeService(faults=[Fault(share=1, reply=Reply(status=500))])
-    assert (await ask(service, "T9")).status_code == 500
 
 
 def test_too_many():

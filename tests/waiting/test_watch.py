@@ -10,7 +10,6 @@ import pytest
 
 from payclient import (
     AuthenticationError,
-    Change,
     ConfigurationError,
     Failed,
     InvalidReferenceError,
@@ -68,13 +67,6 @@ async def test_position():
         assert sorted([change.index async for change in changes]) == [0, 1]
 
 
-async def test_equal_references_share_polls():
-    """References that stand in the input twice are asked for once."""
-    transport = becoming(100)
-    await told(client(transport), ["T0"] * 5, interval=10.0, max_interval=10.0)
-    assert len(transport.asked) <= 1 + 110 / (10 * 0.8)
-
-
 async def test_wait_and_watch_share_polls():
     """A watch and a wait for one reference share its polls."""
     transport = becoming(100)
@@ -128,32 +120,6 @@ async def test_input_that_was_not_read():
         ("T0", WaitDeadlineError),
         ("T1", WaitDeadlineError),
     ]
-
-
-async def test_end_of_the_input_at_the_deadline():
-    """The error of an input that was not read to its end has the seconds of the watch."""
-    with pytest.raises(WaitDeadlineError) as caught:
-        async with client(timeline()).watch(["T0", "T1"], until=PAID, deadline=60.0, at_once=1) as changes:
-            [change async for change in changes]
-    assert caught.value.waited == 60.0
-
-
-async def test_index_of_what_cannot_be_watched():
-    """What cannot be asked is told with its place in the input."""
-    async with client(becoming(0)).watch(["T0", " "], until=PAID, deadline=9.0) as changes:
-        failed = [change async for change in changes if isinstance(change, Failed)]
-    assert [each.index for each in failed] == [1]
-
-
-async def test_poll_cancelled_from_outside():
-    """A watch one of whose tasks is cancelled by other code ends with an error that says so."""
-    async with client(timeline(latency=5.0)).watch(["T0"], until=PAID, deadline=60.0) as changes:
-        reader = asyncio.ensure_future(anext(changes))
-        await asyncio.sleep(1)
-        (poll,) = [task for task in asyncio.all_tasks() if task.get_name() == "payclient-watch"]
-        poll.cancel()
-        with pytest.raises(RuntimeError, match=r"^a lookup of the watch was cancelled from outside$"):
-            await reader
 
 
 async def test_tasks_are_forgotten():
@@ -252,25 +218,12 @@ async def test_broken_input():
         await told(client(becoming(0)), references())
 
 
-async def test_after_the_block():
-    """After its block, a watch cannot be read."""
-    async with client(becoming(0)).watch(["T0"], until=PAID, deadline=9.0) as changes:
-        pass
-    with pytest.raises(RuntimeError, match="the block of this watch has ended"):
-        await anext(changes)
-
-
 async def test_nothing_left_at_the_end():
     """A watch that has ended by itself leaves no timer, however far its deadline is."""
     pay = client(becoming(0))
     await told(pay, ["T0"])
     await pay.aclose()
     assert asyncio.get_running_loop().pending_timers() == []
-
-
-async def test_nothing_to_watch():
-    """A watch of nothing ends at once."""
-    assert await told(client(timeline()), []) == []
 
 
 async def test_left_early():
@@ -345,8 +298,3 @@ async def test_refused(options):
     """What cannot be used is refused at once, and not in the block."""
     with pytest.raises(ConfigurationError):
         client(timeline()).watch(["T0"], **{"until": PAID, "deadline": 900.0, **options})
-
-
-def test_change_is_a_value():
-    """A change can be compared and shows what it is."""
-    assert Change("T0", None, None, is_last=False) == Change("T0", None, None, is_last=False)
