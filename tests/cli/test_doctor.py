@@ -13,10 +13,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from payclient.cli._doctor import read_certificate
+from payclient import errors
+from payclient.cli._doctor import Check, State, advice_for, certificates, clock, in_json, steps_in_words, table
 from payclient.testing import Reply
 from support.fakes import KEY
 from support.in_thread import serving
+from support.misses import check_each
 from support.raw_proxy import RawProxy
 from support.raw_server import RawServer, Script, close, head, http, send, server_context
 
@@ -48,7 +50,7 @@ def doctor(command, monkeypatch):
 
 
 def test_healthy(configured, service):
-    """Every line is ok, the key is a fingerprint, and where each value comes from is said."""
+    """Every line is ok, the key is a fingerprint, each value has its source, and a known reference is found, once."""
     result = configured("doctor")
     lines = result.out.splitlines()
     assert (result.status, {line.split()[0] for line in lines}) == (0, {"ok"})
@@ -62,74 +64,50 @@ def test_healthy(configured, service):
     assert ", from PAYCLIENT_BASE_URL" in result.out
     assert re.search(r"fingerprint [0-9a-f]{12}, from PAYCLIENT_API_KEY", result.out)
     assert re.search(r"the service accepts the key, and has no such transaction, answered in \d+\.", result.out)
+    asked = len(service.requests)
 
-
-def test_reference(configured, service):
-    """A reference that is known is looked up, once."""
     result = configured("doctor", "T1", "--json")
     checks = {check["topic"]: check for check in json.loads(result.out)["checks"]}
     assert (result.status, checks["lookup"]["text"][:20]) == (0, "found, status Paid, ")
-    assert [request.path for request in service.requests] == ["/api-sandbox/transaction/detail"]
+    assert [request.path for request in service.requests[asked:]] == ["/api-sandbox/transaction/detail"]
 
 
-@pytest.mark.parametrize(
-    ("reply", "status", "state", "text"),
-    [
-        (Reply(status=500), 75, "wrong", "HTTP 500"),
-        (Reply(status=429, headers={"Retry-After": "9999"}), 75, "wrong", "HTTP 429"),
-        (Reply(status=422, body={"success": False, "message": "Too old"}), 0, "look", "Too old"),
-        (Reply(status=301, headers={"Location": "/"}), 3, "wrong", "HTTP 301"),
-    ],
-)
-def test_answer(configured, service, reply, status, state, text):
-    """What the service answers decides the line and the exit status, as with any other command."""
-    service.script("T1", *[reply] * 2)
-    result = configured("doctor", "T1", "--json")
-    checks = {check["topic"]: check for check in json.loads(result.out)["checks"]}
-    assert (result.status, checks["lookup"]["state"]) == (status, state)
-    assert text in checks["lookup"]["text"]
-    assert checks["limiter"]["state"] == ("look" if "429" in text else "ok")
+CONFIGURATIONS = {
+    "": ("address", "base_url is not set"),
+    "--base-url ftp://x": ("address", "base_url must begin with https://"),
+    "--base-url https://x --proxy socks5://p": ("options", "proxy must be an http:// proxy"),
+    "--base-url https://x --proxy http://a:b@p": ("options", "--proxy takes no password"),
+    "--base-url https://x --ca-file /none": ("options", "ca_file /none cannot be read"),
+    "--base-url https://x --max-rate 0": ("API key", "max_rate must be a number"),
+}
 
 
-def test_refused_key(configured, monkeypatch):
-    """A refused key is status 3, with what to do."""
-    monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
-    result = configured("doctor")
-    assert result.status == 3
-    assert re.search(r"^wrong +lookup +the service refuses the API key", result.out, re.MULTILINE)
-    assert re.search(r"^ +-> check the key, and whether it is one of this environment$", result.out, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "topic", "text"),
-    [
-        ((), "address", "base_url is not set"),
-        (("--base-url", "ftp://x"), "address", "base_url must begin with https://"),
-        (("--base-url", "https://x", "--proxy", "socks5://p"), "options", "proxy must be an http:// proxy"),
-        (("--base-url", "https://x", "--proxy", "http://a:b@p"), "options", "--proxy takes no password"),
-        (("--base-url", "https://x", "--ca-file", "/none"), "options", "ca_file /none cannot be read"),
-        (("--base-url", "https://x", "--max-rate", "0"), "API key", "max_rate must be a number"),
-    ],
-)
-def test_configuration(doctor, arguments, topic, text):
+def test_configuration(doctor, command, monkeypatch):
     """What cannot be used is a line that says why, with status 2; nothing is asked."""
-    checks, status = doctor(*arguments)
-    assert (status, checks[topic]["state"], checks[topic]["text"][: len(text)]) == (2, "wrong", text)
-    assert "lookup" not in checks
 
+    def told(arguments):
+        topic, text = CONFIGURATIONS[arguments]
+        checks, status = doctor(*arguments.split())
+        return status, checks[topic]["state"], checks[topic]["text"][: len(text)], "lookup" in checks
 
-def test_no_key(command):
-    """Without a key it says where one may come from."""
+    expected = {arguments: (2, "wrong", text, False) for arguments, (_, text) in CONFIGURATIONS.items()}
+    check_each(expected, told)
+    monkeypatch.delenv("PAYCLIENT_API_KEY")
     result = command("doctor", "--base-url", "https://pay.invalid")
     assert result.status == 2
     assert "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH" in result.out
 
 
-def test_secure(doctor, authority):
-    """With TLS the version, the issuer and the days of the certificate are told; a private authority wants a look."""
-    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
+def test_secure(doctor, authority, monkeypatch, tmp_path):
+    """With TLS, version, issuer and days of the certificate are told; a private authority and a log of secrets look."""
+    server, log = RawServer(ssl=server_context(AUTHORITY, "localhost")), tmp_path / "secrets"
+    monkeypatch.setenv("SSLKEYLOGFILE", str(log))
     with serving(server):
         checks, status = doctor("T1", "--base-url", server.url, "--ca-file", authority)
+        monkeypatch.setitem(sys.modules, "certifi", None)  # then nothing is known of public authorities
+        unknown, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
+    assert (checks["secrets of TLS"]["state"], unknown["TLS"]["state"]) == ("look", "ok")
+    assert not log.exists() or b"CLIENT_" not in log.read_bytes()
     assert (status, checks["lookup"]["state"]) == (0, "ok")
     assert checks["authorities"]["text"] == f"those in {authority}, from --ca-file"
     assert checks["TLS"]["state"] == "look"
@@ -142,7 +120,7 @@ def test_secure(doctor, authority):
     assert re.fullmatch(
         r"127\.0\.0\.1:\d+, name \d+\.\d+ s, connect \d+\.\d+ s, tls \d+\.\d+ s", checks["connection"]["text"]
     )
-    assert len(server.requests) == 1
+    assert len(server.requests) == 2
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a handshake that fails on the server's side
@@ -174,45 +152,18 @@ def test_proxy(doctor, authority, monkeypatch):
 
 
 def test_refusing_proxy(doctor, authority):
-    """A proxy that refuses is status 3, and the line says what it wants."""
-    proxy = RawProxy(Script([send(head("HTTP/1.1 407 No")), close]))
-    with serving(proxy):
-        checks, status = doctor("--base-url", "https://pay.example", "--proxy", proxy.url, "--ca-file", authority)
-    assert (status, checks["lookup"]["state"]) == (3, "wrong")
-    assert "(407 Proxy Authentication Required); it wants a user" in checks["lookup"]["text"]
-    assert "[step proxy, " in checks["lookup"]["text"]
-
-
-def test_clock(doctor):
-    """The service's date is compared with this machine's clock."""
-    late = http(
-        b'{"success": false, "message": "Transaction not found"}', "404 Not Found", "Date: Mon, 1 Jan 2024 00:00:00 GMT"
-    )
-    server = RawServer(Script([send(late)]))
-    with serving(server):
-        checks, _ = doctor("--base-url", server.url)
-    assert (checks["clock"]["state"], checks["clock"]["text"].endswith(" s ahead of the service's")) == ("look", True)
-
-
-def test_secrets_of_tls(doctor, authority, monkeypatch, tmp_path):
-    """`SSLKEYLOGFILE` wants a look; payclient writes nothing there."""
-    log = tmp_path / "secrets"
-    monkeypatch.setenv("SSLKEYLOGFILE", str(log))
-    monkeypatch.setattr("certifi.where", lambda: authority)  # so that this handshake succeeds, too
-    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
-    with serving(server):
-        checks, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
-    assert checks["secrets of TLS"]["state"] == "look"
-    assert not log.exists() or b"CLIENT_" not in log.read_bytes()
-
-
-def test_public_authorities_are_unknown(doctor, authority, monkeypatch):
-    """Without certifi nothing is said about whose authority it is."""
-    monkeypatch.setitem(sys.modules, "certifi", None)
-    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
-    with serving(server):
-        checks, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
-    assert checks["TLS"]["state"] == "ok"
+    """A proxy that refuses is status 3, and the line says what it wants, or to sign in first on a page of it."""
+    found = []
+    for answer in (head("HTTP/1.1 407 No"), http(b"", "302 Found", "Location: http://portal.example/")):
+        proxy = RawProxy(Script([send(answer), close]))
+        with serving(proxy):
+            options = ("--base-url", "https://pay.example", "--proxy", proxy.url, "--ca-file", authority)
+            checks, status = doctor(*options)
+        assert (status, checks["lookup"]["state"]) == (3, "wrong")
+        found.append(checks["lookup"])
+    assert "(407 Proxy Authentication Required); it wants a user" in found[0]["text"]
+    assert "[step proxy, " in found[0]["text"]
+    assert found[1]["advice"] == "if this network wants you to sign in first, open a page in a browser"
 
 
 def test_client_certificate(doctor, authority, tmp_path):
@@ -236,78 +187,148 @@ def test_client_certificate(doctor, authority, tmp_path):
             assert bool(check["advice"]) == (state != "ok")
 
 
-@pytest.mark.parametrize("kind", ["client", "self-signed", "chain"])
-def test_kinds_of_client_certificates(tmp_path, kind):
-    """A certificate for clients alone, one that vouches for itself, and one with its issuers, are read."""
+def test_kinds_of_client_certificates(tmp_path):
+    """A certificate that vouches for itself, expired and for clients alone, and one with its issuers, are read."""
     path = tmp_path / "client.pem"
-    authority = AUTHORITY.create_child_ca() if kind == "chain" else AUTHORITY
-    made = authority.issue_cert("clerk@merchant.example")
-    path.write_bytes(made.private_key_and_cert_chain_pem.bytes())
-    if kind != "chain":
-        key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=clerk")
-        at = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        builder = builder.serial_number(7).not_valid_before(at).not_valid_after(at + dt.timedelta(days=9))
-        if kind == "client":
-            use = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CLIENT_AUTH])
-            builder = builder.add_extension(use, critical=True)
-        certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        clear = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        path.write_bytes(certificate + key.private_bytes(serialization.Encoding.PEM, *clear))
-    read = read_certificate(path, None)
-    assert read["notAfter"] == ("Jan 10 00:00:00 2020 GMT" if kind != "chain" else read["notAfter"])
-    assert {"issuer", "notBefore", "notAfter"} <= read.keys()
+    path.write_bytes(AUTHORITY.create_child_ca().issue_cert("a@b.example").private_key_and_cert_chain_pem.bytes())
+    assert {"issuer", "notBefore", "notAfter"} <= read_certificate(path, None).keys()
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=clerk")
+    at = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(7).not_valid_before(at).not_valid_after(at + dt.timedelta(days=9))
+    use = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CLIENT_AUTH])
+    certificate = builder.add_extension(use, critical=True).sign(key, hashes.SHA256())
+    clear = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(*clear))
+    assert read_certificate(path, None)["notAfter"] == "Jan 10 00:00:00 2020 GMT"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("SSL_CERT_FILE", "/nope.pem", "those in /nope.pem, from SSL_CERT_FILE, which cannot be read: No such file"),
-        ("SSL_CERT_FILE", __file__, f"those in {__file__}, from SSL_CERT_FILE, which is not a PEM file"),
-        ("SSL_CERT_DIR", "/nope", "those in /nope, from SSL_CERT_DIR, which is not a folder"),
-    ],
-)
-def test_authorities_of_a_variable(doctor, monkeypatch, name, value, text):
+VARIABLES = {
+    ("SSL_CERT_FILE", "/nope.pem"): "/nope.pem, from SSL_CERT_FILE, which cannot be read: No such file",
+    ("SSL_CERT_FILE", __file__): f"{__file__}, from SSL_CERT_FILE, which is not a PEM file",
+    ("SSL_CERT_DIR", "/nope"): "/nope, from SSL_CERT_DIR, which is not a folder",
+}
+
+
+def test_authorities_of_a_variable(doctor, monkeypatch):
     """A variable that names no authorities, which OpenSSL passes over in silence, is not ok."""
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
-    monkeypatch.setenv(name, value)
-    checks, _ = doctor("--base-url", "https://127.0.0.1:1")
-    assert (checks["authorities"]["state"], checks["authorities"]["text"][: len(text)]) == ("look", text)
-    assert checks["authorities"]["advice"] == f"unset {name}, or correct it"
+
+    def told(case):
+        name, value = case
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+        monkeypatch.setenv(name, value)
+        check = doctor("--base-url", "https://127.0.0.1:1")[0]["authorities"]
+        return check["state"], check["text"][: len(VARIABLES[case]) + 9], check["advice"]
+
+    expected = {
+        (name, value): ("look", f"those in {text}", f"unset {name}, or correct it")
+        for (name, value), text in VARIABLES.items()
+    }
+    check_each(expected, told)
 
 
 PAGE = {"body": "<!DOCTYPE html><title>Sign in</title>", "headers": {"Content-Type": "text/html"}}
+ANSWERS = [
+    (Reply(status=404, body="no such page"), 3, "HTTP 404", "this service may have no sandbox"),
+    (Reply(status=302, headers={"Location": "/"}), 3, "HTTP 302", "check --base-url against the URL above"),
+    (Reply(status=200, **PAGE), 75, "HTTP 200", "check --base-url against the URL above; if this network wants"),
+    (Reply(status=503), 75, "HTTP 503", "try again later"),
+    (
+        Reply(status=429, headers={"Retry-After": "90"}),
+        75,
+        "[retry after 90 s]",
+        "come back in 90 s, or set --max-rate",
+    ),
+    (Reply(status=200, body={"success": True}), 75, "HTTP 200", "ask the service"),
+    (Reply(status=422, body={"success": False, "message": "Too old"}), 0, "Too old", "pass the reference of"),
+    (Reply(status=401), 3, "the service refuses the API key", "check the key, and whether it is one of this"),
+]
 
 
-@pytest.mark.parametrize(
-    ("reply", "says", "advice"),
-    [
-        (Reply(status=404, body="no such page"), "HTTP 404", "this service may have no sandbox"),
-        (Reply(status=302, headers={"Location": "/"}), "HTTP 302", "check --base-url against the URL above"),
-        (Reply(status=200, **PAGE), "HTTP 200", "check --base-url against the URL above; if this network wants"),
-        (Reply(status=503), "HTTP 503", "try again later"),
-        (
-            Reply(status=429, headers={"Retry-After": "90"}),
-            "[retry after 90 s]",
-            "come back in 90 s, or set --max-rate",
-        ),
-        (Reply(status=200, body={"success": True}), "HTTP 200", "ask the service"),
-    ],
-)
-def test_advice(configured, service, reply, says, advice):
-    """What is not the service gets the advice that fits, and the URL that was asked is shown."""
-    service.script("T1", *[reply] * 4)
-    result = configured("doctor", "T1", "--json")
-    checks = {check["topic"]: check for check in json.loads(result.out)["checks"]}
-    assert says in checks["lookup"]["text"]
-    assert checks["lookup"]["advice"][: len(advice)] == advice
-    assert re.fullmatch(r"POST http://.*/api-sandbox/transaction/detail", checks["request"]["text"])
+def test_answers(configured, service):
+    """What is answered decides line, advice and exit status, as with any other command, and the URL is shown."""
+    for number, (reply, status, says, advice) in enumerate(ANSWERS):
+        service.script(f"D{number}", *[reply] * 2)
+        result = configured("doctor", f"D{number}", "--json")
+        checks = {check["topic"]: check for check in json.loads(result.out)["checks"]}
+        lookup = checks["lookup"]
+        assert (result.status, lookup["advice"][: len(advice)], says in lookup["text"]) == (status, advice, True), says
+        assert lookup["state"] == ("wrong" if status else "look")
+        assert checks["limiter"]["state"] == ("look" if "retry" in says else "ok")
+        assert re.fullmatch(r"POST http://.*/api-sandbox/transaction/detail", checks["request"]["text"])
 
 
-def test_captive_portal(doctor, authority):
-    """A proxy that sends the client to a page to sign in is no matter of a password."""
-    proxy = RawProxy(Script([send(http(b"", "302 Found", "Location: http://portal.example/")), close]))
-    with serving(proxy):
-        checks, _ = doctor("--base-url", "https://pay.example", "--proxy", proxy.url, "--ca-file", authority)
-    assert checks["lookup"]["advice"] == "if this network wants you to sign in first, open a page in a browser"
+NOW = 1_790_000_000.0
+DATE = "Mon, 21 Sep 2026 14:13:20 GMT"
+BANK = "Bank, Bank Root"
+ISSUER = ((("countryName", "ID"),), (("organizationName", "Bank"),), (("commonName", "Bank Root"),))
+
+
+def certificate(days):
+    at = {20: "Oct 11 14:13:20 2026 GMT", 21: "Oct 12 14:13:20 2026 GMT", -1: "Sep 20 14:13:20 2026 GMT"}
+    return {"issuer": ISSUER, "notAfter": at[days]}
+
+
+def test_certificate():
+    """A stranger's authority and a certificate about to expire need attention, and say what to do."""
+    issued, expires = f"TLSv1.3, issued by {BANK}", "expires in {} days"
+    strange = f"{issued}, which is not a public authority"
+    for days, is_public, tls, end in (
+        (21, True, ("ok", issued), ("ok", expires.format(21))),
+        (20, None, ("ok", issued), ("look", expires.format(20))),
+        (21, False, ("look", strange), ("ok", expires.format(21))),
+    ):
+        found = list(certificates("TLSv1.3", certificate(days), NOW, is_public=is_public))
+        assert [(each.topic, each.state, each.text) for each in found] == [("TLS", *tls), ("certificate", *end)]
+        assert [bool(each.advice) for each in found] == [each.state == "look" for each in found]
+    tls, _ = certificates("TLSv1.2", {"notAfter": "Oct 12 14:13:20 2026 GMT"}, NOW, is_public=True)
+    assert tls.text == "TLSv1.2, issued by an authority without a name"
+
+
+def test_clock():
+    """A clock that differs by more than a minute, beside the time of the answer, needs attention."""
+    near, unknown = "within 60 s of the service's", "not compared: the service names no date"
+    cases = {
+        (DATE, 0, 0): ("ok", near),
+        (DATE, 60, 0): ("ok", near),
+        (DATE, 65, 10): ("ok", near),
+        (DATE, 61, 0): ("look", "61 s ahead of the service's"),
+        (DATE, -3600, 10): ("look", "3600 s behind the service's"),
+        (None, 0, 0): ("ok", unknown),
+        ("yesterday", 0, 0): ("ok", unknown),
+    }
+    found = {case: clock(case[0], NOW + case[1], case[2]) for case in cases}
+    assert {case: (each.state, each.text) for case, each in found.items()} == cases
+
+
+def test_advice():
+    """What to do depends on the step at which a lookup failed, or on who refused it."""
+    for error, advice in (
+        (errors.PermissionDeniedError("x"), "check the key's rights"),
+        (errors.RateLimitedError("x"), "come back later"),
+        (errors.ProxyRefusedError("x", step="proxy"), "check the proxy's address"),
+        (errors.ConnectionFailedError("x", step="name"), "check the host"),
+        (errors.AttemptTimeoutError("x", step="waiting"), "try again"),
+        (errors.ConnectionFailedError("x"), ""),
+    ):
+        found = advice_for(error)
+        assert (found[: len(advice)], bool(found)) == (advice, bool(advice)), repr(error)
+
+
+def test_steps():
+    """Each step takes until the next one begins."""
+    assert steps_in_words([("name", 1.0), ("connect", 1.25), ("tls", 1.5), ("sending", 2.0)]) == (
+        "name 0.250 s, connect 0.250 s, tls 0.500 s"
+    )
+
+
+def test_checkup():
+    """A checkup is as good as its worst check; advice stands below it."""
+    checks = [Check("one", State.WRONG, "broken", "mend it"), Check("two", State.LOOK, "odd")]
+    assert table(checks) == ["wrong  one  broken", "            -> mend it", "look   two  odd"]
+    assert in_json([]) == {"status": "ok", "checks": []}
+    found = in_json(checks)
+    assert (found["status"], found["checks"][0]) == (
+        "wrong",
+        {"topic": "one", "state": "wrong", "text": "broken", "advice": "mend it"},
+    )
