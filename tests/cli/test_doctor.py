@@ -14,7 +14,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from payclient import errors
-from payclient.cli._doctor import Check, State, advice_for, certificates, clock, in_json, steps_in_words, table
+from payclient.cli._doctor import (
+    Check,
+    State,
+    advice_for,
+    certificates,
+    clock,
+    in_json,
+    read_certificate,
+    steps_in_words,
+    table,
+)
 from payclient.testing import Reply
 from support.fakes import KEY
 from support.in_thread import serving

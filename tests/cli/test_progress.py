@@ -13,6 +13,7 @@ from payclient import Stats
 from payclient.cli._progress import Meter, ProgressMode, duration, fitted, progress_line, shown
 from payclient.cli._streams import Streams
 from payclient.reconcile import Phase, Progress
+from support.misses import check_each
 
 READING = Progress(phase=Phase.READING, done=1200, total=None, differences=0, differences_amount=0, unresolved=0)
 ASKING = attrs.evolve(READING, phase=Phase.ASKING, total=10000)
@@ -38,59 +39,36 @@ def test_line(subtests):
             "asking 1,200/10,000; paused 40 s by the service; 4 in flight; 2 unresolved; 7 retries; 1,500 throttled",
         ),
         (attrs.evolve(ASKING, phase=Phase.JUDGING), QUIET, 88.0, "judging 1,200/10,000"),
+        (
+            attrs.evolve(ASKING, waiting="to ask 'T9'"),
+            QUIET,
+            0.0,
+            "asking 1,200/10,000; waiting to ask 'T9'; 4 in flight",
+        ),
     ]:
         with subtests.test(progress=progress):
             assert progress_line(progress, stats, rate) == line
 
 
-def test_duration(subtests):
+def test_duration():
     """A duration is said in its two largest units."""
-    for seconds, text in [
-        (0.4, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (3599.9, "1 h 0 min"),
-        (7500, "2 h 5 min"),
-    ]:
-        with subtests.test(seconds=seconds):
-            assert duration(seconds) == text
+    texts = {0.4: "0 s", 59.4: "59 s", 59.6: "1 min 0 s", 3599.9: "1 h 0 min", 7500: "2 h 5 min"}
+    check_each(texts, duration)
 
 
 def test_rate():
-    """The rate is that of the last seconds, so that it falls when nothing goes on."""
-    meter = Meter()
-    meter.begin(0.0)
-    rates = [meter.rate(done, now) for now, done in ((1.0, 100), (10.0, 1000), (20.0, 1000), (30.0, 1000))]
-    assert rates == [100.0, 100.0, pytest.approx(900 / 19), 0.0]
-
-
-def test_rate_after_resume():
-    """The rate is of what this process did, and not of what an earlier run had done."""
+    """The rate is that of the last seconds of this process, and none before any time has passed."""
     meter = Meter()
     meter.begin(0.0, 200_000)
-    assert meter.rate(200_100, 1.0) == 100.0
+    done = ((0.0, 0), (1.0, 100), (10.0, 1000), (20.0, 1000), (30.0, 1000))
+    rates = [meter.rate(200_000 + count, now) for now, count in done]
+    assert rates == [0.0, 100.0, 100.0, pytest.approx(900 / 19), 0.0]
 
 
-def test_waiting():
-    """What holds a run up is said before anything that may be cut off."""
-    line = progress_line(attrs.evolve(ASKING, waiting="to ask 'T9' again (ServiceError)"), QUIET, 0.0)
-    assert line == "asking 1,200/10,000; waiting to ask 'T9' again (ServiceError); 4 in flight"
-
-
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [(80, "asking 1/9; 5/s; 4 in flight"), (27, "asking 1/9; 5/s"), (12, "asking 1/9"), (3, "asking 1/9")],
-)
-def test_fitted(width, shown):
+def test_fitted():
     """A line that is too long loses whole parts from its end."""
-    assert fitted("asking 1/9; 5/s; 4 in flight", width) == shown
-
-
-def test_first_rate():
-    """Before any time has passed there is no rate."""
-    meter = Meter()
-    meter.begin(5.0)
-    assert meter.rate(10, 5.0) == 0.0
+    line = "asking 1/9; 5/s; 4 in flight"
+    check_each({80: line, 27: "asking 1/9; 5/s", 12: "asking 1/9", 3: "asking 1/9"}, lambda width: fitted(line, width))
 
 
 async def run(mode, stream, *, seconds=25, before=0):
@@ -114,36 +92,15 @@ async def test_plain(mode):
 
 
 @pytest.mark.virtual_time
-async def test_resumed():
-    """What an earlier run had done when this one began does not count for the rate."""
-    assert "; 100/s; " in await run(ProgressMode.PLAIN, io.StringIO(), seconds=15, before=5000)
-
-
-@pytest.mark.virtual_time
-async def test_forced():
-    """Live progress that is asked for is shown even where it does not look like a terminal."""
-    assert (await run(ProgressMode.LIVE, io.StringIO())).count("asking") > 100
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize("mode", [ProgressMode.LIVE, ProgressMode.AUTO])
-async def test_live(terminal, mode):
-    """On a terminal the line is rewritten several times a second, and gone in the end."""
-    text = await run(mode, terminal)
+async def test_live(terminal, monkeypatch):
+    """On a terminal that can, and where it is asked for, the line is rewritten, and gone in the end; or never there."""
+    text = await run(ProgressMode.AUTO, terminal)
     assert (text.count("asking") > 100, text.endswith("\x1b[2K")) == (True, True)
-
-
-@pytest.mark.virtual_time
-async def test_dumb_terminal(terminal, monkeypatch):
-    """A terminal that cannot rewrite gets plain lines."""
+    assert (await run(ProgressMode.LIVE, io.StringIO())).count("asking") > 100
+    before = terminal.getvalue()
+    assert (await run(ProgressMode.NONE, terminal)) == before
     monkeypatch.setenv("TERM", "dumb")
-    assert (await run(ProgressMode.AUTO, terminal)).count("\x1b") == 0
-
-
-@pytest.mark.virtual_time
-async def test_none(terminal):
-    """Nothing is shown when nothing is wanted."""
-    assert await run(ProgressMode.NONE, terminal) == ""
+    assert "\x1b" not in (await run(ProgressMode.AUTO, terminal)).removeprefix(before)
 
 
 @pytest.mark.virtual_time

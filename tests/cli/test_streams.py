@@ -1,4 +1,4 @@
-"""What is written holds nothing that a terminal would obey."""
+"""What is written holds nothing that a terminal would obey, and each error has its exit status."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import threading
 
 import pytest
 
-from payclient.cli._streams import Streams, read_references
+from payclient import errors
+from payclient.cli._streams import Exit, Streams, aligned, most_urgent, read_references, status_of
 from payclient.errors import ConfigurationError
+from payclient.ledger import LedgerChangedError, LedgerError
+from payclient.reconcile import RulesError
+from payclient.reconcile.values import UnknownCanaryError
 
 
 def test_write():
@@ -37,30 +41,19 @@ async def collect(content):
     return [line async for line in read_references(io.BytesIO(content))]
 
 
-async def test_lines(subtests):
+async def test_lines():
     """Lines come without line ends, blanks and byte order mark, and bytes that are no text stay tellable."""
     for content, expected in [
         (b"", []),
         (b"a", ["a"]),
-        (b"a\nb\n", ["a", "b"]),
         (b"a\r\nb\r\n", ["a", "b"]),
         (b"\n\n a \t\n", ["a"]),
         (b"\xef\xbb\xbfa\n", ["a"]),
         (b"\xc3\xa9\n\xff\n", ["é", "\udcff"]),
         (b"\xc3", ["\udcc3"]),
+        (b"x" * 65535 + "é".encode() + b"\nb\n", ["x" * 65535 + "é", "b"]),  # across two reads
     ]:
-        with subtests.test(content=content):
-            assert await collect(content) == expected
-
-
-async def test_across_chunks():
-    """A line, and a character, that lies across two reads is whole."""
-    content = b"x" * 65535 + "é".encode() + b"\nb\n"
-    assert [len(line) for line in await collect(content)] == [65536, 1]
-
-
-async def test_no_end():
-    """Input without line ends is refused instead of being gathered in memory."""
+        assert await collect(content) == expected
     with pytest.raises(ConfigurationError, match="more than 65536 characters"):
         await collect(b"x" * 200_000)
 
@@ -100,3 +93,40 @@ async def test_error():
 class _Directory(io.BytesIO):
     def read(self, size=-1):
         raise IsADirectoryError(21, "Is a directory")
+
+
+def test_status():
+    """Refused, unanswered, answered with no, and used wrongly are four different things."""
+    for error, status in [
+        (errors.ConfigurationError("x"), Exit.USAGE),
+        (LedgerError("x"), Exit.USAGE),
+        (RulesError("x"), Exit.USAGE),
+        (UnknownCanaryError("x"), Exit.REFUSED),
+        (LedgerChangedError("x"), Exit.USAGE),
+        (errors.TransactionNotFoundError("x"), Exit.DIFFERENT),
+        (errors.RejectedError("x"), Exit.DIFFERENT),
+        (errors.InvalidReferenceError("x"), Exit.DIFFERENT),
+        (errors.AuthenticationError("x"), Exit.REFUSED),
+        (errors.PermissionDeniedError("x"), Exit.REFUSED),
+        (errors.TLSVerificationError("x"), Exit.REFUSED),
+        (errors.UnexpectedResponseError("x", status_code=302), Exit.REFUSED),
+        (errors.UnexpectedResponseError("x", status_code=404), Exit.REFUSED),
+        (errors.UnexpectedResponseError("x", status_code=200), Exit.AGAIN),
+        (errors.ReferenceMismatchError("x", status_code=200), Exit.AGAIN),
+        (errors.ServiceError("x"), Exit.AGAIN),
+        (errors.RateLimitedError("x"), Exit.AGAIN),
+        (errors.ConnectionFailedError("x"), Exit.AGAIN),
+        (errors.AttemptTimeoutError("x"), Exit.AGAIN),
+        (errors.DeadlineExceededError("x"), Exit.AGAIN),
+        (errors.ClientClosedError("x"), Exit.BUG),
+    ]:
+        assert status_of(error) is status, repr(error)
+    assert most_urgent([]) is Exit.DONE
+    assert most_urgent([Exit.DONE, Exit.DIFFERENT]) is Exit.DIFFERENT
+    assert most_urgent([Exit.AGAIN, Exit.REFUSED, Exit.DIFFERENT]) is Exit.REFUSED
+
+
+def test_aligned():
+    """Text begins at the same place, numbers end at the same place, no line ends with blanks; some letters are wide."""
+    assert aligned([("a", "1", "x"), ("bcd", "200", "")], right=[1]) == ["a      1  x", "bcd  200"]
+    assert aligned([("支付", "x"), ("a", "x")]) == ["支付  x", "a     x"]

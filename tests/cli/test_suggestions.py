@@ -61,17 +61,6 @@ def following(result):
     return shlex.split(lines[0])[2:] if lines else []
 
 
-def pasted(command, path):
-    """Paste what is printed, again and again, as long as something is; return what was pasted, and the last result."""
-    options = []
-    for _ in range(4):
-        result = command("ledger", str(path), *shlex.split(" ".join(options)))
-        if not (option := printed(result)):
-            break
-        options.append(option)
-    return " ".join(options), result
-
-
 def followed(command):
     """Call the command that is said to follow, with the options that messages name; return all calls, and the last."""
     arguments, commands = ["ledger", "ledger.csv"], []
@@ -84,15 +73,6 @@ def followed(command):
             assert printed(result), (commands, result)
             arguments = [*arguments, *shlex.split(printed(result))]
     return [*commands, shlex.join(arguments)], arguments
-
-
-def test_pasted(command, tmp_path, subtests):
-    """Pasting what is printed, again and again, reads every row of the ledger."""
-    for name in LEDGERS:
-        with subtests.test(name=name):
-            expected = write(name, tmp_path / "ledger.csv")
-            options, result = pasted(command, tmp_path / "ledger.csv")
-            assert (result.status, expected in options) == (0, True), (options, result.out + result.err)
 
 
 def test_followed(command, tmp_path, monkeypatch, subtests):

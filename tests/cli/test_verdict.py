@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from payclient.cli._output import Worst, aligned, verdict_lines
+from payclient.cli._output import Worst, verdict_lines
 from payclient.ledger import Entry
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, Row, Tally
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
@@ -18,19 +18,13 @@ def row(line, code, bucket=Bucket.BREAK):
 
 
 def test_worst():
-    """Of many breaks the five most severe are kept, in the order of the ledger where they are equal."""
+    """Of many breaks the five most severe are kept, in the order of the ledger where they are equal; no other row."""
     worst = Worst()
+    worst.add(row(0, Code.PAID_TWICE, Bucket.MATCHED))
     for line in range(1, 100):
         worst.add(row(line, Code.UNDERPAID if line % 10 == 0 else Code.EXPIRY_DIFFERS))
     worst.add(row(100, Code.PAID_TWICE))
     assert [each.line for each in worst.rows()] == [100, 10, 20, 30, 40]
-
-
-def test_breaks_only():
-    """A row that is no break is not among the worst breaks, whatever was found."""
-    worst = Worst()
-    worst.add(row(1, Code.TOLERATED_DEVIATION, Bucket.MATCHED))
-    assert worst.rows() == ()
 
 
 @pytest.mark.parametrize(
@@ -65,13 +59,3 @@ def test_open_for_long():
     assert summary.open_findings.at_stake_sentence == (
         "4 open, with 11,110 at stake; 2 of them for more than 30 days, with 11,000"
     )
-
-
-def test_aligned():
-    """Text begins at the same place, numbers end at the same place, and no line ends with blanks."""
-    assert aligned([("a", "1", "x"), ("bcd", "200", "")], right=[1]) == ["a      1  x", "bcd  200"]
-
-
-def test_wide_characters():
-    """A character that takes two places counts twice."""
-    assert aligned([("支付", "x"), ("a", "x")]) == ["支付  x", "a     x"]
