@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from attrs import evolve
 
 from payclient.cli._connection import ConnectionOptions
 from support.in_thread import serving
@@ -30,11 +31,6 @@ def test_key(configured, monkeypatch, tmp_path):
     assert found == [0, 0, 0, 0]
 
 
-def test_stdin_for_both(configured):
-    """Standard input cannot hold the key and the references."""
-    assert configured("get", "-", "--api-key-file", "-", stdin=KEY.encode()).status == 2
-
-
 def test_environment_option(configured, service):
     """`--environment` names the path that is asked."""
     configured("get", "T1", "--environment", "live")
@@ -51,20 +47,19 @@ def test_missing(command, base_url):
         assert (result.status, result.err) == (2, f"payclient: {message}\n")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b" \n", "--api-key-file: there is no key in it"),
-        (b"s\xc3\xa9cret-of-mine", "api_key has a character at position 1 that is not visible ASCII"),
-        (b"\xff\xfes\0e\0", "api_key has a character at position 0 that is not visible ASCII"),
-        (b"secret-of-mine\nsecond", "api_key has a character at position 14 that is not visible ASCII"),
-    ],
-    ids=["empty", "not ASCII", "UTF-16", "two lines"],
-)
-def test_unusable_key(configured, content, message):
+def test_unusable_key(configured):
     """A key that cannot be used is refused without being shown."""
-    result = configured("get", "T1", "--api-key-file", "-", stdin=content)
-    assert (result.status, result.err) == (2, f"payclient: {message}\n")
+    unseen = "api_key has a character at position {} that is not visible ASCII"
+    for content, message in (
+        (b" \n", "--api-key-file: there is no key in it"),
+        (b"s\xc3\xa9cret-of-mine", unseen.format(1)),
+        (b"\xff\xfes\0e\0", unseen.format(0)),  # UTF-16
+        (b"secret-of-mine\nsecond", unseen.format(14)),
+    ):
+        result = configured("get", "T1", "--api-key-file", "-", stdin=content)
+        assert (result.status, result.err) == (2, f"payclient: {message}\n")
+    # Standard input cannot hold the key and the references.
+    assert configured("get", "-", "--api-key-file", "-", stdin=KEY.encode()).status == 2
 
 
 def test_key_as_argument(configured, subtests):
@@ -95,23 +90,18 @@ def test_network(configured, subtests):
     assert configured("get", "T1", "--max-rate", "50").status == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "environ", "trust"),
-    [
-        ({"base_url": "https://pay.example"}, {}, "system"),
-        ({"base_url": "https://pay.example"}, {"SSL_CERT_FILE": "/x"}, None),
-        ({"base_url": "https://pay.example"}, {"SSL_CERT_DIR": "/x"}, None),
-        ({"base_url": "https://pay.example", "ca_file": Path("/x")}, {}, None),
-        ({"base_url": "http://127.0.0.1"}, {}, None),
-    ],
-)
-def test_trust(arguments, environ, trust, monkeypatch):
+def test_trust(monkeypatch):
     """With truststore, the operating system decides whom to trust, unless the user has named authorities."""
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    assert ConnectionOptions(**arguments).network()["trust"] == trust
+    secure = ConnectionOptions(base_url="https://pay.example")
+    assert secure.network()["trust"] == "system"
+    assert evolve(secure, ca_file=Path("/x")).network()["trust"] is None
+    assert evolve(secure, base_url="http://127.0.0.1").network()["trust"] is None
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "/x")
+            assert secure.network()["trust"] is None
 
 
 @pytest.mark.parametrize("transport", ["httpx", "fast"])

@@ -110,26 +110,6 @@ def test_rules(ledger, tmp_path):
     assert "rejected: 2 rows" in ledger("--rules", str(rules), "--decimal", ",").out
 
 
-def test_debits(ledger):
-    """A column of debits is shown as what it is."""
-    result = ledger(
-        "--debit-column", "amount=soll", "--column", "amount=haben", content="ref;soll;haben\nT1;;15\nT2;7;\n"
-    )
-    assert "\n  soll   amount, below zero\n" in result.out
-    assert result.out.count("-7\n") == 1
-
-
-def test_standard_input(command):
-    """A ledger can come through standard input, as for `reconcile`."""
-    assert command("ledger", "-", stdin=b"reference\nT1\n").status == 0
-
-
-def test_unreadable(ledger):
-    """A ledger that is refused as a whole has the status of a wrong input."""
-    result = ledger(content="a,b\n1,2\n")
-    assert (result.status, "--column reference=" in result.err) == (2, True)
-
-
 def test_workbook(command, tmp_path):
     """A workbook with a title above its header is shown with the row of the header."""
     book = openpyxl.Workbook()
@@ -150,16 +130,6 @@ def test_dry_run(command, tmp_path):
     assert dry[:-2] == command("ledger", str(path)).out.splitlines()[:-1]
     assert dry[-2] == "lookups: 2, each reference once, and once more for each difference"
     assert not (tmp_path / "out").exists()
-
-
-def test_suggested_while_reconciling(configured, tmp_path):
-    """A reconciliation says what would read the ledger, before it asks for the other rows."""
-    path = tmp_path / "ledger.csv"
-    path.write_text("reference,amount\nT1,15000\nT2,7.000\nT3,1.250.000\n")
-    result = configured("reconcile", str(path), "--out", str(tmp_path / "out"))
-    assert (
-        "payclient: 2 rows have amounts that cannot be read; all can be read with --thousands . (first: " in result.err
-    )
 
 
 def test_whole_units_of_a_profile(ledger):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, timedelta
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -249,10 +249,3 @@ def test_empty_run(quiet):
     found = compare([*quiet, ("empty", Contract(at=BEGAN + timedelta(days=99), side=quiet[0][1].side))])
     assert found.news == ()
     assert "Nothing was asked in the last run, so nothing can be new in it." in found.basis
-
-
-def test_acceptance_ends_with_its_day():
-    """The last day counts in UTC."""
-    by = Acceptance(drift="x", reason="y", owner="z", expires=date(2026, 1, 1))
-    assert by.is_valid(BEGAN)
-    assert not by.is_valid(BEGAN + timedelta(days=1))

@@ -123,12 +123,6 @@ def test_continuation():
     assert (together.at, together.profile.answers) == (AT, first.profile.answers + 10)
 
 
-def test_json():
-    """A contract is the same after JSON."""
-    contract = a_run()
-    assert contract_from_json(json.loads(json.dumps(contract.as_json()))) == contract
-
-
 @pytest.mark.parametrize(
     "damage",
     [
