@@ -8,16 +8,23 @@ import csv
 import openpyxl
 import pytest
 
+from payclient.ledger import Entry
+from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row
 from payclient.report import ReportFiles, _rows
 from payclient.report._rows import CSV, PARQUET, RUN, SHEETS, RowColumn
 from support.planted import about, judged
+from support.reconciling import NOON
 
 RUN_NAME = "20261121T020003Z-3f9a1c2d"
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return asyncio.run(judged(300, unresolved=3))
+    """Give rows of every bucket, and a break of an earlier run that was carried over."""
+    history = History(state=BreakState.STILL_OPEN, first_seen=NOON, first_run="R1", age_days=3)
+    finding = Finding(Code.UNDERPAID, "less", waived="agreed", history=history)
+    old = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.BREAK, findings=(finding,), carried_from="R2")
+    return [*asyncio.run(judged(300, unresolved=3)), old]
 
 
 def written(folder, rows, name):

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import attrs
-import pytest
 
 from payclient.ledger import Entry, Excluded
 from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
@@ -66,12 +65,29 @@ def test_warnings():
     assert [term for term in plain if term.startswith("Warnings")] == []
 
 
-def test_no_file():
-    """A ledger that payclient did not read is said to be one, and a stream has no name."""
-    ledger = attrs.evolve(about().ledger, name="")
-    assert [told(ledger=None)["Ledger"], told(ledger=ledger)["Ledger"]] == [
-        *(("not a file that payclient read",), ("standard input",)),
-    ]
+def test_not_known():
+    """What is not known about the run is said not to be, and a run that was ended early says by what."""
+    found = told(base_url="", environment="", key_fingerprint="", canary=None, ledger=None, ended_by="no key")
+    assert {found[term] for term in ("Service", "Environment", "Key fingerprint")} == {("not recorded",)}
+    terms = ("Ledger", "Canary", "Answers came", "Ended early")
+    said = ("not a file that payclient read", "none was given", "none came", "no key")
+    assert [found[term] for term in terms] == [(each,) for each in said]
+    stream = attrs.evolve(about().ledger, name="")
+    assert (told(ledger=stream)["Ledger"], "Ended early" in told()) == (("standard input",), False)
+
+
+def test_exit_status():
+    """The exit status is the one that a command ends with, and says what it means."""
+    for bucket, status in ((Bucket.MATCHED, "0"), (Bucket.REJECTED, "1"), (Bucket.UNRESOLVED, "75")):
+        row = Row(entry=Entry(line=2, reference="A"), bucket=bucket)
+        assert told([row])["Exit status"][0].partition(": ")[0] == status
+
+
+def test_when():
+    """Times are in UTC, whatever zone they came in."""
+    noon, jakarta = datetime(2026, 11, 21, 12, 0, 1, 999, tzinfo=UTC), timezone(timedelta(hours=7))
+    shown = [when(time) for time in (None, noon, datetime(2026, 1, 1, 1, tzinfo=jakarta))]
+    assert shown == ["", "2026-11-21 12:00:01", "2025-12-31 18:00:00"]
 
 
 def test_rules():
@@ -88,42 +104,3 @@ def test_rules():
     ]
     assert found["Fee schedule"][0].startswith("VA: flat 4000")
     assert found["Fingerprint of the rules"] == (RULES.fingerprint,)
-
-
-def test_not_known():
-    """What is not known about the run is said not to be."""
-    found = told(base_url="", environment="", key_fingerprint="", canary=None)
-    assert {found[term] for term in ("Service", "Environment", "Key fingerprint")} == {("not recorded",)}
-    assert (found["Canary"], found["Answers came"], "Ended early" in found) == (
-        ("none was given",),
-        ("none came",),
-        False,
-    )
-
-
-def test_ended_early():
-    """A run that was ended early says by what."""
-    assert told(ended_by="the service refused the key")["Ended early"] == ("the service refused the key",)
-
-
-@pytest.mark.parametrize(
-    ("bucket", "status"),
-    [(Bucket.MATCHED, "0"), (Bucket.REJECTED, "1"), (Bucket.UNRESOLVED, "75")],
-)
-def test_exit_status(bucket, status):
-    """The exit status is the one that a command ends with, and says what it means."""
-    row = Row(entry=Entry(line=2, reference="A"), bucket=bucket)
-    assert told([row])["Exit status"][0].partition(": ")[0] == status
-
-
-@pytest.mark.parametrize(
-    ("time", "expected"),
-    [
-        (None, ""),
-        (datetime(2026, 11, 21, 12, 0, 1, 999, tzinfo=UTC), "2026-11-21 12:00:01"),
-        (datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=7))), "2025-12-31 18:00:00"),
-    ],
-)
-def test_when(time, expected):
-    """Times are in UTC, whatever zone they came in."""
-    assert when(time) == expected

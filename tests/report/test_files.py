@@ -13,16 +13,14 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, LedgerChangedError, RejectedEntry, open_ledger
-from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
+from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
 from payclient.report import FORMATS, MANIFEST, About, ReportFiles, verify
 from support import planted
 from support.chance import examples
@@ -120,6 +118,7 @@ async def test_hostile_content(tmp_path, report_in):
     hostile, _ = breaks_of(tmp_path)
     assert hostile["service_merchant_reff"] == "'=cmd|' /C calc'!A0"
     assert hostile["service_status"] == "<U+001B>[31mPaid<U+202E>"
+    assert rows_of(tmp_path)[1]["service"]["status"] == "\x1b[31mPaid\u202e"
 
 
 @examples(25)
@@ -145,44 +144,13 @@ def test_no_text_gets_through(text):
             assert all(archive.read(part).decode().replace("\n", "").isprintable() for part in archive.namelist())
 
 
-async def test_json_keeps_everything(tmp_path, report_in):
-    """In JSON, hostile characters are escaped and none is lost."""
-    await report_in(tmp_path)
-    assert rows_of(tmp_path)[1]["service"]["status"] == "\x1b[31mPaid\u202e"
-
-
-async def test_summary(tmp_path, report_in):
-    """The summary has its version, the verdict, all buckets, a bridge that ties, and what was read."""
-    summary = await report_in(tmp_path, about=planted.about(rules=Rules(time_zone=ZoneInfo("Asia/Jakarta"))))
-    written = json.loads((tmp_path / "summary.json").read_text())
-    assert (written["schema"], written["version"]) == ("payclient.reconcile.summary", 2)
-    assert (written["verdict"], summary.exit_status()) == ("incomplete", 1)
-    assert {name: total["rows"] for name, total in written["buckets"].items()} == {
-        "matched": 1,
-        "open": 1,
-        "break": 2,
-        "unresolved": 1,
-        "rejected": 1,
-    }
-    assert (written["tie_out"]["ledger_paid_total"], written["tie_out"]["service_paid_total"]) == (400, 100)
-    assert written["tie_out"]["residual"] == 0
-    assert written["ledger"]["columns"]["amount"] == "Total"
-    assert "Asia/Jakarta" in written["expiry"]
-
-
-@pytest.mark.parametrize("text", [LEDGER, "reference\n", ""])
-async def test_completeness(tmp_path, report_in, text):
-    """Every summary says that payments outside of the ledger cannot appear."""
-    await report_in(tmp_path, text=text)
-    assert json.loads((tmp_path / "summary.json").read_text())["completeness"] == COMPLETENESS
-    assert "Payments missing from the ledger cannot appear" in COMPLETENESS
-
-
 async def test_same_bytes(tmp_path, report_in):
     """The same rows give the same bytes."""
     for name in ("one", "two"):
         await report_in(tmp_path / name)
+        await report_in(tmp_path / "zipped" / name, gzip_rows=True)
     assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert content(tmp_path / "zipped" / "one") == content(tmp_path / "zipped" / "two")
     assert content(tmp_path / "one").keys() == set(ALL)
 
 
@@ -264,22 +232,6 @@ def test_does_not_tie(out):
     assert content(out) == OLD
 
 
-def test_other_rules(out):
-    """A report says by which rules its rows were judged, and cannot be made to name others."""
-    with ReportFiles(out, rules=Rules(statuses={"lunas": "paid"})) as files:
-        with pytest.raises(ValueError, match="other rules"):
-            files.finish(ABOUT)
-    assert content(out) == OLD
-
-
-async def test_meaning_by_the_rules(tmp_path, report_in):
-    """Words have the meaning that the rules give them."""
-    about = About(rules=Rules(statuses={"lunas": "paid"}))
-    await report_in(tmp_path, text="reference,status\nA,LUNAS\n", about=about)
-    (row,) = rows_of(tmp_path)
-    assert (row["bucket"], row["status"]["ledger"], row["status"]["ledger_meaning"]) == ("matched", "LUNAS", "paid")
-
-
 def test_waived(tmp_path):
     """A finding that does not count says why, in every file that has its row."""
     findings = (Finding(Code.OVERPAID, "1 more"), Finding(Code.FEE_DIFFERS, "other fee", waived="accepted by Ani"))
@@ -299,73 +251,38 @@ async def test_one_format(tmp_path, report_in, name):
     assert verify(tmp_path) == ()
 
 
-def test_no_such_format(tmp_path):
-    """A format that does not exist is refused at once, with those that do."""
-    with pytest.raises(ValueError, match=r"formats must be some of summary\.json, .*, got 'rows\.csv'"):
-        ReportFiles(tmp_path, formats=["rows.csv"])
-
-
-@pytest.mark.parametrize(
-    ("extra", "package", "file"), [("report", "jinja2", "report.html"), ("xlsx", "xlsxwriter", "report.xlsx")]
-)
-def test_without_the_extra(tmp_path, extra, package, file):
+def test_without_the_extra(tmp_path):
     """Without an extra, a report says at once what to install, and all files but one can be had."""
-    program = (
-        f"import sys; sys.modules['{package}'] = None\n"
-        "from payclient.report import FORMATS, About, ReportFiles\n"
-        f"with ReportFiles(sys.argv[1], formats=set(FORMATS) - {{'{file}'}}) as files: files.finish(About())\n"
-        "try: ReportFiles(sys.argv[1])\n"
-        "except ModuleNotFoundError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=True, text=True)
-    assert done.stdout == (
-        f"{file} needs {package}; install it with: pip install 'payclient[{extra}]', "
-        "or choose other files with formats=…\n"
-    )
-    assert content(tmp_path).keys() == set(ALL) - {file}
+    extras = {"report": ("jinja2", "report.html"), "xlsx": ("xlsxwriter", "report.xlsx")}
+    extras["parquet"] = "pyarrow", "rows.parquet"
+    for extra, (package, file) in extras.items():
+        program = (
+            f"import sys; sys.modules['{package}'] = None\n"
+            "from payclient.report import FORMATS, About, ReportFiles\n"
+            f"formats = None if '{extra}' == 'parquet' else set(FORMATS) - {{'{file}'}}\n"
+            "with ReportFiles(sys.argv[1], formats=formats) as files: files.finish(About())\n"
+            f"try: ReportFiles(sys.argv[1], formats=['{file}'])\n"
+            "except ModuleNotFoundError as error: print(error)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / extra)], stdout=subprocess.PIPE, check=True, text=True
+        )
+        told = f"{file} needs {package}; install it with: pip install 'payclient[{extra}]', or choose other files"
+        assert done.stdout == f"{told} with formats=…\n"
+        assert content(tmp_path / extra).keys() == set(ALL) - {file}
 
 
-def test_without_pyarrow(tmp_path):
-    """Without the extra, a report has no `rows.parquet`; asked for by name, it says what to install."""
-    program = (
-        "import sys; sys.modules['pyarrow'] = None\n"
-        "from payclient.report import About, ReportFiles\n"
-        "with ReportFiles(sys.argv[1]) as files: files.finish(About())\n"
-        "try: ReportFiles(sys.argv[1], formats=['rows.parquet'])\n"
-        "except ModuleNotFoundError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=True, text=True)
-    assert "pip install 'payclient[parquet]'" in done.stdout
-    assert content(tmp_path).keys() == set(ALL) - {"rows.parquet"}
-
-
-def test_another_run(tmp_path):
-    """A report of another run than was named is refused, and nothing is written."""
-    with ReportFiles(tmp_path) as files:
-        files.name_run("20261121T020003Z-3f9a1c2d")
-        with pytest.raises(ValueError, match="and the rows are of"):
-            files.finish(ABOUT)
-    assert content(tmp_path) == {}
-
-
-def test_without_a_file(tmp_path):
-    """A ledger that was no file is reported without one."""
-    with ReportFiles(tmp_path) as files:
-        files.finish(ABOUT)
-    assert json.loads((tmp_path / "summary.json").read_text())["ledger"] is None
-
-
-async def test_both_sides_in_full(tmp_path, service_of):
-    """A row of `breaks.csv` has every compared field of both sides, an absent column empty."""
-    entry = Entry(line=1, reference="A", fee=5, payment_code="007")
-    transaction = attrs.evolve(ANSWERS["A"][0], fee=6, payment_code="008")
-    with ReportFiles(tmp_path) as files:
-        async for row in reconcile([entry, RejectedEntry(line=2, reason="x")], service_of({"A": [transaction]})):
-            files.add(row)
-        files.finish(ABOUT)
-    (cells,) = breaks_of(tmp_path)
-    assert (cells["ledger_fee"], cells["service_fee"], cells["ledger_amount"]) == ("5", "6", "")
-    assert (cells["ledger_payment_code"], cells["service_payment_code"], cells["difference"]) == ("007", "008", "100")
+def test_refused(out):
+    """A report cannot be made to name other rules or another run than its rows are of, nor a format that is none."""
+    rules = Rules(statuses={"lunas": "paid"})
+    for options, run, message in (({"rules": rules}, "", "other rules"), ({}, "R1", "and the rows are of 'R1'")):
+        with ReportFiles(out, **options) as files:
+            files.name_run(run)
+            with pytest.raises(ValueError, match=message):
+                files.finish(ABOUT)
+    with pytest.raises(ValueError, match=r"formats must be some of summary\.json, .*, got 'rows\.csv'"):
+        ReportFiles(out, formats=["rows.csv"])
+    assert content(out) == OLD
 
 
 async def test_gzip_rows(report_in, tmp_path):
@@ -382,23 +299,11 @@ async def test_gzip_rows(report_in, tmp_path):
     assert content(tmp_path / "zipped") == plain
 
 
-async def test_gzip_rows_reproducible(report_in, tmp_path):
-    """The same rows give the same compressed bytes, whenever and wherever they are written."""
-    for name in ("one", "another"):
-        await report_in(tmp_path / name, gzip_rows=True)
-    assert content(tmp_path / "one") == content(tmp_path / "another")
-
-
-def test_gzip_rows_left(tmp_path):
-    """Until the report is finished, the plain rows of the old one stay."""
+async def test_gzip_rows_left(report_in, tmp_path):
+    """Until a report with rows is finished, the plain rows of the old one stay."""
     (tmp_path / "rows.jsonl").write_bytes(b"old")
     with ReportFiles(tmp_path, gzip_rows=True) as files:
         files.add(Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.OPEN))
     assert content(tmp_path) == {"rows.jsonl": b"old"}
-
-
-async def test_gzip_rows_not_among_formats(report_in, tmp_path):
-    """A report without rows leaves those of an older one alone."""
-    (tmp_path / "rows.jsonl").write_bytes(b"old")
     await report_in(tmp_path, formats=["summary.json"], gzip_rows=True)
     assert (tmp_path / "rows.jsonl").read_bytes() == b"old"

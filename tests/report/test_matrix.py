@@ -27,26 +27,16 @@ def matrix_of(rows, **options):
 
 
 def test_cells():
-    """Rows with the same words of both sides and the same method are one cell, with their money."""
-    matrix = matrix_of([row(), row(amounts=(1, 2)), row(theirs="PAID")])
-    assert matrix.cells == {
+    """Rows with the same words and method are one cell; the ledger's method counts where the service says none."""
+    rejected = Row(entry=RejectedEntry(line=1, reason="x", amount=7), bucket=Bucket.REJECTED)
+    rows = [row(), row(amounts=(1, 2)), row(theirs="PAID"), row(method=None), row(ours=None, theirs=None), rejected]
+    assert matrix_of([*rows, row(theirs="x" * 100_000)]).cells == {
         Cell("paid", "Paid", "VA"): Total(2, 101, 92),
         Cell("paid", "PAID", "VA"): Total(1, 100, 90),
-    }
-
-
-def test_method():
-    """The service's method counts, and the ledger's where the service says none."""
-    cells = matrix_of([row(), row(method=None), row(theirs=None), row(method=None, ledger_method=None)]).cells
-    assert [cell.method for cell in cells] == ["VA", "QR", "QR", None]
-
-
-def test_nothing_said():
-    """A word that is not there is None, on either side, also of a row that was rejected."""
-    rejected = Row(entry=RejectedEntry(line=1, reason="x", amount=7), bucket=Bucket.REJECTED)
-    assert matrix_of([row(ours=None, theirs=None), rejected]).cells == {
+        Cell("paid", "Paid", "QR"): Total(1, 100, 90),
         Cell(None, None, "QR"): Total(1, 100, 0),
         Cell(None, None, None): Total(1, 7, 0),
+        Cell("paid", "x" * 79 + "…", "VA"): Total(1, 100, 90),
     }
 
 
@@ -60,22 +50,13 @@ def test_by():
 
 
 def test_bounded():
-    """With many words, the number of cells is limited, with one more for the rest."""
-    matrix = matrix_of((row(theirs=f"word {number}") for number in range(10)), room=3)
-    assert [cell.service_status for cell in matrix.cells] == ["word 0", "word 1", "word 2", REST.service_status]
+    """With many words, the number of cells is limited, with one more for the rest; a known cell still counts."""
+    numbers = (*range(10), 0)
+    matrix = matrix_of((row(theirs=f"word {number}") for number in numbers), room=3)
+    assert [(cell.service_status, total.rows) for cell, total in matrix.cells.items()] == [
+        *(("word 0", 2), ("word 1", 1), ("word 2", 1), (REST.service_status, 7)),
+    ]
     assert matrix.cells[REST] == Total(7, 700, 630)
-
-
-def test_known_cell_when_full():
-    """An existing cell still counts when the table is full."""
-    matrix = matrix_of([row(theirs="a"), row(theirs="b"), row(theirs="a")], room=1)
-    assert [total.rows for total in matrix.cells.values()] == [2, 1]
-
-
-def test_long_word():
-    """No word takes more room than a person would read."""
-    (cell,) = matrix_of([row(theirs="x" * 100_000)]).cells
-    assert cell.service_status == "x" * 79 + "…"
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "c", None])] * 3), max_size=30), st.integers(0, 5))
@@ -125,17 +106,8 @@ def test_remark(subtests):
 
 def test_many_words():
     """However many words there are, the table stays small, counts every row, and names what it added up."""
+    assert grid_of().lines == ()
     found = grid_of(*((f"S{number}", "Paid", f"M{number}") for number in range(500)))
     assert (len(found.methods), len(found.lines), sum(line.total.rows for line in found.lines)) == (7, 25, 500)
     assert (found.methods[-1], found.lines[-1].ledger, found.lines[-1].service) == (OTHER, OTHER, OTHER)
-
-
-def test_cells_add_up():
-    """The cells of a line add up to its total."""
-    found = grid_of(*(("Paid", "Paid", f"M{number % 20}") for number in range(100)))
-    assert [sum(cell.rows for cell in line.cells if cell) for line in found.lines] == [100]
-
-
-def test_no_rows():
-    """Without rows there are no lines."""
-    assert grid_of().lines == ()
+    assert all(sum(cell.rows for cell in line.cells if cell) == line.total.rows for line in found.lines)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import json
 from datetime import UTC, datetime, timedelta
 
 import attrs
@@ -12,8 +10,8 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry
-from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row
-from payclient.report import About, ReportFiles, row_as_json
+from payclient.reconcile import Bucket, Code, Finding, Row
+from payclient.report import About, ReportFiles
 from support.planted import about, judged
 
 pq = pytest.importorskip("pyarrow.parquet", reason="the table needs the extra parquet")
@@ -34,45 +32,6 @@ def table_of(folder, rows, run=RUN):
             files.add(row)
         files.finish(about(run=run))
     return pq.read_table(folder / "rows.parquet").to_pylist()
-
-
-def as_text(value):
-    return value.isoformat(sep=" ") if isinstance(value, datetime) and value.tzinfo is None else value
-
-
-def test_every_row(tmp_path, rows):
-    """Each row is there with both sides, as `rows.jsonl` has it."""
-    for line, row in zip(table_of(tmp_path, rows), rows, strict=True):
-        wanted = row_as_json(row)
-        for name in ("line", "reference", "bucket", "error", "is_repeat", "is_changed_during_run"):
-            assert line[name] == wanted[name]
-        assert (line["run"], line["reason"]) == (RUN, wanted["reason"] or None)
-        assert (line["observed_at"], line["confirmed_at"]) == (row.observed_at, row.confirmed_at)
-        codes = [finding["code"] for finding in wanted["findings"]]
-        assert (line["code"], line["other_codes"]) == (codes[0] if codes else None, codes[1:])
-        for side in ("ledger", "service"):
-            for name, value in (wanted[side] or {}).items():
-                if f"{side}_{name}" in line:
-                    assert as_text(line[f"{side}_{name}"]) == value
-        assert line["service_meaning"] == wanted["status"]["service_meaning"]
-
-
-def test_age():
-    """With a previous run, each row says what became of it, since when, and whether it was carried over."""
-    from payclient.report._parquet import TableWriter  # noqa: PLC0415  needs pyarrow
-
-    history = History(state=BreakState.STILL_OPEN, first_seen=NOON, first_run="R1", age_days=3)
-    finding = Finding(Code.UNDERPAID, "less", history=history)
-    row = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.BREAK, findings=(finding,), carried_from="R2")
-    clean = Row(entry=Entry(line=2, reference="B"), bucket=Bucket.MATCHED)
-    names = ("state", "first_seen", "first_run", "age_days", "carried_from")
-    file = io.BytesIO()
-    with TableWriter(file) as table:
-        for each in (row, clean):
-            table.add(each)
-        table.finish()
-    found = [tuple(line[name] for name in names) for line in pq.read_table(file).to_pylist()]
-    assert found == [("still_open", NOON, "R1", 3, "R2"), (None,) * 5]
 
 
 def test_same_columns(tmp_path, rows):
@@ -113,21 +72,6 @@ def test_what_no_table_holds(tmp_path):
     )
 
 
-def test_left_early(tmp_path, rows):
-    """A report that is given up leaves nothing, and an older table as it was."""
-    before = table_of(tmp_path, rows)
-
-    def give_up():
-        with ReportFiles(tmp_path, formats=["rows.parquet"]) as files:
-            files.add(rows[0])
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        give_up()
-    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "rows.parquet"]
-
-
 @pytest.mark.slow
 def test_year(tmp_path):
     """The tables of a year of nights are one table for DuckDB, from which one query tells when a break was there."""
@@ -162,23 +106,3 @@ def test_metadata(tmp_path, rows):
     table_of(tmp_path, rows[:1])
     metadata = pq.read_metadata(tmp_path / "rows.parquet").metadata
     assert (metadata[b"payclient.schema"], metadata[b"payclient.version"]) == (b"payclient.report.rows", b"1")
-
-
-def test_manifest(tmp_path, rows):
-    """The manifest lists the table, so that a change is noticed."""
-    table_of(tmp_path, rows[:1])
-    (listed,) = json.loads((tmp_path / "manifest.json").read_text())["files"]
-    assert (listed["name"], listed["size_bytes"]) == ("rows.parquet", (tmp_path / "rows.parquet").stat().st_size)
-
-
-def test_same_bytes(rows):
-    """The same rows give the same bytes."""
-    from payclient.report._parquet import TableWriter  # noqa: PLC0415  needs pyarrow
-
-    files = [io.BytesIO(), io.BytesIO()]
-    for file in files:
-        with TableWriter(file) as table:
-            for row in rows:
-                table.add(row)
-            table.finish()
-    assert files[0].getvalue() == files[1].getvalue() != b""

@@ -84,35 +84,23 @@ ROWS = [("Long", ["a", 1]), ("Short", ["b", 2]), ("Long", ["c", 3])]
 
 
 def test_header(sheet_of):
-    """The first row has the titles, stays in sight, and has filters down to the last row."""
+    """The first row has the titles, stays in sight, and has filters down to the last row, unless it is no table."""
     root = sheet_of([["a", 1], ["b", 2]])
     assert [text_of(cell) for name, cell in cells(root).items() if name.endswith("1")] == ["A", "B"]
     pane = root.find(f".//{M}pane")
     assert (pane.get("ySplit"), pane.get("state")) == ("1", "frozen")
     assert root.find(f"{M}autoFilter").get("ref") == "A1:B3"
-
-
-def test_without_filter(sheet_of):
-    """A sheet that is no table has no filters."""
     assert sheet_of([["a"]], has_filter=False).find(f"{M}autoFilter") is None
 
 
-def test_numbers(tmp_path):
-    """Money has thousands separators, a line number has none, and both are numbers."""
+def test_numbers(sheet_of, tmp_path):
+    """Money has thousands separators, a line number has none; a number that a spreadsheet would change is text."""
     book = openpyxl.load_workbook(io.BytesIO(written(tmp_path, [("Long", [-15_000, 15_000])])))
     assert [(cell.value, cell.number_format) for cell in book["Long"][2]] == [(-15_000, "#,##0"), (15_000, "0")]
-
-
-@pytest.mark.parametrize("number", [10**15 - 1, 1 - 10**15])
-def test_longest_number(sheet_of, number):
-    """The longest numbers that a spreadsheet shows in full are numbers."""
-    assert cells(sheet_of([[number]]))["A2"].find(f"{M}v").text == str(number)
-
-
-@pytest.mark.parametrize("number", [10**15, -(10**15), 2**53, 10**40])
-def test_too_long_a_number(sheet_of, number):
-    """A number of which a spreadsheet would change the last digits is text."""
-    assert text_of(cells(sheet_of([[number]]))["A2"]) == str(number)
+    for number in (10**15 - 1, 1 - 10**15):
+        assert cells(sheet_of([[number]]))["A2"].find(f"{M}v").text == str(number)
+    for number in (10**15, -(10**15), 2**53, 10**40):
+        assert text_of(cells(sheet_of([[number]]))["A2"]) == str(number)
 
 
 def test_nothing(sheet_of):
@@ -134,17 +122,15 @@ def test_hostile(sheet_of, text, more):
         assert text_of(cell).replace("<U+005F>", "_") == escape_unprintable(each).replace("<U+005F>", "_")
 
 
-@pytest.mark.parametrize("text", ["<r>&amp;</r>", "<r><t>x</t></r>", "<r></r>"])
-def test_markup_of_the_library(sheet_of, text):
-    """A text that XlsxWriter would take for formatted text is a text like any other."""
-    cell = cells(sheet_of([[text]]))["A2"]
-    assert [child.tag for child in cell.iter()] == [f"{M}c", f"{M}is", f"{M}r", f"{M}t"]
-    assert text_of(cell) == text
-
-
-def test_shared_escape(sheet_of):
-    """Two escapes that share an underscore are not read as a character."""
+def test_special_texts(sheet_of):
+    """Markup of XlsxWriter is text, two escapes that share an underscore are no character, and spaces are kept."""
+    for text in ("<r>&amp;</r>", "<r><t>x</t></r>", "<r></r>"):
+        cell = cells(sheet_of([[text]]))["A2"]
+        assert ([child.tag[len(M) :] for child in cell.iter()], text_of(cell)) == (["c", "is", "r", "t"], text)
     assert text_of(cells(sheet_of([["_x0041_x0042_x0043_"]]))["A2"]) == "_x0041<U+005F>x0042<U+005F>x0043_"
+    found = cells(sheet_of([[" x"], ["x "], ["x y"]]))
+    space = "{http://www.w3.org/XML/1998/namespace}space"
+    assert [found[name].find(f".//{M}t").get(space) for name in ("A2", "A3", "A4")] == ["preserve", "preserve", None]
 
 
 @examples(25)
@@ -158,27 +144,14 @@ def test_long_text(sheet_of, text):
     assert found.endswith("…")
 
 
-def test_spaces_stay(sheet_of):
-    """Spaces at both ends of a text are kept."""
-    found = cells(sheet_of([[" x"], ["x "], ["x y"]]))
-    space = "{http://www.w3.org/XML/1998/namespace}space"
-    assert [found[name].find(f".//{M}t").get(space) for name in ("A2", "A3", "A4")] == ["preserve", "preserve", None]
-
-
-def test_full(sheet_of):
-    """A sheet that has room for all rows has all of them, the last one too."""
+def test_room(sheet_of):
+    """A sheet has all rows if there is room; else the last one says how many do not fit, and where they are."""
     root = sheet_of([["a"], ["b"], ["c"]], max_rows=4)
     assert [text_of(cell) for cell in cells(root).values()] == ["A", "B", "a", "b", "c"]
-
-
-def test_too_many(sheet_of):
-    """Where rows do not fit, the last one says how many, and where they are."""
     rows = [[f"row {number}"] for number in range(5)]
     root = sheet_of(rows, columns=[Column("A")], max_rows=3, rest="breaks.csv", left_out=4)
-    assert [text_of(cell) for cell in cells(root).values()] == [
-        *("A", "row 0"),
-        "the sheet ends here: 4 more rows do not fit in it; breaks.csv has all of them",
-    ]
+    end = "the sheet ends here: 4 more rows do not fit in it; breaks.csv has all of them"
+    assert [text_of(cell) for cell in cells(root).values()] == ["A", "row 0", end]
 
 
 @pytest.mark.parametrize("text", ["x", "\u5b57", "&", " ", "\U0001f600", "_x0041_", "<r></r>"])
@@ -197,8 +170,9 @@ def test_too_large(tmp_path, text, times):
 
 
 def test_read_by_others(tmp_path):
-    """Another library reads the sheets in their order, each with its rows in theirs."""
+    """Another library reads the sheets in their order, each with its rows in theirs, and no other file is left."""
     workbook = openpyxl.load_workbook(io.BytesIO(written(tmp_path, ROWS)))
+    assert list(tmp_path.iterdir()) == []
     assert {sheet.title: list(sheet.values) for sheet in workbook} == {
         "Short": [("A", "B"), ("b", 2)],
         "Long": [("A", "B"), ("a", 1), ("c", 3)],
@@ -234,12 +208,6 @@ def test_same_bytes_everywhere(tmp_path):
     with zipfile.ZipFile(io.BytesIO(found.pop())) as archive:
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 31, 0, 0, 0)}
         assert "1980-01-01T00:00:00Z" in archive.read("docProps/core.xml").decode()
-
-
-def test_nothing_left_behind(tmp_path):
-    """Once the file is written, the folder for temporary files is empty."""
-    written(tmp_path, ROWS)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [1_000, 20_000, 60_000])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-from datetime import UTC, datetime
 
 import attrs
 import openpyxl
@@ -14,7 +13,6 @@ from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status
 from payclient.report import Matrix
-from payclient.report._wording import BUCKETS as BUCKET_WORDS
 from payclient.report._workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of
 
@@ -57,27 +55,6 @@ def test_sheets(rows, tmp_path):
         assert sheet.freeze_panes == "A2"
 
 
-def test_every_row(rows, tmp_path):
-    """Every row that did not match is in the sheet of its bucket; the first sheet says where the others are."""
-    workbook = written(rows, tmp_path)
-    for name, bucket in BUCKETS.items():
-        assert [line for line, *_ in values(workbook[name])] == [row.line for row in rows if row.bucket is bucket], name
-    said = "Matched rows are not listed here: rows.jsonl has every row."
-    assert said in {row[1] for row in values(workbook["Summary"])}
-
-
-@pytest.mark.parametrize("name", ["Breaks", "Unresolved"])
-def test_room_to_work(rows, tmp_path, name):
-    """Breaks and unresolved rows have empty text columns for owner, resolution and comment."""
-    sheet = written(rows, tmp_path)[name]
-    titles = [cell.value for cell in sheet[1]]
-    for title in ("Owner", "Resolution", "Comment"):
-        place = titles.index(title)
-        assert {row[place] for row in values(sheet)} == {None}
-        widths = (each.width for each in sheet.column_dimensions.values() if each.min <= place + 1 <= each.max)
-        assert next(widths) >= 16
-
-
 def test_types(tmp_path):
     """References and codes are text, with their zeros; money is a whole number with separators of thousands."""
     entry = Entry(line=1, reference="0012", amount=1_500_000, payment_code="007", merchant_reff="1E5", fee=None)
@@ -96,50 +73,6 @@ def test_types(tmp_path):
         (1, "n", "#,##0"),
     ]
     assert (cells["fee, ledger"].value, cells["Reference"].number_format) == (None, "@")
-
-
-def test_why(tmp_path):
-    """A break says all its sentences, with why one does not count, and when it was looked at."""
-    at = datetime(2026, 11, 21, 12, 0, 1, 999, tzinfo=UTC)
-    findings = (Finding(Code.OVERPAID, "1 more"), Finding(Code.FEE_DIFFERS, "fee", waived="accepted by Ani"))
-    row = Row(
-        entry=Entry(line=1, reference="A"),
-        bucket=Bucket.BREAK,
-        findings=findings,
-        observed_at=at,
-        confirmed_at=at,
-        is_changed_during_run=True,
-    )
-    (cells,) = values(written([row], tmp_path)["Breaks"])
-    assert cells[2:5] == ("high", "overpaid", "1 more. fee (accepted by Ani)")
-    assert cells[9] == "fee_differs"
-    assert cells[-3:] == ("2026-11-21 12:00:01", "2026-11-21 12:00:01", "yes")
-
-
-def test_figures(rows, tmp_path):
-    """Summary, status, method and tie-out have the figures of the summary, and each adds up to all rows."""
-    workbook, summary = written(rows, tmp_path), tally_of(rows).summary()
-    by_title = {row[0]: row for row in values(workbook["Summary"])}
-    buckets = [by_title[BUCKET_WORDS[bucket].title][2:] for bucket in Bucket]
-    assert by_title["All"][2:] == tuple(map(sum, zip(*buckets, strict=True)))
-    assert by_title["All"][2] == summary.rows
-    paid_totals = summary.tie_out.ledger_paid_total, summary.tie_out.service_paid_total
-    assert by_title["All"][5:] == (*paid_totals, paid_totals[1] - paid_totals[0])
-    assert by_title["Breaks"][2:7] == attrs.astuple(summary.buckets[Bucket.BREAK])
-    column = [each.value for each in workbook["Breaks"][1]].index("Difference")
-    assert sum(row[column] for row in values(workbook["Breaks"])) == by_title["Breaks"][7]
-    assert {code: by_title[code.value][2] for code in summary.codes} == {
-        code: total.rows for code, total in summary.codes.items()
-    }
-    for name in ("By status", "By method"):
-        assert tuple(map(sum, zip(*(row[-6:] for row in values(workbook[name])), strict=True))) == by_title["All"][2:]
-    bridge = values(workbook["Tie-out"])
-    assert (bridge[0][6], bridge[-3][6], bridge[-2][6]) == (
-        *(summary.tie_out.ledger_paid_total, summary.tie_out.service_paid_total, 0),
-    )
-    assert bridge[-4][6] == bridge[-3][6]
-    paid = next(row for row in values(workbook["Money by status"]) if row[0] == "paid")
-    assert (paid[2], paid[4]) == (bridge[0][6], bridge[-3][6])
 
 
 def test_words_of_both_sides(tmp_path):
@@ -161,23 +94,3 @@ def test_where_a_sheet_ends(rows, tmp_path):
     )
     said = [row[1] for row in values(workbook["Summary"]) if row[1] and "do not fit" in row[1]]
     assert said == [f"{breaks:,} rows do not fit in the sheet Breaks; its last row says which file has them all."]
-
-
-def test_hostile(tmp_path):
-    """A ledger or a service can put no formula, link or hidden character into any cell."""
-    words = ["=1+1", "\x1b[31m", "\u202e", "<r><t>x</t></r>", "http://example.org", "_x000A_"]
-    rows = []
-    for line, word in enumerate(words, 1):
-        entry = Entry(line=line, reference=word, merchant_reff=word, status=word, payment_method=word)
-        said = Transaction(reference=word, amount=1, merchant_reff=word, status=word, payment_method=word)
-        finding = Finding(Code.UNKNOWN_STATUS, word)
-        rows.append(Row(entry=entry, bucket=Bucket.BREAK, transaction=said, findings=(finding,)))
-        rows.append(Row(entry=entry, bucket=Bucket.UNRESOLVED, reason=word, error=word))
-        rejected = RejectedEntry(line=line, reference=word, reason=word)
-        rows.append(Row(entry=rejected, bucket=Bucket.REJECTED, reason=word))
-    for sheet in written(rows, tmp_path):
-        for line in sheet.iter_rows():
-            for cell in line:
-                assert cell.data_type in ("n", "inlineStr", "s")
-                assert cell.hyperlink is None
-                assert str(cell.value).isprintable()
