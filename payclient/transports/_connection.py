@@ -50,17 +50,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, progress: Progress | None = None, tls: TlsSession | None = None) -> None:
         self.progress = progress or Progress()
-        self.is_usable = False
-        """Whether a request may be sent."""
-        self.on_close: Callable[[Connection], None] | None = None
-        """Called by `abort`, so that the connection leaves its pool."""
+        self.is_usable = False  # for a request
+        self.on_close: Callable[[Connection], None] | None = None  # called by `abort`
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """Done when the connection is closed."""
         self._transport: asyncio.Transport | None = None
-        self._tls = tls
+        self.tls = tls
         self._secured: asyncio.Future[None] | None = None
         self._tls_error: ssl.SSLError | None = None
         self._buffer = memoryview(bytearray(_BUFFER))
@@ -78,16 +75,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             self._break(self._close_reason)
         else:
-            self._transport.write(message if self._tls is None else self._tls.encrypted(message))
+            self._transport.write(message if self.tls is None else self.tls.encrypted(message))
         return response
 
     async def secure(self) -> None:
-        """Do the TLS handshake, before anything else is sent."""
-        # Bytes that were received before, as by uvloop, belong to it.
-        if self._tls is None:
+        """Do the TLS handshake, to which bytes that were received before belong, as by uvloop."""
+        if self.tls is None:
             return
         self._secured = self._loop.create_future()
-        self._continue_handshake(self._tls, self._secured)
+        self._continue_handshake(self.tls, self._secured)
         if self._transport is None and not self._secured.done():
             self._secured.set_exception(ConnectionResetError(_CLOSED_IN_HANDSHAKE))
         await self._secured
@@ -102,8 +98,8 @@ class Connection(asyncio.BufferedProtocol):
             self.on_close(self)
         if self._transport is None or self._transport.is_closing():
             return
-        if self._tls is not None and self._tls.is_established:
-            self._transport.write(self._tls.close_notify())
+        if self.tls is not None and self.tls.is_established:
+            self._transport.write(self.tls.close_notify())
         self._transport.abort()
 
     def current(self) -> Progress:
@@ -117,27 +113,20 @@ class Connection(asyncio.BufferedProtocol):
         """The headers of the last response, repeated ones included."""
         return self._parser.raw_headers
 
-    @property
-    def tls(self) -> TlsSession | None:
-        """The TLS connection to the service; None without TLS."""
-        return self._tls
-
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Become usable."""
         self._transport = cast("asyncio.Transport", transport)
         if self._readable is not None:
             self._readable.register(transport.get_extra_info("socket"), select.POLLIN)
         self.is_usable = True
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the shape that asyncio calls
-        """Return the read buffer."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process received bytes, through TLS if it is used."""
-        data, tls = self._buffer[:nbytes], self._tls
+        data, tls = self._buffer[:nbytes], self.tls
         if tls is None:
             self._feed(data)
             return

@@ -7,10 +7,11 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 
+from payclient.errors import ClientClosedError
 from payclient.protocol import Response
 from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
-from payclient.transports._failures import broken, closed
+from payclient.transports._failures import broken
 from payclient.transports._proxy import Origin, Proxy
 
 
@@ -61,8 +62,7 @@ class Pool:
 class Connections:
     """Makes exchanges, one at a time over each connection."""
 
-    # A connection is closed unless the exchange ended well; so a cancelled exchange leaves nothing behind. The number
-    # of connections is not limited here.
+    # A connection is closed unless the exchange ended well; so a cancelled exchange leaves nothing behind.
 
     def __init__(
         self, ssl_context: ssl.SSLContext | None, connect_timeout: float, keepalive: float, proxy: Proxy | None
@@ -81,9 +81,8 @@ class Connections:
         is_repeatable: bool = True,
         connect_timeout: float | None = None,
     ) -> Response:
-        """Send a request, and return the response."""
         if self._is_closed:
-            raise closed()
+            raise ClientClosedError("the transport has been closed")
         pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))
         connection = None if needs_fresh else self._take(pool)
         is_stale_possible = is_repeatable and connection is not None

@@ -13,15 +13,16 @@ from typing import Any
 import aiohappyeyeballs
 
 from payclient._telemetry import logger
-from payclient.errors import ClientClosedError
+from payclient.errors import ClientClosedError, ConfigurationError
 from payclient.transports._connection import Connection
-from payclient.transports._failures import not_connected, plain_text_refused, refused
-from payclient.transports._progress import Progress, address_in_words, addresses_in_words
+from payclient.transports._failures import not_connected, refused
+from payclient.transports._progress import Progress, address_in_words
 from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
 from payclient.transports._tls import TlsSession
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _BUFFER = 16 * 1024
+_MAX_ADDRESSES = 3
 
 
 class Dialer:
@@ -49,16 +50,14 @@ class Dialer:
     async def _connect(self, origin: Origin, progress: Progress) -> Connection:
         host, port, loop = origin.host, origin.port, asyncio.get_running_loop()
         context = await self._trust() if origin.scheme == "https" else None
-        if self._proxy is not None and context is None:
-            raise plain_text_refused(self._proxy)
+        tls = None if context is None else TlsSession(context, host)
         if self._proxy is None:
             opened = await _open_socket(host, port, progress)
+        elif context is None:
+            message = f"plain http does not go through the proxy {self._proxy.name}, which would see the API key"
+            raise ConfigurationError(f"{message}: use https://")
         else:
             opened = await _open_tunnel(self._proxy, host, port, progress)
-        with ExitStack() as on_failure:
-            on_failure.callback(opened.close)
-            tls = None if context is None else TlsSession(context, host)
-            on_failure.pop_all()
         connection = Connection(progress, tls)
         await loop.create_connection(lambda: connection, sock=opened)
         if tls is not None:
@@ -106,7 +105,7 @@ async def _open_socket(host: str, port: int, progress: Progress) -> socket.socke
     with _needs_thread():
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     progress.enter("connect", loop.time())
-    progress.address = addresses_in_words([address for *_, address in addresses])
+    progress.address = ", ".join(address_in_words(address) for *_, address in addresses[:_MAX_ADDRESSES])
     opened = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
         addresses,
         happy_eyeballs_delay=_NEXT_ADDRESS_AFTER,

@@ -10,8 +10,6 @@ from types import TracebackType
 
 from payclient.errors import (
     AttemptTimeoutError,
-    ClientClosedError,
-    ConfigurationError,
     ConnectionFailedError,
     ProxyRefusedError,
     Sent,
@@ -20,7 +18,7 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.transports._progress import Progress, chain
-from payclient.transports._proxy import Origin, Proxy, TunnelError
+from payclient.transports._proxy import Origin, TunnelError
 
 _MAX_REASON = 200
 _MORE_DESCRIPTORS = "raise `ulimit -n` or lower max_concurrency"
@@ -49,21 +47,11 @@ _PASSING_TLS_ERRORS = (
 )
 
 
-def closed() -> ClientClosedError:
-    message = "the transport has been closed"
-    return ClientClosedError(message)
-
-
-def plain_text_refused(proxy: Proxy) -> ConfigurationError:
-    message = f"plain http does not go through the proxy {proxy.name}, which would see the API key: use https://"
-    return ConfigurationError(message)
-
-
 def refused(error: Exception, origin: Origin, progress: Progress) -> TransportError | None:
     if refusal := _tls_refusal(error):
         message = f"{_peer(origin, progress)} {refusal}"
         return TLSVerificationError(message, sent="no", step="tls", address=progress.address)
-    if _has_no_descriptor(error):
+    if any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in chain(error)):
         message = f"no file descriptor left for a connection to {origin}; {_MORE_DESCRIPTORS}"
         return ConnectionFailedError(message, sent="no", step=progress.step, address=progress.address)
     return next((_no_tunnel(link, progress) for link in chain(error) if isinstance(link, TunnelError)), None)
@@ -176,7 +164,3 @@ def _refused_certificate(error: BaseException) -> str:
         if alert in _REFUSES_CERTIFICATE:
             return f"refused the client certificate {words}; {_FOR_ANOTHER}"
     return ""
-
-
-def _has_no_descriptor(error: Exception) -> bool:
-    return any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in chain(error))

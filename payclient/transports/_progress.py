@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import cast
 
@@ -11,7 +11,6 @@ from attrs import define, field
 from payclient.errors import Sent, Step
 
 _ATTRIBUTE = "payclient_progress"
-_MAX_ADDRESSES = 3
 _BEFORE_SENDING = ("name", "connect", "proxy", "tls")
 
 
@@ -59,11 +58,6 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
             return
         yield error
         error = error.__cause__ or error.__context__
-
-
-def addresses_in_words(addresses: Sequence[object]) -> str:
-    """Return the first few addresses of one host, for an error."""
-    return ", ".join(map(address_in_words, addresses[:_MAX_ADDRESSES]))
 
 
 def address_in_words(address: object) -> str:
