@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 
 from payclient._escape import escape_unprintable
 from payclient.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile import BreakState, Bucket, Finding, History, OtherSide, Row, moved_by
+from payclient.reconcile import BreakState, Bucket, Finding, History, Row, StatementSide, moved_by
 from payclient.reconcile.nights import BreakChange, BreakRecord
 from payclient.reconcile.rules import as_json
 from payclient.report._about import when
@@ -250,7 +250,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _settled(side: OtherSide) -> dict[str, Any]:
+def _settled(side: StatementSide) -> dict[str, Any]:
     settled = side.settled
     listed = {} if settled is None else {"lines": list(settled.lines), "amount": settled.amount}
     received = {} if settled is None else {"amount_received": settled.amount_received}

@@ -17,7 +17,7 @@ from attrs import frozen
 from payclient._own_file import own
 from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile import Bucket, Code, Finding, OtherSide, Row, Settled, Status
+from payclient.reconcile import Bucket, Code, Finding, Row, Settled, StatementSide, Status
 from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import Matched
 
@@ -102,14 +102,14 @@ def _usable(line: int, ledger: dict[str, Any]) -> Entry:
     return Entry(line=line, **given)
 
 
-def _other_side(data: dict[str, Any] | None) -> OtherSide | None:
+def _other_side(data: dict[str, Any] | None) -> StatementSide | None:
     if data is None:
         return None
     settled = None
     if data["is_settled"]:
         received = data["amount_received"]
         settled = from_json({**data, "money": (data["amount"] or 0) if received is None else received}, Settled)
-    return OtherSide(settled=settled, is_in_ledger=data["is_in_ledger"])
+    return StatementSide(settled=settled, is_in_ledger=data["is_in_ledger"])
 
 
 def _status(word: str | None) -> Status | None:

@@ -10,7 +10,7 @@ from payclient.ledger import Entry
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, Row, Tally
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
 from payclient.reconcile.values._finding import History
-from payclient.reconcile.values._settled import OtherSide
+from payclient.reconcile.values._settled import StatementSide
 
 
 def row(line, code, bucket=Bucket.BREAK):
@@ -33,7 +33,7 @@ def test_worst():
         pytest.param({}, "line 3", id="ledger"),
         pytest.param({"carried_from": "2026-11-20"}, "line 3 of the ledger of 2026-11-20", id="carried"),
         pytest.param(
-            {"other_side": OtherSide(settled=None, is_in_ledger=False)}, "line 3 of the statement", id="statement"
+            {"other_side": StatementSide(settled=None, is_in_ledger=False)}, "line 3 of the statement", id="statement"
         ),
     ],
 )

@@ -10,10 +10,10 @@ from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import (
     Calendar,
-    OtherSide,
     Rules,
     RulesError,
     StatementRules,
+    StatementSide,
     reconcile,
 )
 from payclient.reconcile.judge._compare import is_younger
@@ -56,7 +56,7 @@ def test_younger(subtests):
             then = [last_moment.astimezone(UTC) + timedelta(seconds=more) for more in (0, 1)]
             assert [is_younger(entry, at, by.grace, by) for at in then] == [True, False]
             paid = Transaction(reference="T", amount=100, status="Paid")
-            found = [statement_findings(OtherSide(settled=None), entry, paid, at=at, rules=by) for at in then]
+            found = [statement_findings(StatementSide(settled=None), entry, paid, at=at, rules=by) for at in then]
             assert [[each.waived for each in some] for some in found] == [[f"the row is younger than {limit}"], [""]]
 
 

@@ -14,9 +14,9 @@ from payclient.reconcile import (
     Code,
     FeeSchedule,
     Observation,
-    OtherSide,
     Rules,
     Settled,
+    StatementSide,
     judge,
 )
 
@@ -31,7 +31,7 @@ def judged(ours, theirs, *, rules=None, settled=None):
         None if theirs is None else Transaction(**{"reference": "A", "status": "Paid", "merchant_reff": "", **theirs})
     )
     seen = Observation(answer=Answer.NOT_FOUND if found is None else Answer.FOUND, at=NOON, transaction=found)
-    side = None if settled is None else OtherSide(settled=Settled(lines=(2,), amount=settled, money=settled))
+    side = None if settled is None else StatementSide(settled=Settled(lines=(2,), amount=settled, money=settled))
     case = Case(entry=entry, first=seen, second=seen, other_found=1, other_side=side)
     return judge(case, rules=rules or Rules(fees=FEES))
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile import Bucket, OtherSide, Row, Rules, Tally
+from payclient.reconcile import Bucket, Row, Rules, StatementSide, Tally
 from payclient.reconcile.nights import PreviousRun
 
 JAKARTA = ZoneInfo("Asia/Jakarta")
@@ -40,7 +40,7 @@ def test_each_line():
     parts = tuple(Entry(line=line, reference="A", created_at=NOON + timedelta(days=line)) for line in (2, 3))
     late = NOON + timedelta(days=9)
     rejected = Row(entry=RejectedEntry(line=4, reason="no amount"), bucket=Bucket.REJECTED, reason="no amount")
-    others = [row(late, carried_from="20"), row(late, other_side=OtherSide(settled=None, is_in_ledger=False))]
+    others = [row(late, carried_from="20"), row(late, other_side=StatementSide(settled=None, is_in_ledger=False))]
     found = period(row(NOON + timedelta(days=2), parts=parts), *others, rejected)
     assert (found.first, found.last, found.lines, found.without) == (*(part.created_at for part in parts), 2, 1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Dialect, Entry, RejectedEntry
-from payclient.reconcile import Kinds, OtherSide, Rules, Settled, StatementRules
+from payclient.reconcile import Kinds, Rules, Settled, StatementRules, StatementSide
 from payclient.reconcile.judge._statement import StatementSum, settled_by, statement_findings, usable_line
 from support.reconciling import NOON
 
@@ -109,7 +109,7 @@ def test_sign_of_fees():
 
 def test_left_out():
     """A reference that the ledger has in a row outside of the run is not missing there."""
-    side = OtherSide(settled=HUNDRED, is_in_ledger=False, is_left_out=True)
+    side = StatementSide(settled=HUNDRED, is_in_ledger=False, is_left_out=True)
     assert codes(side, paid()) == [("not_in_ledger", True)]
     assert codes(side, paid(90)) == [("not_in_ledger", True), ("settled_differently", False)]
 
@@ -173,7 +173,7 @@ def test_findings(subtests):
     """Each pair of a statement and an answer has its finding, and one that agrees has none."""
     for listed, in_ledger, found, expected in FINDINGS:
         with subtests.test(listed=listed, in_ledger=in_ledger):
-            side = OtherSide(settled=listed, is_in_ledger=in_ledger)
+            side = StatementSide(settled=listed, is_in_ledger=in_ledger)
             assert codes(side, found) == [(code, False) for code in expected]
 
 
@@ -183,10 +183,10 @@ def test_in_time(days, is_waived):
     rules = Rules(statement=StatementRules(settles_within="3d"), time_zone="UTC")
     created = (NOON - timedelta(days=days)).replace(tzinfo=None)
     entry = Entry(line=2, reference="T", created_at=created)
-    assert codes(OtherSide(settled=None), paid(), entry=entry, rules=rules) == [("not_settled", is_waived)]
-    assert codes(OtherSide(settled=None), paid(), rules=rules) == [("not_settled", False)]
+    assert codes(StatementSide(settled=None), paid(), entry=entry, rules=rules) == [("not_settled", is_waived)]
+    assert codes(StatementSide(settled=None), paid(), rules=rules) == [("not_settled", False)]
     odd = Entry(line=2, reference="T", created_at=datetime.max)  # noqa: DTZ901  a mistyped year
-    assert codes(OtherSide(settled=None), paid(), entry=odd, rules=PLAIN) == [("not_settled", False)]
+    assert codes(StatementSide(settled=None), paid(), entry=odd, rules=PLAIN) == [("not_settled", False)]
 
 
 def test_sentences():
@@ -197,10 +197,10 @@ def test_sentences():
         return [each.sentence for each in statement_findings(side, entry, found, at=NOON, rules=PLAIN)]
 
     different = "amount is 90 at the service and 100 on line 7 of the statement"
-    assert said(OtherSide(settled=HUNDRED), paid(90)) == [different]
-    assert said(OtherSide(settled=HUNDRED), None) == [
+    assert said(StatementSide(settled=HUNDRED), paid(90)) == [different]
+    assert said(StatementSide(settled=HUNDRED), None) == [
         "'T' is on line 7 of the statement with 100, and the service knows no such transaction"
     ]
-    assert said(OtherSide(settled=None, unusable_line=9), paid()) == [
+    assert said(StatementSide(settled=None, unusable_line=9), paid()) == [
         "'T' is paid at the service, 100, and the statement lists it only on line 9, which cannot be used"
     ]

@@ -112,10 +112,9 @@ from payclient.reconcile import (
     Kind,
     Kinds,
     Lines,
-    OfOneReference,
-    OtherSide,
     Pattern,
     PatternKind,
+    RepeatedReference,
     Rounding,
     Row,
     Rules,
@@ -124,6 +123,7 @@ from payclient.reconcile import (
     Settlement,
     SettlementStep,
     StatementRules,
+    StatementSide,
     StatementTotals,
     Status,
     Summary,
@@ -434,7 +434,7 @@ def settled(row: Row, settlement: Settlement) -> list[SettlementStep]:
     rules = Rules(grace=BusinessDays(2), calendar=Calendar(holidays=["2026-12-25"], cut_off="17:00"))
     assert_type((rules.grace, rules.calendar.holidays), tuple[timedelta | BusinessDays, tuple[date, ...]])
     assert_type(StatementRules(settles_within="3d", ignore_columns=["Tax"]).settles_within, timedelta | BusinessDays)
-    assert_type(row.other_side, OtherSide | None)
+    assert_type(row.other_side, StatementSide | None)
     if row.other_side is not None and row.other_side.settled is not None:
         assert_type(row.other_side.settled, Settled)
     assert_type((settlement.statement, settlement.payout), tuple[StatementTotals, int | None])
@@ -465,7 +465,7 @@ def judging(finding: Finding) -> Rules:
     kinds = Kinds(column="Type", charge=["charge"], refund=("refund",))
     assert_type(Lines(of_one_reference="sum", kind=kinds).kind_of("charge"), Kind | None)
     assert_type(Invoices(sum=True, amount="part").amount, InvoiceAmount)
-    assert_type(rules.lines.of_one_reference, OfOneReference)
+    assert_type(rules.lines.of_one_reference, RepeatedReference)
     assert_type(rules.columns, Mapping[str, str])
     assert_type(rules.tolerances["amount"].waiver(1, 2), str)
     assert_type(rules.read_status("settled"), Status | None)

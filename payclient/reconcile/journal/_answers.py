@@ -25,7 +25,7 @@ from payclient.reconcile.journal._schema import (
 from payclient.reconcile.judge import PendingLookup, differing, paid_reff_of
 from payclient.reconcile.nights import record_from
 from payclient.reconcile.rules import Rules
-from payclient.reconcile.values import JournalWriteError, Observation, OtherSide
+from payclient.reconcile.values import JournalWriteError, Observation, StatementSide
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -208,7 +208,7 @@ class Answers:
         for statement in _FIND_PAID_TWICE:
             self._execute(statement)
 
-    def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], OtherSide | None]) -> None:
+    def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], StatementSide | None]) -> None:
         """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
         last = 0
         while page := self._fetch(_NEXT_ANSWERED, last):

@@ -33,7 +33,7 @@ from payclient.reconcile.journal._schema import (
 from payclient.reconcile.judge import Case, are_parts, judged_entries, settled_by, why_not_summed
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.rules import InvoiceTotals, Rules, as_json, from_json, invoice_of
-from payclient.reconcile.values import JournalError, Observation, OtherSide, Settled, StatementTotals
+from payclient.reconcile.values import JournalError, Observation, Settled, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -179,7 +179,7 @@ class StatementLines:
 
     def side(
         self, reference: str, *, position: int, rules: Rules, earlier: ReferenceRecord | None = None
-    ) -> OtherSide | None:
+    ) -> StatementSide | None:
         """Return the side of the statements, this one and *earlier* ones, for a row; None without a statement."""
         if self.known is None:
             return None
@@ -194,7 +194,7 @@ class StatementLines:
         if settled is None and unusable_line is None and earlier is not None and earlier.matched is not None:
             return None  # a statement of tonight need not list what matched before
         was_in_ledger = earlier is None or earlier.is_in_ledger
-        return OtherSide(
+        return StatementSide(
             settled=settled,
             is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
             is_left_out=position > self.known.left_out_after,

@@ -44,7 +44,7 @@ from payclient.reconcile.journal._schema import (
 from payclient.reconcile.judge import Case, PendingLookup
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_from
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
-from payclient.reconcile.values import Bucket, Code, JournalError, Observation, OtherSide, Row, StatementTotals
+from payclient.reconcile.values import Bucket, Code, JournalError, Observation, Row, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -288,7 +288,7 @@ class Journal:
             self._count_rows("entries", "statement")
             self.set_note("statement", known)
 
-    def side_of(self, pending: PendingLookup, rules: Rules) -> OtherSide | None:
+    def side_of(self, pending: PendingLookup, rules: Rules) -> StatementSide | None:
         """Return the statement's side of the reference of *pending*; None without a statement."""
         place = pending.position
         return self.statement_lines.side(pending.reference, position=place, rules=rules, earlier=pending.earlier)

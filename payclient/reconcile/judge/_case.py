@@ -15,7 +15,7 @@ from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile.nights import ReferenceRecord
 from payclient.reconcile.rules import InvoiceTotals, Kind, Rules, in_zone
-from payclient.reconcile.values import Observation, OtherSide, Status, normalise
+from payclient.reconcile.values import Observation, StatementSide, Status, normalise
 
 _SEPARATORS = re.compile(r"[-_\s]+")
 
@@ -199,7 +199,7 @@ class Case:
     parts: tuple[Entry, ...] = ()
     apart: str = ""
     unusable_line: int | None = None
-    other_side: OtherSide | None = None
+    other_side: StatementSide | None = None
     invoice: InvoiceTotals | None = None
     earlier: ReferenceRecord | None = None
     is_carried: bool = False

@@ -30,8 +30,8 @@ from payclient.reconcile.values import (
     Code,
     Finding,
     Observation,
-    OtherSide,
     Row,
+    StatementSide,
     Status,
     in_order,
     named_lines,
@@ -69,7 +69,7 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
 
 
 def differing(
-    lookup: PendingLookup, answer: Observation, *, rules: Rules, other_side: OtherSide | None = None
+    lookup: PendingLookup, answer: Observation, *, rules: Rules, other_side: StatementSide | None = None
 ) -> list[Entry]:
     """Return the entries of *lookup* that differ from its first *answer*, so that a second one must confirm it."""
     if answer.answer in (Answer.FAILED, Answer.UNASKABLE):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from attrs import define, field
@@ -12,7 +13,7 @@ from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile.judge._compare import is_younger
 from payclient.reconcile.rules import IgnoredLines, Kind, Rules, limit_text
-from payclient.reconcile.values import Code, Finding, OtherSide, Settled, StatementTotals, Status, stated_sum
+from payclient.reconcile.values import Code, Finding, Settled, StatementSide, StatementTotals, Status, stated_sum
 
 _MAX_PROBLEMS = 5
 
@@ -44,42 +45,32 @@ class StatementSum:
     """Sums the lines of a statement."""
 
     _rules: Rules
-    _lines: int = field(init=False, default=0)
-    _total: int = field(init=False, default=0)
-    _rejected: list[int] = field(init=False, factory=lambda: [0, 0])
-    _fees: list[int] = field(init=False, factory=lambda: [0, 0])
+    _sums: Counter[str] = field(init=False, factory=Counter)
     _is_net: bool = field(init=False, default=False)
     _problems: list[str] = field(init=False, factory=list)
 
     def add(self, line: Entry | RejectedEntry) -> None:
-        """Add the next line."""
-        self._lines += 1
         money = _money(line, self._rules)[2]
-        self._total += money
+        self._count("lines", "total", money)
         self._is_net = self._is_net or isinstance(line.amount_received, int)
-        if isinstance(line, RejectedEntry):
-            is_fee = _is_fee_alone(line, self._rules)
-            counts = self._fees if is_fee else self._rejected
-            counts[0] += 1
-            counts[1] += money
-            if not is_fee and len(self._problems) < _MAX_PROBLEMS:
+        if isinstance(line, RejectedEntry) and _is_fee_alone(line, self._rules):
+            self._count("fee_lines", "fee_amount", money)
+        elif isinstance(line, RejectedEntry):
+            self._count("rejected_lines", "rejected_amount", money)
+            if len(self._problems) < _MAX_PROBLEMS:
                 self._problems.append(f"line {line.line}: {line.reason}")
 
-    def totals(self, ignored: Iterable[IgnoredLines] = ()) -> StatementTotals:
+    def _count(self, lines: str, amount: str, money: int) -> None:
+        self._sums[lines] += 1
+        self._sums[amount] += money
+
+    def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
         """Return the sums, and those of the *ignored* lines beside them."""
-        left_out = list(ignored)
-        return StatementTotals(
-            lines=self._lines,
-            total=self._total,
-            rejected_lines=self._rejected[0],
-            rejected_amount=self._rejected[1],
-            fee_lines=self._fees[0],
-            fee_amount=self._fees[1],
-            is_net=self._is_net,
-            ignored_lines=sum(each.lines for each in left_out),
-            ignored_amount=sum(each.amount for each in left_out),
-            problems=tuple(self._problems),
-        )
+        left_out = {
+            "ignored_lines": sum(each.lines for each in ignored),
+            "ignored_amount": sum(each.amount for each in ignored),
+        }
+        return StatementTotals(**self._sums, **left_out, is_net=self._is_net, problems=tuple(self._problems))
 
 
 def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
@@ -139,7 +130,7 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
 
 
 def statement_findings(
-    side: OtherSide, entry: Entry, found: Transaction | None, *, at: datetime, rules: Rules
+    side: StatementSide, entry: Entry, found: Transaction | None, *, at: datetime, rules: Rules
 ) -> Iterator[Finding]:
     """Yield the findings of statement and answer together; *found* is None if there is no such transaction."""
     settled, name = side.settled, quote(entry.reference)

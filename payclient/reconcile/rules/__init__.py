@@ -14,7 +14,7 @@ from payclient.reconcile.rules._line_rules import InvoiceTotals as InvoiceTotals
 from payclient.reconcile.rules._line_rules import Kind as Kind
 from payclient.reconcile.rules._line_rules import Kinds as Kinds
 from payclient.reconcile.rules._line_rules import Lines as Lines
-from payclient.reconcile.rules._line_rules import OfOneReference as OfOneReference
+from payclient.reconcile.rules._line_rules import RepeatedReference as RepeatedReference
 from payclient.reconcile.rules._line_rules import invoice_of as invoice_of
 from payclient.reconcile.rules._rule_values import FIRST_ON_EARTH as FIRST_ON_EARTH
 from payclient.reconcile.rules._rule_values import LAST_ON_EARTH as LAST_ON_EARTH

@@ -14,7 +14,7 @@ from payclient.reconcile.rules._rule_values import are_texts, is_filled, is_flag
 from payclient.reconcile.values import RulesError, normalise
 
 
-class OfOneReference(StrEnum):
+class RepeatedReference(StrEnum):
     """
     The meaning of several ledger rows with one reference.
 
@@ -131,8 +131,8 @@ class IgnoredCount:
         return tuple(self._counts[word] for word in sorted(self._counts))
 
 
-def _to_of_one_reference(value: OfOneReference | str) -> OfOneReference:
-    return to_member(OfOneReference, "of_one_reference", value)
+def _to_repeated(value: RepeatedReference | str) -> RepeatedReference:
+    return to_member(RepeatedReference, "of_one_reference", value)
 
 
 @frozen(kw_only=True)
@@ -148,7 +148,7 @@ class Lines:
         RulesError: When a value cannot be used.
     """
 
-    of_one_reference: OfOneReference = field(default=OfOneReference.DUPLICATE, converter=_to_of_one_reference)
+    of_one_reference: RepeatedReference = field(default=RepeatedReference.DUPLICATE, converter=_to_repeated)
     kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
 
     def __attrs_post_init__(self) -> None:
@@ -159,7 +159,7 @@ class Lines:
     @property
     def are_summed(self) -> bool:
         """Whether they are lines of one payment."""
-        return self.of_one_reference is OfOneReference.SUM
+        return self.of_one_reference is RepeatedReference.SUM
 
     def kind_of(self, word: object) -> Kind | None:
         """Return the kind of a line; None if its word is not listed."""

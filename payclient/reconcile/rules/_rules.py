@@ -33,7 +33,7 @@ from payclient.ledger import (
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, OfOneReference
+from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, RepeatedReference
 from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 
@@ -483,7 +483,7 @@ def with_profiles(rules: Rules) -> Rules:
     if statuses:
         rules = evolve(rules, statuses={**statuses, **rules.statuses})
     if ledger is not None and ledger.kind and rules.lines == Lines():
-        rules = evolve(rules, lines=Lines(of_one_reference=OfOneReference.SUM, kind=Kinds(**ledger.kind)))
+        rules = evolve(rules, lines=Lines(of_one_reference=RepeatedReference.SUM, kind=Kinds(**ledger.kind)))
     if statement is not None and statement.kind and rules.statement.kind is None:
         rules = evolve(rules, statement=evolve(rules.statement, kind=Kinds(**statement.kind)))
     return rules

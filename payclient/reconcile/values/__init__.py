@@ -1,11 +1,11 @@
 """Internal: the values that every part of a reconciliation shares: codes, findings, rows, observations, states."""
 
+from payclient.reconcile.values._code import BridgeStep as BridgeStep
 from payclient.reconcile.values._code import Code as Code
+from payclient.reconcile.values._code import Difference as Difference
 from payclient.reconcile.values._code import PatternKind as PatternKind
 from payclient.reconcile.values._code import Severity as Severity
-from payclient.reconcile.values._difference import BridgeStep as BridgeStep
-from payclient.reconcile.values._difference import Difference as Difference
-from payclient.reconcile.values._difference import Step as Step
+from payclient.reconcile.values._code import Step as Step
 from payclient.reconcile.values._errors import DecisionError as DecisionError
 from payclient.reconcile.values._errors import JournalError as JournalError
 from payclient.reconcile.values._errors import JournalWriteError as JournalWriteError
@@ -30,8 +30,8 @@ from payclient.reconcile.values._observation import ask_canary as ask_canary
 from payclient.reconcile.values._observation import check_canary as check_canary
 from payclient.reconcile.values._observation import observe as observe
 from payclient.reconcile.values._observation import utc_now as utc_now
-from payclient.reconcile.values._settled import OtherSide as OtherSide
 from payclient.reconcile.values._settled import Settled as Settled
+from payclient.reconcile.values._settled import StatementSide as StatementSide
 from payclient.reconcile.values._settled import StatementTotals as StatementTotals
 from payclient.reconcile.values._settled import named_lines as named_lines
 from payclient.reconcile.values._settled import stated_sum as stated_sum

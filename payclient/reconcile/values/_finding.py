@@ -13,7 +13,7 @@ from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile.values._code import Code, Severity
 from payclient.reconcile.values._observation import Matched
-from payclient.reconcile.values._settled import OtherSide
+from payclient.reconcile.values._settled import StatementSide
 from payclient.reconcile.values._status import Status
 
 
@@ -71,17 +71,8 @@ class ResolvedBy(StrEnum):
     @property
     def label(self) -> str:
         """The reason in words."""
-        return _RESOLVERS[self]
-
-
-_RESOLVERS = {
-    ResolvedBy.LEDGER: "the ledger",
-    ResolvedBy.SERVICE: "the service",
-    ResolvedBy.STATEMENT: "the statement",
-    ResolvedBy.BOTH: "both sides",
-    ResolvedBy.RULE: "a rule",
-    ResolvedBy.ACCEPTANCE: "an acceptance",
-}
+        words = {"both": "both sides", "rule": "a rule", "acceptance": "an acceptance"}
+        return words.get(self.value, f"the {self.value}")
 
 
 @frozen
@@ -247,7 +238,7 @@ class Row:
     parts: tuple[Entry, ...] = ()
     carried_from: str = ""
     earlier_bucket: Bucket | None = None
-    other_side: OtherSide | None = None
+    other_side: StatementSide | None = None
     reused_from: str = ""
     counted_before: Mapping[Code, int] = field(factory=dict[Code, int], eq=False)
     matched: Matched | None = None

@@ -72,7 +72,7 @@ def stated_sum(numbers: Iterable[int | None]) -> int | None:
 
 
 @frozen(kw_only=True)
-class OtherSide:
+class StatementSide:
     """
     The statement's side of a case.
 
