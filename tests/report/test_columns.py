@@ -20,10 +20,10 @@ RUN_NAME = "20261121T020003Z-3f9a1c2d"
 
 @pytest.fixture(scope="module")
 def rows():
-    """Give rows of every bucket, and a break of an earlier run that was carried over."""
+    """Give rows of every bucket, and one with an age, a waiver and a reused answer."""
     history = History(state=BreakState.STILL_OPEN, first_seen=NOON, first_run="R1", age_days=3)
     finding = Finding(Code.UNDERPAID, "less", waived="agreed", history=history)
-    old = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.BREAK, findings=(finding,), carried_from="R2")
+    old = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.BREAK, findings=(finding,), reused_from="R2")
     return [*asyncio.run(judged(300, unresolved=3)), old]
 
 
