@@ -53,9 +53,9 @@ async def test_resumed(tmp_path, clock_from):
 @pytest.mark.parametrize(
     ("other", "how"),
     [
-        (STATEMENT[:-1], "this one has fewer lines"),
-        ([*STATEMENT, Entry(line=20, reference="T20", amount=5)], "this one has more lines"),
-        ([Entry(line=5, reference="T5", amount=6), *STATEMENT[1:]], "line 5 is different"),
+        (STATEMENT[:-1], "it has 15 rows, and this one 14"),
+        ([*STATEMENT, Entry(line=20, reference="T20", amount=5)], "it has 15 rows, and this one has more"),
+        ([Entry(line=5, reference="T5", amount=6), *STATEMENT[1:]], "on line 5, amount was different"),
     ],
 )
 async def test_another_statement(tmp_path, other, how):

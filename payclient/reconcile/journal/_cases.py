@@ -6,12 +6,12 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from math import inf
 from operator import itemgetter
 from typing import Any
 
 from attrs import asdict, define, evolve, frozen
 
+from payclient._escape import plural
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile.journal._answers import LATEST_PAID
 from payclient.reconcile.journal._database import Buffer, Database, with_checksum
@@ -26,6 +26,7 @@ from payclient.reconcile.journal._schema import (
     StoredCell,
     entry_cells,
     entry_from,
+    how_different,
     insertion,
     observation_from,
     of,
@@ -38,6 +39,7 @@ from payclient.reconcile.values import JournalError, Observation, Settled, State
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
 _ROWS_PER_COMMIT = 10_000
+MAX_POSITION = 2**63 - 1
 
 _LEFT_OUT = "CREATE TEMP TABLE IF NOT EXISTS left_out (reference TEXT PRIMARY KEY) WITHOUT ROWID"
 _NOT_IN_LEDGER = """
@@ -111,23 +113,60 @@ class StoredStatement:
     left_out_after: int  # the last position before those that the ledger has in rows that are left out
 
 
+class StoredLines:
+    """The rows of one file: stored, or compared with those that an earlier run has stored."""
+
+    def __init__(self, database: Database, table: str, what: str, *, head: tuple[None, ...] = ()) -> None:
+        self._database, self._what, self._head = database, what, head
+        width = 3 + len(head) + len(ENTRY_COLUMNS)
+        self._unwritten = Buffer(database, insertion(table, width), _ROWS_PER_COMMIT, commits=True)
+        self._query = f"SELECT {ENTRY} FROM {table} WHERE position <= ? ORDER BY position"
+        self._stored: Iterator[Entry | RejectedEntry] = iter(())
+        self.count, self.is_complete = 0, False
+
+    def begin(self, last: int, *, is_complete: bool) -> None:
+        """Start at the first row, of those up to position *last*."""
+        self._stored = map(entry_from, self._database.read(self._query, (last,)))
+        self.count, self.is_complete = 0, is_complete
+        self._unwritten.clear()
+
+    def add(self, line: Entry | RejectedEntry) -> None:
+        """Add the next row, the same that an earlier run has stored, or raise `JournalError`."""
+        stored = next(self._stored, None)
+        if stored is None and self.is_complete:
+            self._refuse(f"it has {plural(self.count, 'row')}, and this one has more")
+        self.count += 1
+        if stored is None:
+            self._unwritten.add(self.count, *self._head, *entry_cells(line))
+        elif stored != line:
+            self._refuse(f"on line {line.line}, {how_different(stored, line)}")
+
+    def finish(self) -> bool:
+        """Write the rest; return whether an earlier run has stored all."""
+        if missing := sum(1 for _ in self._stored):
+            self._refuse(f"it has {plural(self.count + missing, 'row')}, and this one {self.count}")
+        self._unwritten.write()
+        return self.is_complete
+
+    def _refuse(self, how: str) -> None:
+        message = f"the journal {self._database.path} began with another {self._what}: {how}"
+        raise JournalError(message)
+
+
 class StatementLines:
     """The statement of one journal, with what that has *noted* of it."""
 
     def __init__(self, database: Database, noted: str | None) -> None:
         self._database = database
-        self._unwritten = Buffer(
-            database, insertion("statement", 3 + len(ENTRY_COLUMNS)), _ROWS_PER_COMMIT, commits=True
-        )
-        self._stored: Iterator[Entry | RejectedEntry] = iter(())
-        self._lines = 0
+        self._lines = StoredLines(database, "statement", "statement")
+        self.add = self._lines.add
         self.known = None if noted is None else from_json(json.loads(noted), StoredStatement)
         """The whole statement; None without one, or before it was read to its end."""
 
     @property
-    def last_of_ledgers(self) -> float:
+    def last_of_ledgers(self) -> int:
         """The last position of a row of the ledger, or of the previous run."""
-        return inf if self.known is None else self.known.after
+        return MAX_POSITION if self.known is None else self.known.after
 
     def leave_out(self, reference: str) -> None:
         """Note that the ledger has *reference* in a row that is left out of the run."""
@@ -141,26 +180,12 @@ class StatementLines:
         if self.known is None:
             with self._database.writing() as db:
                 db.execute("DELETE FROM statement")
-        self._stored = map(entry_from, self._database.read(f"SELECT {ENTRY} FROM statement ORDER BY position"))
-        self._unwritten.clear()
-        self._lines = 0
-
-    def add(self, line: Entry | RejectedEntry) -> None:
-        """Add the next line, the same that an earlier run has stored, or raise `JournalError`."""
-        self._lines += 1
-        stored = next(self._stored, None)
-        if stored is None and self.known is None:
-            self._unwritten.add(self._lines, *entry_cells(line))
-        elif stored != line:
-            self._refuse(f"line {line.line} is different" if stored else "this one has more lines")
+        self._lines.begin(MAX_POSITION, is_complete=self.known is not None)
 
     def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> str | None:
         """Write the rest, with the references that only the statement has; return a note, or None if there is one."""
-        if next(self._stored, None) is not None:
-            self._refuse("this one has fewer lines")
-        if self.known is not None:
+        if self._lines.finish():
             return None
-        self._unwritten.write()
         with self._database.writing() as db:
             db.execute(INDEXES[-1])
             db.execute(_LEFT_OUT)
@@ -172,10 +197,6 @@ class StatementLines:
                 left_out_after += not is_left_out
         self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows, left_out_after=left_out_after)
         return json.dumps(as_json(self.known))
-
-    def _refuse(self, how: str) -> None:
-        message = f"the journal {self._database.path} began with another statement: {how}"
-        raise JournalError(message)
 
     def side(
         self, reference: str, *, position: int, rules: Rules, earlier: ReferenceRecord | None = None

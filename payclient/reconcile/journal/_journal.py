@@ -20,23 +20,18 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Self
 
-from attrs import asdict, evolve
+from attrs import evolve
 
-from payclient._escape import plural
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile.journal._answers import FOUND, Answers
-from payclient.reconcile.journal._cases import Cases, StatementLines, StoredStatement, carry_over
-from payclient.reconcile.journal._database import Buffer, Database, with_checksum
+from payclient.reconcile.journal._cases import Cases, StatementLines, StoredLines, StoredStatement, carry_over
+from payclient.reconcile.journal._database import Database, with_checksum
 from payclient.reconcile.journal._schema import (
-    ADD_ENTRY,
     COUNTS,
     ENTRY,
     INDEXES,
     KEYS,
     SET_NOTE,
-    entry_cells,
-    entry_from,
-    how_different,
     observation_cells,
     observation_from,
     of,
@@ -48,7 +43,6 @@ from payclient.reconcile.values import Bucket, Code, JournalError, Observation, 
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-_ROWS_PER_COMMIT = 10_000
 _OF_READING = frozenset({"ledger", "rules", "statement"})
 """The parts of an identity that say how both sides are written, read and judged."""
 
@@ -123,7 +117,7 @@ class Journal:
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
-        self._unwritten = Buffer(self._database, ADD_ENTRY, _ROWS_PER_COMMIT, commits=True)
+        self._ledger = StoredLines(self._database, "entries", "ledger", head=(None,))
         self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
@@ -225,21 +219,11 @@ class Journal:
 
     def begin_ledger(self) -> None:
         """Start again at the first ledger row, for another run with the same journal."""
-        query = f"SELECT {ENTRY} FROM entries WHERE position <= ? ORDER BY position"
-        self._stored = map(entry_from, self._database.read(query, (self._last_of_ledger(),)))
-        self._rows, self._is_complete = 0, self.is_ledger_complete
-        self._unwritten.clear()
+        self._ledger.begin(self._last_of_ledger(), is_complete=self.is_ledger_complete)
 
     def add(self, entry: Entry | RejectedEntry) -> None:
         """Add the next ledger row, the same that an earlier run has stored, or raise `JournalError`."""
-        self._rows += 1
-        stored = next(self._stored, None)
-        if stored is None and self._is_complete:
-            raise self._another_ledger(f"it has {plural(self._last_of_ledger(), 'row')}, and this one has more")
-        if stored is None:
-            self._unwritten.add(self._rows, None, *entry_cells(entry))
-        elif stored != entry:
-            raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
+        self._ledger.add(entry)
 
     def finish_ledger(
         self,
@@ -249,18 +233,15 @@ class Journal:
         has_statement: bool = False,
     ) -> None:
         """Record that all rows were added, with those *ignored* by the rules and what *previous* says of each."""
-        if next(self._stored, None) is not None:
-            raise self._another_ledger(f"it has {plural(self._last_of_ledger(), 'row')}, and this one {self._rows}")
-        if self._is_complete:
+        if self._ledger.finish():
             return
-        self._unwritten.write()
-        notes = {"ignored": json.dumps([asdict(each) for each in ignored])} if ignored else {}
+        notes = {"ignored": json.dumps(as_json(ignored))} if ignored else {}
         with self._database.writing() as db:
             db.execute(INDEXES[0])
             if previous is not None:
                 run, records = previous
-                notes["previous"] = json.dumps(as_json(evolve(run, rows=self._rows)))
-                carry_over(db, records, after=self._rows, has_statement=has_statement)
+                notes["previous"] = json.dumps(as_json(evolve(run, rows=self._ledger.count)))
+                carry_over(db, records, after=self._ledger.count, has_statement=has_statement)
             for statement in _FINISH_LEDGER:
                 db.execute(statement)
         self._count_rows("entries", "repeats", "earlier")
@@ -269,7 +250,7 @@ class Journal:
     @property
     def ignored(self) -> tuple[IgnoredLines, ...]:
         """The ledger lines that the rules leave out, by word."""
-        return tuple(IgnoredLines(**each) for each in json.loads(self.note("ignored") or "[]"))
+        return from_json(json.loads(self.note("ignored") or "[]"), tuple[IgnoredLines, ...])
 
     def _last_of_ledger(self) -> int:
         if self.previous is not None:
@@ -292,9 +273,6 @@ class Journal:
         """Return the statement's side of the reference of *pending*; None without a statement."""
         place = pending.position
         return self.statement_lines.side(pending.reference, position=place, rules=rules, earlier=pending.earlier)
-
-    def _another_ledger(self, how: str) -> JournalError:
-        return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
 
     def count_references(self) -> int:
         """Count the different references."""
