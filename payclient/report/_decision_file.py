@@ -28,12 +28,10 @@ class DecisionLog:
     head: str = FIRST
 
     def as_json(self) -> dict[str, Any] | None:
-        """Return them for the manifest of a report; None where there are none."""
         return {"lines": len(self.decisions), "sha256": self.head} if self.decisions else None
 
     @property
     def latest(self) -> Mapping[tuple[str, str], Decision]:
-        """The decision that counts, by reference and code."""
         return latest(self.decisions)
 
 

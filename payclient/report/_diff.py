@@ -58,7 +58,6 @@ class RunDiff:
 
     @property
     def changed_rules(self) -> tuple[str, ...]:
-        """The names of the rules by which only one of the runs was judged."""
         return changed_rules(self.earlier.note.rules, self.later.note.rules)
 
     @property
@@ -70,7 +69,6 @@ class RunDiff:
 
     @property
     def sentence(self) -> str:
-        """The result, in one sentence."""
         present = (BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)
         now, gone = self._counted(present), self._counted((BreakState.RESOLVED, BreakState.NOT_KNOWN))
         return f"{now or 'no breaks'}; {gone or 'none resolved'} since {self.earlier.note.folder}."

@@ -69,7 +69,6 @@ class PastRun:
     first_observed_at: datetime | None
 
     def lines(self) -> Iterator[RowLine]:
-        """Yield each row, in the order of the ledger."""
         with open_rows(rows_file(self.folder)) as file:
             yield from row_lines_of(file)
 

@@ -63,7 +63,6 @@ class Selection:
     _left: list[tuple[str, int, int]] = field(init=False, factory=list[tuple[str, int, int]])
 
     def add_rows(self, lines: Iterable[RowLine]) -> None:
-        """Take the rows of the previous run."""
         for line in lines:
             if line.bucket not in (Bucket.MATCHED, Bucket.UNRESOLVED) or line.is_listed_again:
                 continue
@@ -120,7 +119,6 @@ class Selection:
         return int.from_bytes(blake2b(text, digest_size=8).digest()) >> (64 - _BITS)
 
     def _trim(self) -> None:
-        """Forget the rows that no sample will need."""
         sample, days = self._recheck.sample, Counter[str]()
         for (day, _), rows in self._sizes.items():
             days[day] += rows

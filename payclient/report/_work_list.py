@@ -39,7 +39,6 @@ class WorkItem:
 
     @property
     def place(self) -> str:
-        """Its sheet and row, for messages."""
         return f"sheet {self.sheet}, row {self.row}"
 
 
@@ -170,7 +169,6 @@ class DecisionImporter:
         )
 
     def _check(self, item: WorkItem, until: date | None, at_stake: int | None) -> None:
-        """Refuse a difference that cannot be accepted like this."""
         problem = ""
         if item.code == UNRESOLVED:
             problem = "an unresolved row cannot be accepted, because nothing is known about it yet"

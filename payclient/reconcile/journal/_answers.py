@@ -116,13 +116,11 @@ class Answers:
             last = page[-1][0]
 
     def _lookup(self, position: int, earlier: str | None, first: int | None, *cells: Any) -> PendingLookup:
-        """Return the lookup of the row in *cells*, with what the previous run says about its reference."""
         entries = self._entries(first, cells)
         known = None if earlier is None else record_from(entries[0].reference, earlier)
         return PendingLookup(entries[0].reference, position, entries, known)
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
-        """Return all ledger rows that have the reference of the one in *cells*."""
         entries = [entry_from(cells)]
         if first is not None:
             entries = list(map(entry_from, self._database.fetch(ENTRIES_OF, (entries[0].reference,))))
@@ -195,12 +193,10 @@ class Answers:
             self.write()
 
     def commit(self) -> None:
-        """Commit everything added so far, or raise `JournalWriteError`, without waiting for others."""
         self.write()
         self._database.commit()
 
     def write(self) -> None:
-        """Write what is buffered, without committing it."""
         self._unwritten.write()
 
     def find_paid_twice(self) -> None:
@@ -224,7 +220,6 @@ class Answers:
     # What they say
 
     def count_found(self) -> int:
-        """Count the references that were found at least once, in this run."""
         return int(self._value(f"SELECT count(DISTINCT id / 2) {FOUND}"))
 
     def known_good(self) -> Any:
@@ -250,7 +245,6 @@ class Answers:
         return found[0][0] if found else None
 
     def _execute(self, statement: str) -> int:
-        """Run *statement*, and return the number of rows that it changed."""
         self.write()
         with self._database.writing() as db:
             return db.execute(statement).rowcount

@@ -252,18 +252,15 @@ class Cases:
                     db.execute("INSERT INTO invoices VALUES (?, ?)", (paid_reff, totals))
 
     def _amount(self, first: int | None, cells: Sequence[Any]) -> object:
-        """Return the ledger's amount of a payment, of which *first* is the first of several lines."""
         entry = _usable(cells)
         if first is None or not self.rules.lines.are_summed:
             return entry.amount
         return judged_entries(self._lines(entry), None, self.rules)[0].amount
 
     def _lines(self, entry: Entry) -> tuple[Entry, ...]:
-        """Return all rows that have the reference of *entry*."""
         return tuple(map(_usable, self.database.fetch(ENTRIES_OF, (entry.reference,))))
 
     def of(self, reference: str | None) -> Iterator[Case]:
-        """Return each case in the order of the ledger; or only those of one *reference*."""
         where, parameters = ("", ()) if reference is None else ("WHERE entries.reference = ?", (reference,))
         return filter(None, map(self._case, self.database.read(f"{_CASES} {where} ORDER BY position", parameters)))
 

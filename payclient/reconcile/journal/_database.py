@@ -47,7 +47,6 @@ def checksum(cells: tuple[Any, ...]) -> int:
 
 
 def with_checksum(*cells: Any) -> tuple[Any, ...]:
-    """Return *cells* as a whole row."""
     return (*cells, checksum(cells))
 
 
@@ -58,7 +57,6 @@ def _plain(cell: Any) -> Any:
 
 
 def add_checksum(connection: sqlite3.Connection) -> None:
-    """Make `checksum` a function of SQL."""
     connection.create_function("checksum", -1, lambda *cells: checksum(cells), deterministic=True)
 
 
@@ -85,7 +83,6 @@ def damage_of(connection: sqlite3.Connection) -> str:
 
 
 def _damaged_row(connection: sqlite3.Connection, table: str, key: str) -> str:
-    """Return the damaged row of *table* in words."""
     number = 0
     rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  our own names
     try:
@@ -155,7 +152,6 @@ def _is_damaged(log: IO[bytes]) -> bool:
 
 
 def _summed(start: tuple[int, int], data: bytes, words: struct.Struct) -> tuple[int, int]:
-    """Return SQLite's checksum of *data*, continued from *start*."""
     first, second = start
     for one, other in words.iter_unpack(data):
         first = (first + one + second) & _MASK
@@ -272,7 +268,6 @@ class Database:
 
     @property
     def is_failed(self) -> bool:
-        """Whether a write has failed, so that all later ones are refused."""
         return bool(self._failure)
 
     def commit(self) -> None:
@@ -318,7 +313,6 @@ class Buffer:
             self.write()
 
     def write(self) -> None:
-        """Write what was added so far."""
         if self._rows:
             with self._database.writing() as db:
                 db.executemany(self._query, self._rows)
@@ -327,7 +321,6 @@ class Buffer:
             self._database.commit()
 
     def clear(self) -> None:
-        """Forget what was not written."""
         self._rows.clear()
 
 
@@ -379,7 +372,6 @@ def _check_ended(path: Path) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a journal, or is damaged."""
     if _pragma(connection, "application_id") != schema.APPLICATION:
         message = f"{path} is not a journal of payclient; {_ANOTHER}"
         raise JournalError(message)

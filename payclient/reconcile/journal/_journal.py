@@ -144,7 +144,6 @@ class Journal:
                 raise JournalError(message)
 
     def _start_over(self, identity: Mapping[str, str]) -> None:
-        """Forget what was read before it was declared in another way; without an answer, nothing is lost."""
         with self._database.writing() as db:
             for table in KEYS:
                 db.execute(f"DELETE FROM {table}")
@@ -201,16 +200,13 @@ class Journal:
 
     @property
     def is_ledger_complete(self) -> bool:
-        """Whether the whole ledger has been read, by this run or an earlier one."""
         return self.note("ledger") == "complete"
 
     @property
     def rows(self) -> int:
-        """The number of ledger rows in it."""
         return self._count("FROM entries")
 
     def count_rejected(self) -> int:
-        """Count the ledger rows that cannot be used."""
         return self._count("FROM entries WHERE rejected IS NOT NULL")
 
     def repeated(self, limit: int) -> Iterator[tuple[str, int]]:
@@ -249,7 +245,6 @@ class Journal:
 
     @property
     def ignored(self) -> tuple[IgnoredLines, ...]:
-        """The ledger lines that the rules leave out, by word."""
         return from_json(json.loads(self.note("ignored") or "[]"), tuple[IgnoredLines, ...])
 
     def _last_of_ledger(self) -> int:
@@ -270,12 +265,10 @@ class Journal:
             self.set_note("statement", known)
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> StatementSide | None:
-        """Return the statement's side of the reference of *pending*; None without a statement."""
         place = pending.position
         return self.statement_lines.side(pending.reference, position=place, rules=rules, earlier=pending.earlier)
 
     def count_references(self) -> int:
-        """Count the different references."""
         return self._count("FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)")
 
     def forget_failures(self) -> None:
@@ -356,7 +349,6 @@ class Journal:
 
     @property
     def previous(self) -> PreviousRun | None:
-        """The run before this one, if there is one."""
         noted = self.note("previous")
         return None if noted is None else from_json(json.loads(noted), PreviousRun)
 

@@ -187,7 +187,6 @@ def moment_cell(at: datetime) -> int:
 
 
 def moment_from(cell: int) -> datetime:
-    """Return the time from its `moment_cell`."""
     return _EPOCH_UTC + timedelta(microseconds=cell)
 
 

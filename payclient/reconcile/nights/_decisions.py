@@ -128,7 +128,6 @@ class Decision:
 
 
 def resolution_text(resolution: Resolution | None, until: date | None) -> str:
-    """Return a resolution as the work list has it."""
     if resolution is None:
         return ""
     return f"{resolution} until {until}" if resolution is Resolution.ACCEPTED else resolution.value
@@ -198,7 +197,6 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
 
 
 def latest(decisions: Iterable[Decision]) -> dict[Key, Decision]:
-    """Return the last decision about each finding."""
     return {decision.key: decision for decision in decisions}
 
 

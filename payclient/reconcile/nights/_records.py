@@ -59,12 +59,10 @@ class BreakRecord:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether it was gone in that run, or before."""
         return self.state is BreakState.RESOLVED
 
     @property
     def is_present(self) -> bool:
-        """Whether that run has it."""
         return self.state not in (BreakState.RESOLVED, BreakState.NOT_KNOWN)
 
 

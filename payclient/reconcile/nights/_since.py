@@ -51,7 +51,6 @@ class Rechecked:
 
     @property
     def looked_at(self) -> int:
-        """The number of rows with an answer."""
         return self.rows - self.unanswered
 
     @property
