@@ -27,10 +27,8 @@ from payclient.reconcile import (
     Bucket,
     Journal,
     JournalError,
-    JournalWriteError,
     Observation,
     Phase,
-    Rules,
     StoppedError,
     reconcile,
     replay,
@@ -199,17 +197,6 @@ async def test_failures_are_asked_again(path):
     assert ([row.bucket.value for row in second], lookup.asked) == (["matched", "matched", "break"], ["B"])
 
 
-async def test_same_journal_again(path):
-    """A run may be resumed in the journal that is still open."""
-    ledger = ledger_of("ABC")
-    with Journal(path) as journal:
-        with pytest.raises(Cut):
-            await rows_of(ledger, Lookup({"A": paid("A")}, cut_at=1), journal, concurrency=1)
-        lookup = Lookup({name: paid(name) for name in "ABC"})
-        rows = await rows_of(ledger, lookup, journal)
-    assert ([row.bucket for row in rows], lookup.asked) == ([Bucket.MATCHED] * 3, ["B", "C"])
-
-
 async def test_stopped(path):
     """A stopped run starts no lookup, and keeps the answers of those in flight."""
     stop, names = asyncio.Event(), [f"T{number}" for number in range(50)]
@@ -275,19 +262,6 @@ async def test_canary_is_remembered(path):
     assert [row.bucket for row in (first, second)] == [Bucket.BREAK, Bucket.UNRESOLVED]
 
 
-async def test_replay(path):
-    """A replay gives all rows of the run, or those of one reference, also with other rules."""
-    answers = {"A": paid("A", amount=90), "B": paid("B", status="done")}
-    with Journal(path) as journal:
-        rows = await rows_of(ledger_of("ABA"), Lookup(answers), journal)
-    with Journal(path, must_exist=True) as journal:
-        lenient = Rules(statuses={"done": "paid"})
-        assert list(replay(journal)) == rows
-        assert list(replay(journal, reference="A")) == [rows[0], rows[2]]
-        assert list(replay(journal, reference="unheard of")) == []
-        assert [row.bucket.value for row in replay(journal, rules=lenient)] == ["break", "matched", "break"]
-
-
 # The ledger
 
 MANY = 25_000
@@ -314,44 +288,29 @@ def test_reading_goes_on(path):
 BEGUN = [entry(2, "A"), entry(3, "B", fee=1), RejectedEntry(line=4, reason="bad")]
 
 
-@pytest.mark.parametrize(
-    ("ledger", "found"),
-    [
-        pytest.param(BEGUN[:2], "it has 3 rows, and this one 2", id="shorter"),
-        pytest.param([], "it has 3 rows, and this one 0", id="empty"),
-        pytest.param([*BEGUN, entry(5, "C")], "it has 3 rows, and this one has more", id="longer"),
-        pytest.param([*BEGUN, *many(10_000 - 3)], "it has 3 rows, and this one has more", id="longer by a whole batch"),
-        pytest.param(
-            [entry(2, "A", amount=7, status="x"), *BEGUN[1:]],
-            "on line 2, amount and status were different",
-            id="changed",
-        ),
-        pytest.param([BEGUN[0], entry(3, "B"), BEGUN[2]], "on line 3, fee was different", id="column gone"),
-        pytest.param(
-            [BEGUN[1], BEGUN[0], BEGUN[2]],
-            "on line 3, line and reference and fee were different",
-            id="sorted",
-        ),
-        pytest.param(
-            [*BEGUN[:2], entry(4, "C")],
-            "on line 4, the row was rejected, and is not now",
-            id="rejected before",
-        ),
-        pytest.param(
-            [RejectedEntry(line=2, reason="bad"), *BEGUN[1:]],
-            "on line 2, the row was usable, and is not now",
-            id="now",
-        ),
-    ],
+OTHERS = (
+    (BEGUN[:2], "it has 3 rows, and this one 2"),
+    ([], "it has 3 rows, and this one 0"),
+    ([*BEGUN, entry(5, "C")], "it has 3 rows, and this one has more"),
+    ([*BEGUN, *many(10_000 - 3)], "it has 3 rows, and this one has more"),
+    ([entry(2, "A", amount=7, status="x"), *BEGUN[1:]], "on line 2, amount and status were different"),
+    ([BEGUN[0], entry(3, "B"), BEGUN[2]], "on line 3, fee was different"),
+    ([BEGUN[1], BEGUN[0], BEGUN[2]], "on line 3, line and reference and fee were different"),
+    ([*BEGUN[:2], entry(4, "C")], "on line 4, the row was rejected, and is not now"),
+    ([RejectedEntry(line=2, reason="bad"), *BEGUN[1:]], "on line 2, the row was usable, and is not now"),
 )
-async def test_other_ledger(path, ledger, found):
+
+
+async def test_other_ledger(path):
     """A journal refuses another ledger, says where they differ, and is unchanged."""
     with Journal(path) as journal:
         rows = await rows_of(BEGUN, Lookup({"A": paid("A")}), journal)
-    lookup = Lookup({})
-    with Journal(path) as journal, pytest.raises(JournalError) as caught:
-        await rows_of(ledger, lookup, journal)
-    assert str(caught.value) == f"the journal {path} began with another ledger: {found}"
+    lookup, told = Lookup({}), []
+    for ledger, _ in OTHERS:
+        with Journal(path) as journal, pytest.raises(JournalError) as caught:
+            await rows_of(ledger, lookup, journal)
+        told.append(str(caught.value))
+    assert told == [f"the journal {path} began with another ledger: {found}" for _, found in OTHERS]
     with Journal(path) as journal:
         assert (await rows_of(BEGUN, lookup, journal), lookup.asked) == (rows, [])
 
@@ -371,22 +330,19 @@ def test_shorter_than_what_was_read(path):
 SERVICE = {"service": "https://pay.example/api", "rules": "ab12"}
 
 
-@pytest.mark.parametrize(
-    ("identity", "found"),
-    [
-        ({"service": "https://pay.example/api-sandbox"}, "service was {0}, and is {0}-sandbox now"),
-        ({"rules": "cd34"}, "rules was ab12, and is cd34 now"),
-        ({"zone": "UTC"}, "zone was none, and is UTC now"),
-    ],
-)
-async def test_other_identity(path, identity, found):
+async def test_other_identity(path):
     """A journal of another service, or with answers by other rules, is refused, and the difference is named."""
     with Journal(path, identity=SERVICE) as journal:
         await rows_of([entry(2, "T1")], Lookup({"T1": paid("T1")}), journal)
-    with pytest.raises(JournalError) as caught:
-        Journal(path, identity=SERVICE | identity)
-    named = found.format(SERVICE["service"])
-    assert str(caught.value) == f"the journal {path} belongs to another run: {named}"
+    for identity, found in (
+        ({"service": "https://pay.example/api-sandbox"}, "service was {0}, and is {0}-sandbox now"),
+        ({"rules": "cd34"}, "rules was ab12, and is cd34 now"),
+        ({"zone": "UTC"}, "zone was none, and is UTC now"),
+    ):
+        with pytest.raises(JournalError) as caught:
+            Journal(path, identity=SERVICE | identity)
+        named = found.format(SERVICE["service"])
+        assert str(caught.value) == f"the journal {path} belongs to another run: {named}"
     Journal(path, identity=SERVICE).close()  # and it is free again
     Journal(path).close()  # who does not say what he expects gets it too
 
@@ -448,18 +404,6 @@ async def test_disk(path, tmp_path, fault):
     resumed = await broken_disk.run(path, calls.append)
     assert len(calls) == 660 - kept
     assert resumed == await broken_disk.run(tmp_path / "whole" / "journal.sqlite", calls.append)
-
-
-async def test_full_in_between(path):
-    """A journal that cannot grow ends the run with an error that is no lookup's, before any row is given."""
-    names, rows = [f"T{number}" for number in range(500)], []
-    with Journal(path) as journal:
-        (pages,) = journal._database.connection.execute("PRAGMA page_count").fetchone()
-        journal._database.connection.execute(f"PRAGMA max_page_count = {pages + 20}")
-        with pytest.raises(JournalWriteError):
-            async for row in reconcile(ledger_of(names), Lookup({}), journal=journal, clock=lambda: NOON):
-                rows.append(row)
-    assert rows == []
 
 
 # Memory
