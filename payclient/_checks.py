@@ -4,27 +4,45 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeAlias, cast
 from urllib.parse import SplitResult, urlsplit
 
 from payclient.errors import ConfigurationError
 
+Validator: TypeAlias = Callable[[object, Any, Any], None]
+"""Of an attribute of attrs."""
+
+
+def unfit(name: str, wanted: str, given: object) -> ConfigurationError:
+    """Return the error for an option; where *given* is a type, its name is shown."""
+    found = given.__name__ if isinstance(given, type) else repr(given)
+    return ConfigurationError(f"{name} must be {wanted}, got {found}")
+
+
+def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = False) -> Validator:
+    """Return a validator; *wanted* completes the sentence `<name> must be …`."""
+
+    def check(_: object, attribute: Any, value: Any) -> None:
+        if not is_fit(value):
+            raise unfit(attribute.name, wanted, type(value) if shows_type else value)
+
+    return check
+
 
 def check_count(name: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        message = f"{name} must be an integer of at least 1, got {given!r}"
-        raise ConfigurationError(message)
-    return given
+    if not _is_count(given):
+        raise unfit(name, _COUNT, given)
+    return cast("int", given)
 
 
 def check_seconds(name: str, given: object) -> float:
-    if not _is_number(given) or given == 0:
-        message = f"{name} must be a number of seconds above 0, got {given!r}"
-        raise ConfigurationError(message)
-    return given  # type: ignore[return-value]  # a number
+    if not _is_time(given):
+        raise unfit(name, _SECONDS, given)
+    return cast("float", given)
 
 
 def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
@@ -37,8 +55,7 @@ def check_order(name: str, given: float, bound: str, limit: float, *, defaults: 
 def check_callback(name: str, given: object) -> None:
     """Refuse anything but a callable, and async functions, whose coroutine would never be awaited."""
     if not callable(given):
-        message = f"{name} must be callable, got {type(given).__name__}"
-        raise ConfigurationError(message)
+        raise unfit(name, "callable", type(given))
     inner: Any = given
     while isinstance(inner, partial):
         inner = inner.func
@@ -49,22 +66,26 @@ def check_callback(name: str, given: object) -> None:
             raise ConfigurationError(message)
 
 
-def is_count(_: object, attribute: Any, value: Any) -> None:
-    check_count(attribute.name, value)
+def is_callback(_: object, attribute: Any, value: Any) -> None:
+    check_callback(attribute.name, value)
 
 
-def is_seconds(_: object, attribute: Any, value: float) -> None:
-    check_seconds(attribute.name, value)
-
-
-def is_wait(_: object, attribute: Any, value: Any) -> None:
-    if not _is_number(value):
-        message = f"{attribute.name} must be a number of seconds, 0 or more, got {value!r}"
-        raise ConfigurationError(message)
-
-
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Return whether *value* is a finite number, 0 or more."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_time(value: object) -> bool:
+    return is_number(value) and value != 0
+
+
+_COUNT, _SECONDS = "an integer of at least 1", "a number of seconds above 0"
+is_count, is_seconds = must_be(_COUNT, _is_count), must_be(_SECONDS, _is_time)
+is_wait = must_be("a number of seconds, 0 or more", is_number)
 
 
 def read_url(text: str) -> tuple[SplitResult, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,17 @@ from urllib.parse import SplitResult
 
 from attrs import field, frozen, validators
 
-from payclient._checks import check_callback, check_order, is_loopback, is_seconds, read_url
+from payclient._checks import (
+    check_callback,
+    check_order,
+    is_callback,
+    is_loopback,
+    is_number,
+    is_seconds,
+    must_be,
+    read_url,
+    unfit,
+)
 from payclient._options import DEADLINE, OPTIONS, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
@@ -70,10 +79,6 @@ _ADDED = {
 """The beginnings of the operation's path, such as `/api`, and its end; and the environment of each."""
 
 
-def _is_callback(_: object, attribute: Any, value: Any) -> None:
-    check_callback(attribute.name, value)
-
-
 def _is_tracing(_: object, __: object, value: Any) -> None:
     check_callback("tracing", value)
     if isinstance(value, type) and not hasattr(value, "__enter__"):
@@ -81,16 +86,8 @@ def _is_tracing(_: object, __: object, value: Any) -> None:
         raise ConfigurationError(message)
 
 
-def _is_policy(_: object, __: object, value: Any) -> None:
-    if not isinstance(value, RetryPolicy):
-        message = f"retry must be a RetryPolicy or None, got {type(value).__name__}"
-        raise ConfigurationError(message)
-
-
-def _is_reaction(_: object, __: object, value: object) -> None:
-    if value not in ("fail", "wait"):
-        message = f"on_outage must be 'fail' or 'wait', got {value!r}"
-        raise ConfigurationError(message)
+_is_policy = must_be("a RetryPolicy or None", lambda value: isinstance(value, RetryPolicy), shows_type=True)
+_is_reaction = must_be("'fail' or 'wait'", lambda value: value in ("fail", "wait"))
 
 
 def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
@@ -104,7 +101,7 @@ class Options:
     timeout: float = field(default=TIMEOUT, validator=is_seconds)
     deadline: float | None = field(default=DEADLINE, validator=validators.optional(is_seconds))
     retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
-    on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(_is_callback))
+    on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(is_callback))
     tracing: Tracing | None = field(default=None, validator=validators.optional(_is_tracing))
     on_outage: OnOutage = field(default="fail", validator=_is_reaction)
 
@@ -140,11 +137,9 @@ def resolve_environment(given: Environment | str | None, environ: Mapping[str, s
     if given is None:
         name = name or Environment.LIVE
     del environ  # it holds the API key too, and a traceback may come with the local variables of its frames
-    try:
-        return Environment(name)
-    except ValueError:
-        message = f"environment must be 'live' or 'sandbox', got {name!r}"
-    raise ConfigurationError(message)
+    if name not in [*Environment]:
+        raise unfit("environment", "'live' or 'sandbox'", name)
+    return Environment(name)
 
 
 def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
@@ -182,12 +177,9 @@ def resolve_profile(given: object) -> Profiling | None:
 
 
 def resolve_rate(given: object) -> float | None:
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-        message = f"max_rate must be a number of attempts per second above 0, or None, got {given!r}"
-        raise ConfigurationError(message)
-    return float(given)
+    if given is not None and not (is_number(given) and given):
+        raise unfit("max_rate", "a number of attempts per second above 0, or None", given)
+    return None if given is None else float(cast("float", given))
 
 
 def resolve_messages(given: object) -> frozenset[str]:
@@ -203,8 +195,7 @@ def resolve_messages(given: object) -> frozenset[str]:
 def resolve_application(given: object) -> str | None:
     # RFC 9110, part 10.1.5.
     if given is not None and not (isinstance(given, str) and _PRODUCT.fullmatch(given)):
-        message = f"application must be a name without spaces, such as 'shop' or 'shop/1.2', got {given!r}"
-        raise ConfigurationError(message)
+        raise unfit("application", "a name without spaces, such as 'shop' or 'shop/1.2'", given)
     return given
 
 

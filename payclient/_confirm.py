@@ -7,9 +7,9 @@ from typing import cast
 
 from attrs import field, frozen
 
+from payclient._checks import must_be, unfit
 from payclient._escape import quote
 from payclient._transaction import Transaction
-from payclient.errors import ConfigurationError
 
 _PAID = "paid"
 """The status, in lower case, with which the service says that the money has come."""
@@ -62,17 +62,16 @@ class Confirmation:
         return self.is_confirmed
 
 
-def _is_amount(_: object, __: object, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(cast("object", value), int) or value < 0:
-        message = f"amount must be an integer of 0 or more, in the unit of the service, got {value!r}"
-        raise ConfigurationError(message)
+_is_amount = must_be(
+    "an integer of 0 or more, in the unit of the service",
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+)
 
 
 def _to_stated(given: object) -> str | None:
     """Return a text without surrounding spaces; None where it is empty or a dash, and so states nothing."""
     if not isinstance(given, str | None):
-        message = f"merchant_reff must be a string or None, got {type(given).__name__}"
-        raise ConfigurationError(message)
+        raise unfit("merchant_reff", "a string or None", type(given))
     text = (given or "").strip()
     return text if any(map(str.isalnum, text)) else None
 
@@ -80,8 +79,7 @@ def _to_stated(given: object) -> str | None:
 def _to_words(given: object) -> frozenset[str]:
     words = frozenset(cast("Iterable[object]", given)) if isinstance(given, Iterable) else frozenset[object]()
     if not words or isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
-        message = f"status must be a set of statuses, such as {{'Paid'}}, got {given!r}"
-        raise ConfigurationError(message)
+        raise unfit("status", "a set of statuses, such as {'Paid'}", given)
     return cast("frozenset[str]", words)
 
 

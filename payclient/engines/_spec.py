@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from attrs import Attribute, field, frozen
 
-from payclient._checks import is_count, is_seconds
+from payclient._checks import is_count, is_seconds, must_be
 from payclient._config import (
     Options,
     read_key_file,
@@ -30,26 +30,15 @@ from payclient.transports import TransportName, resolve_transport
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 
 
-def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:
-    """Return a validator; *wanted* completes the sentence `<name> must be …`."""
-
-    def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        if not is_valid(value):
-            message = f"{attribute.name} must be {wanted}, got {value!r}"
-            raise ConfigurationError(message)
-
-    return check
-
-
 def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not _VARIABLE.fullmatch(value):  # not shown: it may be the key itself
         message = f"{attribute.name} must be the name of an environment variable; the key itself has no place here"
         raise ConfigurationError(message)
 
 
-_is_name = _must_be("the name of a column", lambda value: isinstance(value, str) and bool(value))
-_is_text = _must_be("text", lambda value: isinstance(value, str))
-_are_names = _must_be(
+_is_name = must_be("the name of a column", lambda value: isinstance(value, str) and bool(value))
+_is_text = must_be("text", lambda value: isinstance(value, str))
+_are_names = must_be(
     "several different names of columns",
     lambda value: (
         value is None
@@ -60,7 +49,7 @@ _are_names = _must_be(
         )
     ),
 )
-_is_reference = _must_be(
+_is_reference = must_be(
     "a reference that is known to exist, or None",
     lambda value: value is None or (isinstance(value, str) and bool(value.strip())),
 )

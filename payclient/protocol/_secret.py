@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import unescape
 from typing import NoReturn
 
@@ -37,27 +37,22 @@ class Redaction:
     __slots__ = ("_beginnings", "_secrets")
 
     def __init__(self, secret: str) -> None:
-        self._secrets = tuple(dict.fromkeys((*_layers(secret), *_in_base64(secret.encode()))))
+        self._secrets = tuple(filter(None, dict.fromkeys((*_layers(secret), *_in_base64(secret.encode())))))
         self._beginnings = tuple(written[:_MIN_PREFIX] for written in self._secrets)
 
     def __call__(self, text: str) -> str:
-        if not any([beginning in layer for layer in _layers(text) for beginning in self._beginnings]):  # noqa: C419  quicker
-            return text
-        spans: list[tuple[int, int]] = []
-        plain = text
-        places: Sequence[int] = range(len(text) + 1)
-        for _ in range(_MAX_LAYERS + 1):
-            spans += [(places[start], places[end]) for start, end in self._found(plain)]
-            plain, places = _unescaped(plain, places)
-        return _without(text, sorted(spans))
+        # The deepest layer that shows the secret: what an outer one shows is plain there as well.
+        found = [layer for layer in _layers(text) if any([beginning in layer for beginning in self._beginnings])]  # noqa: C419  quicker
+        return self._removed_from(found[-1]) if found else text
 
-    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+    def _removed_from(self, text: str) -> str:
         for beginning, secret in zip(self._beginnings, self._secrets, strict=True):
             start = text.find(beginning)
             while start >= 0:
                 end = start + _agreement(text[start : start + len(secret)], secret)
-                yield start, end
-                start = text.find(beginning, end)
+                text = f"{text[:start]}{REMOVED}{text[end:]}"
+                start = text.find(beginning, start + len(REMOVED))
+        return text
 
 
 def _layers(text: str) -> list[str]:
@@ -70,19 +65,6 @@ def _layers(text: str) -> list[str]:
         plain = _ESCAPE.sub(_character, plain)
         layers.append(plain)
     return layers
-
-
-def _unescaped(text: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
-    """Return *text* without one layer of escapes, and the position of each character in the original text."""
-    characters: list[str] = []
-    kept: list[int] = []
-    end = 0
-    for match in _ESCAPE.finditer(text):
-        plain = _character(match)
-        characters += (text[end : match.start()], plain)
-        kept += (*places[end : match.start()], *[places[match.start()]] * len(plain))
-        end = match.end()
-    return "".join((*characters, text[end:])), [*kept, *places[end:]]
 
 
 def _character(match: re.Match[str]) -> str:
@@ -104,16 +86,6 @@ def _agreement(one: str, other: str) -> int:
     """Return the length of the common beginning of two texts."""
     shorter = min(len(one), len(other))
     return next((i for i in range(shorter) if one[i] != other[i]), shorter)
-
-
-def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    parts: list[str] = []
-    done = 0
-    for start, end in spans:
-        if start >= done:
-            parts += (text[done:start], REMOVED)
-        done = max(done, end)
-    return "".join((*parts, text[done:]))
 
 
 _MAX_LENGTH = 4096

@@ -21,20 +21,10 @@ _BODY_LIMIT = 64 * 1024
 
 @frozen(eq=False)
 class ParsedRequest:
-    """
-    One complete request.
-
-    Attributes:
-        method: In capitals.
-        path: Decoded, without the query.
-        headers: Names in lower case; they hold a key.
-        body: The JSON value, or None if it is not JSON.
-    """
-
     method: str
-    path: str
-    headers: Mapping[str, str] = field(repr=False)
-    body: object
+    path: str  # decoded, without the query
+    headers: Mapping[str, str] = field(repr=False)  # names in lower case; they hold a key
+    body: object  # the JSON value, or None if it is not JSON
 
     @property
     def reference(self) -> str | None:
@@ -68,13 +58,7 @@ def _json(body: bytearray) -> object:
 
 
 async def still_connected_after(receive: Receive, seconds: float | None) -> bool:
-    """
-    Wait before answering, and return whether the client is still connected.
-
-    Args:
-        receive: Of a request that has been read completely.
-        seconds: None to wait until the client disconnects.
-    """
+    """Wait *seconds*, or for ever where it is None, and return whether the client is still connected."""
     if seconds == 0:
         await asyncio.sleep(0)  # let the client run once, as with any real service
         return True

@@ -49,12 +49,7 @@ class Fault:
 
 
 class Faults:
-    """
-    The faults of one service; each request gets at most one of them.
-
-    Raises:
-        ValueError: When the sum of the shares is above 1.
-    """
+    """The faults of one service; each request gets at most one of them."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self._faults = tuple(faults)
@@ -83,16 +78,7 @@ class RetryAfter(Enum):
     DATE = "date"
 
     def headers(self, seconds: float, now: datetime) -> dict[str, str]:
-        """
-        Return the headers for a wait of *seconds*, rounded up.
-
-        Args:
-            seconds: Until the limit admits a request again.
-            now: The wall clock, aware, in UTC; sent as `Date` together with a `Retry-After` date.
-
-        Source:
-            RFC 9110, 10.2.3 and 6.6.1.
-        """
+        """Return the headers for a wait of *seconds*, rounded up, from *now*. Source: RFC 9110, 10.2.3 and 6.6.1."""
         if self is RetryAfter.ABSENT:
             return {}
         if self is RetryAfter.SECONDS:
@@ -102,11 +88,7 @@ class RetryAfter(Enum):
 
 
 Gate: TypeAlias = Callable[[float, int], float]
-"""
-Admits a request and returns 0, or returns the seconds until one would be admitted.
-
-It gets the time, and the number of requests in flight that it has admitted.
-"""
+"""By the time and the number of admitted requests in flight: 0 admits one, otherwise the seconds until it would."""
 
 
 @frozen(kw_only=True)

@@ -74,19 +74,10 @@ def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
 
 
 class Becoming:
-    """
-    The statuses that a transaction has later.
-
-    Args:
-        steps: Seconds from the first request, and the status from then on.
-        advanced: Seconds that had been added to the service's clock before.
-
-    Raises:
-        TypeError: When a step is something else.
-    """
+    """The later statuses of a transaction, each with the seconds from its first request."""
 
     def __init__(self, steps: Iterable[object], advanced: float = 0.0) -> None:
-        self._advanced = advanced
+        self._advanced = advanced  # seconds that were added to the service's clock before
         self._steps: deque[tuple[float, str]] = deque()
         self._began_at: float | None = None
         for step in steps:

@@ -74,12 +74,6 @@ class RequestLog:
         return received
 
     def count(self, reference: str) -> int:
-        """
-        Return the number of requests for *reference*.
-
-        Raises:
-            LookupError: When it is not remembered and some references have been forgotten.
-        """
         if reference not in self._counts and self._has_forgotten:
             message = f"{reference!r} may have been asked for and forgotten; raise remember above {self._size}"
             raise LookupError(message)

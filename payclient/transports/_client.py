@@ -16,10 +16,10 @@ import anyio
 import httpx
 from attrs import evolve
 
+from payclient._checks import unfit
 from payclient.errors import (
     AttemptTimeoutError,
     ClientClosedError,
-    ConfigurationError,
     ConnectionFailedError,
     Step,
     TransportError,
@@ -52,8 +52,7 @@ def _library_of(client: object) -> ModuleType:
         library = sys.modules.get(kind.__module__.partition(".")[0])
         if library is not None and library.__name__ in _LIBRARIES and isinstance(client, library.AsyncClient):
             return library
-    message = f"http_client must be an httpx.AsyncClient, got {type(client).__name__}"
-    raise ConfigurationError(message)
+    raise unfit("http_client", "an httpx.AsyncClient", type(client))
 
 
 _loops: weakref.WeakKeyDictionary[HttpClient, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()

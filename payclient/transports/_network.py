@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from attrs import frozen
 
-from payclient._checks import is_loopback
+from payclient._checks import is_loopback, unfit
 from payclient._options import OPTIONS, options_of
 from payclient.errors import ConfigurationError
 from payclient.transports._proxy import Proxy
@@ -97,8 +97,7 @@ def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> 
         message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"
         raise ConfigurationError(message)
     if not isinstance(trust_env := options.get("trust_env", True), bool):
-        message = f"trust_env must be True or False, got {trust_env!r}"
-        raise ConfigurationError(message)
+        raise unfit("trust_env", "True or False", trust_env)
 
 
 def _environment_proxy(url: SplitResult) -> Proxy | None:

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Mapping
 from typing import NoReturn, cast
 
+from payclient._checks import unfit
 from payclient._escape import escape_unprintable
 from payclient.errors import ConfigurationError, TLSVerificationError, TransportError
 from payclient.protocol import Request
@@ -24,8 +25,7 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
         # Not `SSLKEYLOGFILE`: with the secrets of TLS one reads the API key. Typeshed does not know None.
         context.keylog_filename = keylog_file  # type: ignore[assignment]
     elif not isinstance(context, ssl.SSLContext):
-        message = f"ssl_context must be an ssl.SSLContext, got {type(context).__name__}"
-        raise ConfigurationError(message)
+        raise unfit("ssl_context", "an ssl.SSLContext", type(context))
     elif given or keylog_file is not None:
         message = f"pass ssl_context or {', '.join(given) or 'keylog_file'}, not both"
         raise ConfigurationError(message)
@@ -35,8 +35,7 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
 def _trusting(options: Mapping[str, object]) -> ssl.SSLContext:
     trust, ca_file = options.get("trust"), _path(options, "ca_file")
     if trust not in (None, "system"):
-        message = f"trust must be 'system' or None, got {trust!r}"
-        raise ConfigurationError(message)
+        raise unfit("trust", "'system' or None", trust)
     if trust is not None and ca_file is not None:
         raise ConfigurationError("pass ca_file or trust, not both")
     if trust is not None:
@@ -87,8 +86,7 @@ def _path(options: Mapping[str, object], name: str) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
-        message = f"{name} must be the path of a file, got {given!r}"
-        raise ConfigurationError(message)
+        raise unfit(name, "the path of a file", given)
     return os.fsdecode(cast("str | os.PathLike[str]", given))
 
 

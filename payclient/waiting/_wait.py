@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from attrs import define, field, frozen, validators
 
-from payclient._checks import check_callback, is_seconds, is_wait
+from payclient._checks import check_callback, is_seconds, is_wait, must_be, unfit
 from payclient._escape import escape_unprintable, plural, quote
 from payclient.errors import (
     ConfigurationError,
@@ -60,15 +60,11 @@ def _is_condition(_: object, attribute: Any, value: Any) -> None:
     if _are_words(value):
         return
     if not callable(value):
-        message = f"{attribute.name} must be a set of statuses, such as {{'Paid'}}, or a predicate, got {value!r}"
-        raise ConfigurationError(message)
+        raise unfit(attribute.name, "a set of statuses, such as {'Paid'}, or a predicate", value)
     check_callback(attribute.name, value)
 
 
-def _is_zone(_: object, attribute: Any, value: Any) -> None:
-    if not isinstance(value, tzinfo):
-        message = f"{attribute.name} must be a tzinfo, such as ZoneInfo('Asia/Jakarta'), got {value!r}"
-        raise ConfigurationError(message)
+_is_zone = must_be("a tzinfo, such as ZoneInfo('Asia/Jakarta')", lambda value: isinstance(value, tzinfo))
 
 
 @frozen(kw_only=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -104,7 +103,6 @@ class _Watch(Results[Seen]):
     _random: Callable[[], float]
     _watched: dict[int, _Watched] = field(init=False, factory=dict)
     _due: list[tuple[float, int]] = field(init=False, factory=list)  # with the index of the reference
-    _inbox: deque[_Watched] = field(init=False, factory=deque)  # those with a result
     _ends_at: float = field(init=False)
     _deadline: asyncio.Handle = field(init=False)
     _timer: asyncio.Handle | None = field(init=False, default=None)
@@ -197,17 +195,12 @@ class _Watch(Results[Seen]):
             self._plan(watched)
             return
         watched.result = result
-        self._inbox.append(watched)
-        if len(self._inbox) == 1:
-            self._begin(self._process_inbox(), "payclient-watch")
+        self._begin(self._take(watched), "payclient-watch")
 
-    async def _process_inbox(self) -> None:
-        while self._inbox and not self._is_ending:
-            watched = self._inbox[0]
-            result, watched.result = watched.result, None
-            if result is not None and watched.index in self._watched:
-                self._process(watched, partial(watched.wait.take, result, self._loop.time()))
-            self._inbox.popleft()
+    async def _take(self, watched: _Watched) -> None:
+        result, watched.result = watched.result, None
+        if result is not None and watched.index in self._watched and not self._is_ending:
+            self._process(watched, partial(watched.wait.take, result, self._loop.time()))
 
     def _process(self, watched: _Watched, take: Callable[[], bool]) -> None:
         """Let the wait *take* a result, which runs the caller's predicate, and publish the change."""

@@ -134,6 +134,7 @@ def test_short_key_is_not_redacted():
         ("test", "the latest test"): "the latest test",
         ("sk-1234", "bad sk-1234"): "bad sk-1234",
         ("sk-12345", "bad sk-12345"): "bad [api key]",
+        ("\\" * 8, "of escapes alone"): "of escapes alone",
     }
     check_each(texts, lambda case: ApiKey(case[0]).redact(case[1]))
 
