@@ -47,13 +47,6 @@ def test_found(background):
     assert row == {**SAMPLE, "reference": "T1", "expdate": datetime.fromisoformat(SAMPLE["expdate"]), **account}
 
 
-def test_deviations(background, transport):
-    """What was tolerated in an answer stands with its row."""
-    transport.script("T1", answer(document("T1", amount="15000")))
-    (batch,) = looked_up(background, [references("T1")])
-    assert batch.column("deviations").to_pylist() == [["amount: text '15000' read as integer"]]
-
-
 def test_outcomes(background, transport):
     """What became of a row that was not found is in its columns: the word, the reason, the status."""
     transport.script("T1", MISSING)
@@ -76,90 +69,57 @@ def test_outcomes(background, transport):
     assert batch.column("amount").to_pylist() == [15000] + [None] * 5
 
 
-def test_equal_references(background, transport):
-    """Each row of a reference has its answer, which was asked for once."""
-    got = looked_up(background, [references("T1", "T2", "T1")])
-    assert (got[0].column("reference").to_pylist(), len(transport.sent)) == (["T1", "T2", "T1"], 2)
-
-
-def test_batches(background):
-    """Batches keep their order and their sizes, and have the schema that was promised."""
-    given = [references(*(f"T{n}-{k}" for k in range(n))) for n in (3, 0, 5, 1)]
+def test_batches(background, transport):
+    """Batches keep their order and sizes and have the promised schema; equal references are asked for once."""
+    transport.script("T1", answer(document("T1", amount="15000")))
+    given = [references("T1", "T2", "T1"), references(), references("T3", "T4", "T5", "T6", "T7"), references("T8")]
     got = looked_up(background, given, window=2)
     assert [each.column("reference").to_pylist() for each in got] == [each.column(0).to_pylist() for each in given]
     assert all(each.schema == arrow.lookup_schema(LookupSpec(base_url=URL)) for each in got)
+    tolerated = ["amount: text '15000' read as integer"]
+    assert got[0].column("deviations").to_pylist() == [tolerated, [], tolerated]
+    assert len(transport.sent) == 8
 
 
 def test_kept(background):
-    """Kept columns come first, unchanged, whatever their types."""
+    """Kept columns come first, unchanged, whatever their types; a prefix makes room for names that ours have."""
     kept = {"n": pa.array([1, None], pa.int8()), "d": pa.array(["x", "y"]).dictionary_encode()}
     given = references("T1", "T2", **kept)
     (got,) = looked_up(background, [given], keep=["d", "n"])
     assert got.schema.names[:3] == ["d", "n", "reference"]
     assert [got.column(name).equals(kept[name]) for name in kept] == [True, True]
     assert got.schema == arrow.lookup_schema(LookupSpec(base_url=URL, keep=["d", "n"]), given.schema)
-
-
-def test_all_kept(background):
-    """With None every column is kept but the one of the references, which ours has."""
-    (got,) = looked_up(background, [references("T1", n=pa.array([1]))], keep=None)
-    assert got.schema.names[:2] == ["n", "reference"]
-
-
-def test_prefix(background):
-    """A prefix makes room for columns that are called as ours are."""
-    given = references("T1", amount=pa.array([1]))
-    (got,) = looked_up(background, [given], keep=["amount"], prefix="service_")
+    (got,) = looked_up(background, [given], keep=None)
+    assert got.schema.names[:3] == ["n", "d", "reference"]
+    (got,) = looked_up(background, [references("T1", amount=pa.array([1]))], keep=["amount"], prefix="service_")
     assert (got.column("amount").to_pylist(), got.column("service_amount").to_pylist()) == ([1], [15000])
-
-
-def test_same_name(background):
-    """Without it, they are refused before anything is asked."""
-    with pytest.raises(ConfigurationError, match="name of an output column: amount"):
-        looked_up(background, [references("T1", amount=pa.array([1]))], keep=["amount"])
-
-
-@pytest.mark.parametrize(
-    ("column", "is_accepted"),
-    [
-        (pa.array(["T1"], pa.large_string()), True),
-        (pa.array(["T1"], pa.string_view()), True),
-        (pa.array(["T1"]).dictionary_encode(), True),
-        (pa.array([None]), True),
-        (pa.array([1]), False),
-        (pa.array([b"T1"]), False),
-    ],
-    ids=lambda value: str(getattr(value, "type", value)),
-)
-def test_type_of_references(background, column, is_accepted):
-    """References are text, however it is stored; a number has perhaps lost zeros."""
-    batch = pa.record_batch({"ref": column})
-    if is_accepted:
-        assert len(looked_up(background, [batch], reference="ref")[0]) == 1
-    else:
-        with pytest.raises(ConfigurationError, match="the column 'ref' must be text"):
-            looked_up(background, [batch], reference="ref")
-
-
-def test_no_such_column(background):
-    """A column that is not there is named, with those that are."""
-    with pytest.raises(ConfigurationError, match="no column is called 'reference'; the columns are ref"):
-        looked_up(background, [pa.record_batch({"ref": ["T1"]})])
-    with pytest.raises(ConfigurationError, match="no column is called 'n'"):
-        looked_up(background, [references("T1")], keep=["n"])
-
-
-def test_schema_without_batches():
-    """The schema can be told without batches where none of their columns is kept, and only there."""
     assert arrow.lookup_schema(LookupSpec(base_url=URL)).names[0] == "reference"
+
+
+def test_refused(background, transport):
+    """Columns that are missing, would be there twice or are not text are refused before anything is asked."""
+    for batches, options, message in (
+        ([references("T1", amount=pa.array([1]))], {"keep": ["amount"]}, "name of an output column: amount"),
+        ([pa.record_batch({"ref": ["T1"]})], {}, "no column is called 'reference'; the columns are ref"),
+        ([references("T1")], {"keep": ["n"]}, "no column is called 'n'"),
+        ([pa.record_batch({"ref": pa.array([1])})], {"reference": "ref"}, "the column 'ref' must be text"),
+        ([pa.record_batch({"ref": pa.array([b"T1"])})], {"reference": "ref"}, "the column 'ref' must be text"),
+        ([references(), references("T2", n=pa.array([1]))], {}, "must have one schema"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            looked_up(background, batches, **options)
+    assert transport.sent == []
     with pytest.raises(ConfigurationError, match="the schema of the batches is needed"):
         arrow.lookup_schema(LookupSpec(base_url=URL, keep=None))
+    with pytest.raises(LedgerError, match="no column is called reference"):
+        reconciled(background, [pa.record_batch({"a": ["x"]})])
 
 
-def test_other_schema(background):
-    """Batches of another schema are refused, and not read by the position of their columns."""
-    with pytest.raises(ConfigurationError, match="must have one schema"):
-        looked_up(background, [references("T1"), references("T2", n=pa.array([1]))])
+def test_type_of_references(background):
+    """References are text, however it is stored."""
+    columns = [pa.array(["T1"], pa.large_string()), pa.array(["T1"], pa.string_view())]
+    for column in (*columns, pa.array(["T1"]).dictionary_encode(), pa.array([None])):
+        assert len(looked_up(background, [pa.record_batch({"ref": column})], reference="ref")[0]) == 1
 
 
 def test_fatal(background, transport):
@@ -211,42 +171,39 @@ def test_reconciled(background, transport):
     )
 
 
-def test_seen_once(background, transport):
-    """A difference that is gone in the second lookup does not count."""
-    transport.script("T2", answer(document("T2", amount=1)), answer(document("T2", amount=14000)))
-    (batch,) = reconciled(background, [ledger()])
-    assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
+ONE, FULL = answer(document("T2", amount=1)), answer(document("T2", amount=14000))
+JUDGED = (
+    # A difference that is gone in the second lookup does not count; one that was not confirmed is unresolved.
+    ([ONE, FULL], {}, ("ok", "matched", "service_arithmetic", 2)),
+    ([ONE, ODD], {}, ("unresolved", "unresolved", None, 2)),
+    # A reference that is not found is missing when another one is found, and asked for twice.
+    ([MISSING, MISSING], {}, ("not_found", "break", "missing_at_service", 2)),
+    # Rules are part of the specification, and a waived difference gets no second lookup.
+    ([], {"rules": Rules(tolerances={"amount": Tolerance(above=1000)})}, ("ok", "matched", "overpaid", 1)),
+)
+
+
+def test_judged(background, transport):
+    """A row is judged as in a reconciliation: by the rules, and a difference by two answers."""
+    for answers, options, expected in JUDGED:
+        transport.script("T2", *answers)
+        (batch,) = reconciled(background, [ledger()], **options)
+        rows = batch.select(["s_outcome", "s_bucket", "s_finding", "s_attempts"]).to_pylist()
+        assert [tuple(row.values()) for row in rows] == [("ok", "matched", None, 1), expected]
+    (waived,) = batch.column("s_findings").to_pylist()[1]
+    assert waived["waived"] == "within the tolerance of 1000 above"
+    given = ledger().rename_columns(["reference", "Total", "status"])
+    (batch,) = reconciled(background, [given], rules=Rules(columns={"amount": "Total"}))
+    assert batch.column("s_finding").to_pylist() == [None, "overpaid"]
 
 
 def test_second_lookup_fails(background, transport):
-    """A difference that could not be confirmed is unresolved, with the first finding and the reason."""
-    transport.script("T2", answer(document("T2", amount=1)), ODD)
+    """A difference that could not be confirmed shows the first answer, and the reason."""
+    transport.script("T2", ONE, ODD)
     (batch,) = reconciled(background, [ledger()])
-    row = batch.select(["s_bucket", "s_outcome", "s_status_code", "s_amount", "s_deviations"]).to_pylist()[1]
-    assert tuple(row.values()) == ("unresolved", "unresolved", 400, 1, [])
+    row = batch.select(["s_status_code", "s_amount", "s_deviations"]).to_pylist()[1]
+    assert tuple(row.values()) == (400, 1, [])
     assert "asking again failed" in batch.column("s_bucket_reason").to_pylist()[1]
-
-
-def test_rules(background):
-    """Rules are part of the specification, and a waived difference gets no second lookup."""
-    rules = Rules(tolerances={"amount": Tolerance(above=1000)}, columns={"amount": "Total"})
-    given = ledger().rename_columns(["reference", "Total", "status"])
-    (batch,) = reconciled(background, [given], rules=rules)
-    assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
-    assert batch.column("s_attempts").to_pylist() == [1, 1]
-    (waived,) = batch.column("s_findings").to_pylist()[1]
-    assert waived["waived"] == "within the tolerance of 1000 above"
-
-
-def test_missing(background, transport):
-    """A reference that is not found is missing when another one is found, and asked for twice."""
-    transport.script("T2", MISSING, MISSING)
-    (batch,) = reconciled(background, [ledger()])
-    names = ["s_outcome", "s_bucket", "s_finding", "s_attempts"]
-    assert [tuple(row.values()) for row in batch.select(names).to_pylist()] == [
-        ("ok", "matched", None, 1),
-        ("not_found", "break", "missing_at_service", 2),
-    ]
 
 
 def test_nothing_found(background, transport):
@@ -281,12 +238,6 @@ def test_unreadable_times_of_creation(background, caplog):
     assert warning.startswith("'created_at': 1 cell cannot be read, such as 'yesterday' is not a time")
 
 
-def test_no_ledger(background):
-    """Columns of which none is a reference are refused."""
-    with pytest.raises(LedgerError, match="no column is called reference"):
-        reconciled(background, [pa.record_batch({"a": ["x"]})])
-
-
 def test_last_batch_is_asked_again(background, transport):
     """Differences in the last batch are asked for again after the source has ended."""
     given = [ledger(), pa.record_batch({"reference": ["T3"], "amount": [1], "status": ["Canceled"]})]
@@ -304,15 +255,15 @@ UNUSED = [
 ]
 
 
-@pytest.mark.parametrize(("columns", "reason"), UNUSED)
-@pytest.mark.parametrize("split", [False, True])
-def test_unused_column(background, columns, reason, split):
+def test_unused_column(background):
     """A column that decides a sign, a kind or money is refused as in a ledger, in any batch, until it is ignored."""
-    whole = references("T1", "T2", amount=pa.array([15000, 15000]), **{k: pa.array(v) for k, v in columns.items()})
-    batches = [whole.slice(0, 1), whole.slice(1)] if split else [whole]
-    with pytest.raises(LedgerError, match=reason):
-        reconciled(background, batches)
-    assert sum(batch.num_rows for batch in reconciled(background, batches, ignore=list(columns))) == 2
+    for columns, reason in UNUSED:
+        arrays = {name: pa.array(values) for name, values in columns.items()}
+        whole = references("T1", "T2", amount=pa.array([15000, 15000]), **arrays)
+        for batches in ([whole], [whole.slice(0, 1), whole.slice(1)]):
+            with pytest.raises(LedgerError, match=reason):
+                reconciled(background, batches)
+            assert sum(batch.num_rows for batch in reconciled(background, batches, ignore=list(columns))) == 2
 
 
 def test_unused_amount(background):

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import pickle
 import threading
 
 import pytest
@@ -49,32 +48,17 @@ def test_one_for_all_threads():
 
 
 def test_options():
-    """The client is what the specification says."""
-    client = background_client(
-        LookupSpec(base_url=URL, environment="sandbox", timeout=3, max_rate=100, workers=4, application="ledger/1.2")
-    ).client
+    """The client is what the specification says, with the messages of its rules."""
+    options = {"environment": "sandbox", "timeout": 3, "max_rate": 100, "workers": 4, "application": "ledger/1.2"}
+    options |= {"transport": "fast", "network": {"proxy": "http://proxy:3128", "trust_env": False}}
+    rules = Rules(not_found_messages=["Kode tak dikenal"])
+    spec = ReconcileSpec(base_url=URL, not_found_messages=["Unknown Code"], rules=rules, **options)
+    client = background_client(spec).client
     assert client._session._headers["User-Agent"] == f"ledger/1.2 payclient/{__version__}"
     assert (client.url, client._options.timeout) == (f"{URL}/api-sandbox/transaction/detail", 3)
     assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
-
-
-def test_not_found_messages():
-    """The client knows the messages of its specification and those of the rules, as messages are compared."""
-    rules = Rules(not_found_messages=["Kode tak dikenal"])
-    spec = ReconcileSpec(base_url=URL, not_found_messages=["Unknown Code"], rules=rules)
-    client = background_client(spec).client
     assert client._session._not_found_messages == {"unknown code", "kode tak dikenal"}
-
-
-def test_network():
-    """The client goes through the proxy of its specification, which can be stored and compared as before."""
-    url = "https://pay.example"
-    spec = LookupSpec(base_url=url, transport="fast", network={"proxy": "http://proxy:3128", "trust_env": False})
-    assert hash(pickle.loads(pickle.dumps(spec))) == hash(spec)
-    assert (
-        repr(background_client(spec).client._session._transport._connections._dialer._proxy)
-        == "Proxy('http://proxy:3128')"
-    )
+    assert repr(client._session._transport._connections._dialer._proxy) == "Proxy('http://proxy:3128')"
 
 
 def limiter_of(spec):
@@ -85,41 +69,24 @@ def limiter_of(spec):
 
 
 def test_share():
-    """A worker has its share of the rate, and another one when it is told of more or fewer."""
-    spec = LookupSpec(base_url=URL, max_rate=100, workers=4)
+    """A worker has its share of the rate, and another one when it is told of more or fewer; none is refused."""
+    spec, unknown = LookupSpec(base_url=URL, max_rate=100, workers=4), LookupSpec(base_url=URL)
     assert limiter_of(spec)._gap == 4 / 100
     share_rate(spec, workers=2)
-    assert limiter_of(spec)._gap == 2 / 100
-
-
-def test_share_of_the_unknown():
-    """Without a rate a worker still learns the number of workers, and has no gap."""
-    spec = LookupSpec(base_url=URL)
-    share_rate(spec, workers=3)
-    assert (limiter_of(spec)._gap, limiter_of(spec)._workers) == (0.0, 3)
-
-
-def test_no_share():
-    """No number of workers is refused in the caller's thread, and changes nothing."""
-    spec = LookupSpec(base_url=URL, max_rate=100)
     with pytest.raises(ConfigurationError, match="workers must be an integer"):
         share_rate(spec, workers=0)
-    assert limiter_of(spec)._gap == 1 / 100
+    assert limiter_of(spec)._gap == 2 / 100
+    share_rate(unknown, workers=3)
+    assert (limiter_of(unknown)._gap, limiter_of(unknown)._workers) == (0.0, 3)
 
 
-def test_daemon():
-    """The thread does not keep the process alive."""
+def test_closing():
+    """The thread does not keep the process alive, and closing twice is harmless."""
     background = background_client(LookupSpec(base_url=URL))
     assert background._thread.daemon
     background.close()
+    background.close()
     assert not background._thread.is_alive()
-
-
-def test_closing_twice():
-    """Closing twice is harmless."""
-    background = background_client(LookupSpec(base_url=URL))
-    background.close()
-    background.close()
 
 
 def test_no_key(monkeypatch):

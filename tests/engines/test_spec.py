@@ -1,7 +1,9 @@
 """What a worker is told: plain data, checked when it is made, and no secret in it."""
 
+import importlib
 import json
 import pickle
+import sys
 
 import pytest
 
@@ -17,15 +19,19 @@ URL = "https://pay.example"
 SPECS = [
     LookupSpec(base_url=URL),
     LookupSpec(base_url=URL, keep=["a", "b"], retry=RetryPolicy(max_attempts=2), key_file="/run/secrets/pay"),
+    LookupSpec(base_url=URL, transport="fast", network={"proxy": "http://proxy:3128", "trust_env": False}),
     ReconcileSpec(base_url=URL, rules=SOME_RULES, canary="T1"),
 ]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=["plain", "full", "reconcile"])
-def test_pickle(spec):
-    """What arrives in a worker equals what was sent, and has the same hash."""
-    arrived = pickle.loads(pickle.dumps(spec))
-    assert (arrived, hash(arrived)) == (spec, hash(spec))
+def test_pickle():
+    """What arrives in a worker equals what was sent, and has the same hash; rules arrive as they were given."""
+    for spec in SPECS:
+        arrived = pickle.loads(pickle.dumps(spec))
+        assert (arrived, hash(arrived)) == (spec, hash(spec))
+    for rules in (SOME_RULES, Rules()):
+        spec = ReconcileSpec(base_url=URL, rules=rules)
+        assert (rules_of(spec), ReconcileSpec(base_url=URL, rules=spec.rules)) == (rules, spec)
 
 
 def test_no_secret(monkeypatch):
@@ -42,13 +48,6 @@ def test_environment(monkeypatch):
     monkeypatch.setenv("PAYCLIENT_TRANSPORT", "fast")
     spec = LookupSpec()
     assert (spec.base_url, spec.environment, spec.transport) == (URL, Environment.SANDBOX, "fast")
-
-
-@pytest.mark.parametrize("rules", [SOME_RULES, Rules()], ids=["some", "none"])
-def test_rules(rules):
-    """Rules arrive as they were given, whether as rules or as their JSON."""
-    spec = ReconcileSpec(base_url=URL, rules=rules)
-    assert (rules_of(spec), ReconcileSpec(base_url=URL, rules=spec.rules)) == (rules, spec)
 
 
 def test_refused(subtests):
@@ -77,6 +76,17 @@ def test_refused(subtests):
         ({"rules": "{"}, "rules must be Rules, or the JSON of rules_as_json"),
         ({"rules": 5}, "rules must be Rules, or the JSON of rules_as_json"),
         ({"rules": json.dumps({"grace": "soon"})}, "grace must be"),
+        # An engine leaves no row out, so rules that declare it are not overlooked.
+        *(
+            ({"rules": Rules(ledger=Dialect(**{name: value}))}, f"must not declare {name}")
+            for name, value in (
+                ("only_currency", "IDR"),
+                ("skip_totals", True),
+                ("created_from", "2026-11-01"),
+                ("created_to", "2026-11-30"),
+                ("debit_columns", {"amount": "Debit"}),
+            )
+        ),
     ]:
         with subtests.test(options=options):
             with pytest.raises(ConfigurationError, match=message):
@@ -90,22 +100,13 @@ def test_key_in_the_wrong_place():
     assert KEY not in str(caught.value)
 
 
-def test_key_of_a_variable(monkeypatch):
-    """The key is read in the worker, from the variable that the specification names."""
-    monkeypatch.setenv("PAY_KEY", KEY)
-    assert key_of(LookupSpec(base_url=URL, key_variable="PAY_KEY")) == KEY
-
-
-def test_key_of_a_file(monkeypatch, tmp_path):
-    """A file goes before the variable."""
-    monkeypatch.setenv("PAYCLIENT_API_KEY", "another")
+def test_key(monkeypatch, tmp_path):
+    """The key is read in the worker: from the file, or else the variable; a worker without one says where it looked."""
     path = tmp_path / "key"
     path.write_text("a-key-in-a-file")
-    assert key_of(LookupSpec(base_url=URL, key_file=path)) == "a-key-in-a-file"
-
-
-def test_no_key(monkeypatch, tmp_path):
-    """A worker without the key says where it looked."""
+    monkeypatch.setenv("PAY_KEY", KEY)
+    assert key_of(LookupSpec(base_url=URL, key_variable="PAY_KEY")) == KEY
+    assert key_of(LookupSpec(base_url=URL, key_variable="PAY_KEY", key_file=path)) == "a-key-in-a-file"
     monkeypatch.delenv("PAYCLIENT_API_KEY", raising=False)
     with pytest.raises(ConfigurationError, match="no environment variable PAYCLIENT_API_KEY"):
         key_of(LookupSpec(base_url=URL))
@@ -113,15 +114,19 @@ def test_no_key(monkeypatch, tmp_path):
         key_of(LookupSpec(base_url=URL, key_file=tmp_path / "none"))
 
 
-def test_rows_left_out(subtests):
-    """An engine leaves no row out, so rules that declare it are refused instead of being overlooked."""
-    for declared in [
-        {"only_currency": "IDR"},
-        {"skip_totals": True},
-        {"created_from": "2026-11-01"},
-        {"created_to": "2026-11-30"},
-        {"debit_columns": {"amount": "Debit"}},
-    ]:
-        with subtests.test(declared=declared):
-            with pytest.raises(ConfigurationError, match=f"must not declare {next(iter(declared))}"):
-                ReconcileSpec(base_url=URL, rules=Rules(ledger=Dialect(**declared)))
+@pytest.mark.parametrize(
+    ("module", "needed", "message"),
+    [
+        ("spark", "pyspark", "payclient.engines.spark needs PySpark; install it with: pip install 'payclient[spark]'"),
+        ("ray", "ray", "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"),
+    ],
+)
+def test_missing(monkeypatch, module, needed, message):
+    """A missing library is reported with the extra that installs it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == needed]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, f"payclient.engines.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, needed, None)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        importlib.import_module(f"payclient.engines.{module}")
+    assert str(caught.value) == message

@@ -35,6 +35,7 @@ from payclient.reconcile import (
     Status,
     Tolerance,
     parse_rules,
+    read_status,
     rules_as_json,
     rules_from_json,
     with_profiles,
@@ -75,21 +76,20 @@ def test_used():
 
 
 def test_read_status():
-    """Words of the rules are read like those that are known, whatever their letters."""
+    """The six words, and those of the rules, are read whatever their letters; every other word is unknown."""
     rules = Rules(statuses={"Settled": "paid", "Partially  Paid": Status.PENDING})
     check_table(
         (
-            ("SETTLED", Status.PAID),
-            ("_settled ", Status.PAID),
-            ("partially-paid", Status.PENDING),
-            ("Paid", Status.PAID),
-            ("cancelled", Status.CANCELED),
-            ("other", None),
-            ("1", None),
-            (None, None),
+            *(("SETTLED", Status.PAID), ("_settled ", Status.PAID), ("partially-paid", Status.PENDING)),
+            *((word, Status.PAID) for word in ("Paid", " PAID ", "_paid-")),
+            *((word, Status.CANCELED) for word in ("Canceled", "cancelled")),
+            *(("pending", Status.PENDING), ("EXPIRED", Status.EXPIRED)),
+            *(("failed", Status.FAILED), ("Refunded", Status.REFUNDED)),
+            *((word, None) for word in ("other", "success", "unpaid", "1", "00", "2", "", " ", "pa id", None)),
         ),
         rules.read_status,
     )
+    assert read_status("Paid", {"paid": Status.FAILED}) is Status.PAID  # what everybody knows keeps its meaning
     assert Rules(statuses={"Paid": "paid", "Done": "paid", "DONE": "paid"}).statuses == {"paid": "paid", "done": "paid"}
 
 

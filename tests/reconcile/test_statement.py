@@ -11,6 +11,7 @@ from payclient import Transaction
 from payclient.ledger import Dialect, Entry, RejectedEntry
 from payclient.reconcile import Kinds, Rules, Settled, StatementRules, StatementSide
 from payclient.reconcile.judge._statement import StatementSum, settled_by, statement_findings, usable_line
+from support.misses import check_table
 from support.reconciling import NOON
 
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"])
@@ -27,7 +28,7 @@ def settled(*lines, rules=PLAIN):
     return None if found is None else (found.amount, found.amount_received, found.money)
 
 
-def test_settled_by(subtests):
+def test_settled_by():
     """The lines of a reference are summed by their kind; those that do not say paid settle nothing."""
     cases = (
         ([{"amount": 100}], PLAIN, (100, None, 100)),
@@ -46,55 +47,44 @@ def test_settled_by(subtests):
         ([{"amount": 100, "status": "Refunded", "kind": "refund"}], BY_KIND, (-100, None, -100)),
         ([], PLAIN, None),
     )
-    for lines, rules, expected in cases:
-        with subtests.test(lines=lines, rules=rules):
-            assert settled(*lines, rules=rules) == expected
+    check_table(cases, lambda lines, rules: settled(*lines, rules=rules))
+
+
+def totals(*lines, rules=BY_KIND):
+    total = StatementSum(rules)
+    for each in lines:
+        total.add(each)
+    return total.totals()
 
 
 def test_total():
-    """The total is the sum of all lines, those that cannot be used included, in any order."""
+    """The total is the sum of all lines in any order, with what those state that cannot be used, by their kind."""
     lines = [line(2, amount=100, amount_received=97), line(3, amount=50), RejectedEntry(line=4, reason="x", amount=7)]
     for ordered in (lines, lines[::-1]):
-        total = StatementSum(PLAIN)
-        for each in ordered:
-            total.add(each)
-        found = total.totals()
+        found = totals(*ordered, rules=PLAIN)
         assert (found.lines, found.total, found.rejected_lines, found.rejected_amount) == (3, 154, 1, 7)
         assert (found.is_net, found.problems) == (True, ("line 4: x",))
-
-
-def test_total_of_rejected():
-    """A line that cannot be used adds what it states: what was paid out, or else what was paid, by its kind."""
-    lines = [
+    found = totals(
         RejectedEntry(line=2, reason="x", reference="T", amount=100, amount_received=97, kind="charge"),
         RejectedEntry(line=3, reason="x", reference="T", amount=40, kind="refund"),
         usable_line(line(4, amount=9, amount_received=8, kind="Reserve"), BY_KIND),
         RejectedEntry(line=5, reason="x"),
-    ]
-    total = StatementSum(BY_KIND)
-    for each in lines:
-        total.add(each)
-    found = total.totals()
+    )
     assert (found.total, found.rejected_lines, found.rejected_amount, found.is_net) == (65, 4, 65, True)
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_fee"),
-    [
+def test_fee_alone():
+    """A fee without a reference belongs to no payment; it is counted as a fee, and is no problem."""
+    for fields, is_fee in (
         ({"amount_received": -5}, True),
         ({"amount": 5}, True),
         ({"amount": 5, "reference": "T"}, False),
         ({"amount": 5, "kind": "charge"}, False),
         ({}, False),
-    ],
-)
-def test_fee_alone(fields, is_fee):
-    """A fee without a reference belongs to no payment; it is counted as a fee, and is no problem."""
-    total = StatementSum(BY_KIND)
-    total.add(RejectedEntry(line=2, reason="reference: the cell is empty", **({"kind": "fee"} | fields)))
-    found = total.totals()
-    assert (found.fee_lines, found.fee_amount) == ((1, -5) if is_fee else (0, 0))
-    assert (found.rejected_lines, len(found.problems)) == ((0, 0) if is_fee else (1, 1))
+    ):
+        found = totals(RejectedEntry(line=2, reason="reference: the cell is empty", **({"kind": "fee"} | fields)))
+        assert (found.fee_lines, found.fee_amount) == ((1, -5) if is_fee else (0, 0)), fields
+        assert (found.rejected_lines, len(found.problems)) == ((0, 0) if is_fee else (1, 1)), fields
 
 
 def test_sign_of_fees():
@@ -105,13 +95,6 @@ def test_sign_of_fees():
     for reading, money in ((Dialect(), 93), (signed, 97)):
         rules = Rules(statement=StatementRules(kind=KINDS, reading=reading))
         assert settled_by(lines, rules).money == money
-
-
-def test_left_out():
-    """A reference that the ledger has in a row outside of the run is not missing there."""
-    side = StatementSide(settled=HUNDRED, is_in_ledger=False, is_left_out=True)
-    assert codes(side, paid()) == [("not_in_ledger", True)]
-    assert codes(side, paid(90)) == [("not_in_ledger", True), ("settled_differently", False)]
 
 
 def test_unusable():
@@ -169,12 +152,18 @@ FINDINGS = (
 )
 
 
-def test_findings(subtests):
+def test_findings():
     """Each pair of a statement and an answer has its finding, and one that agrees has none."""
-    for listed, in_ledger, found, expected in FINDINGS:
-        with subtests.test(listed=listed, in_ledger=in_ledger):
-            side = StatementSide(settled=listed, is_in_ledger=in_ledger)
-            assert codes(side, found) == [(code, False) for code in expected]
+
+    def found_by(listed, in_ledger, found):
+        side = StatementSide(settled=listed, is_in_ledger=in_ledger)
+        assert not any(is_waived for _, is_waived in codes(side, found))
+        return [code for code, _ in codes(side, found)]
+
+    check_table(FINDINGS, found_by)
+    # A reference that the ledger has in a row outside of the run is not missing there.
+    side = StatementSide(settled=HUNDRED, is_in_ledger=False, is_left_out=True)
+    assert codes(side, paid(90)) == [("not_in_ledger", True), ("settled_differently", False)]
 
 
 @pytest.mark.parametrize(("days", "is_waived"), [(2, True), (4, False), (-2, True), (-4, False)])
@@ -204,3 +193,10 @@ def test_sentences():
     assert said(StatementSide(settled=None, unusable_line=9), paid()) == [
         "'T' is paid at the service, 100, and the statement lists it only on line 9, which cannot be used"
     ]
+
+
+def test_lines():
+    """Lines are named as people write them, and of very many the first twenty."""
+    assert Settled(lines=(2,)).where == "line 2 of the statement"
+    assert Settled(lines=(2, 7)).where == "lines 2 and 7 of the statement"
+    assert Settled(lines=tuple(range(2, 32))).where.endswith("20, 21 and 10 more of the statement")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 import attrs
-import pytest
 
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
@@ -60,15 +59,11 @@ async def test_names_all_lines(service_of, clock_from):
     assert "3 ledger rows, summed to 1 payment" in summary.sentence
 
 
-async def test_duplicates_by_default(service_of, clock_from):
-    """Without the rule, each row is a break as before."""
+async def test_not_summed(service_of, clock_from):
+    """Without the rule each row is a break; so it is with paid and pending money, and the finding says why."""
     rows = await rows_of(service_of, clock_from, [line(2, 60), line(5, 40)], paid(100), rules=Rules())
     assert [row.bucket for row in rows] == [Bucket.BREAK, Bucket.BREAK]
     assert all("duplicate_reference" in {each.code for each in row.findings} for row in rows)
-
-
-async def test_other_status(service_of, clock_from):
-    """Paid and pending money have no sum: each row is for itself, and the finding says why."""
     ledger = [line(2, 60, status="Paid"), line(5, 40, status="Pending")]
     rows = await rows_of(service_of, clock_from, ledger, paid(100))
     assert [row.lines for row in rows] == [(2,), (5,)]
@@ -76,14 +71,6 @@ async def test_other_status(service_of, clock_from):
     said += "status is 'Paid' on line 2 and 'Pending' on line 5"
     assert all(said in [each.sentence for each in row.findings] for row in rows)
     assert figures(rows).tie_out.ledger_paid_total == 60
-
-
-async def test_same_status_in_other_words(service_of, clock_from):
-    """Status words that mean the same are the same status."""
-    rules = attrs.evolve(SUM, statuses={"lunas": "paid"})
-    ledger = [line(2, 60, status="Paid"), line(5, 40, status="LUNAS")]
-    (row,) = await rows_of(service_of, clock_from, ledger, paid(100), rules=rules)
-    assert row.bucket is Bucket.MATCHED
 
 
 async def test_unusable_line(service_of, clock_from):
@@ -96,12 +83,16 @@ async def test_unusable_line(service_of, clock_from):
     assert figures([first, second]).tie_out.residual == 0
 
 
-@pytest.mark.parametrize(("refund", "status"), [(-40, "Refunded"), (40, "Paid")])
-async def test_refund(service_of, clock_from, refund, status):
-    """A refund is subtracted, whatever its sign and its status."""
-    ledger = [line(2, 100, "charge", status="Paid"), line(5, refund, "refund", status=status)]
-    (row,) = await rows_of(service_of, clock_from, ledger, paid(60), BY_KIND)
-    assert (row.bucket, row.entry.amount, row.entry.status) == (Bucket.MATCHED, 60, "Paid")
+async def test_refund(service_of, clock_from):
+    """A refund is subtracted, whatever its sign and its status; status words that mean the same are the same."""
+    for refund, status in ((-40, "Refunded"), (40, "Paid")):
+        ledger = [line(2, 100, "charge", status="Paid"), line(5, refund, "refund", status=status)]
+        (row,) = await rows_of(service_of, clock_from, ledger, paid(60), BY_KIND)
+        assert (row.bucket, row.entry.amount, row.entry.status) == (Bucket.MATCHED, 60, "Paid")
+    rules = attrs.evolve(SUM, statuses={"lunas": "paid"})
+    ledger = [line(2, 60, status="Paid"), line(5, 40, status="LUNAS")]
+    (row,) = await rows_of(service_of, clock_from, ledger, paid(100), rules=rules)
+    assert row.bucket is Bucket.MATCHED
 
 
 async def test_full_refund(service_of, clock_from):
@@ -161,31 +152,17 @@ def test_texts_that_differ():
     assert payment_of(lines, SUM, paid(2, merchant_reff="INV-3")).merchant_reff == "INV-1"
 
 
-def test_age():
-    """A payment is as old as its first line."""
+def test_payment():
+    """Empty cells add nothing; a payment is as old as its first line, and after a full refund as its charges say."""
     days = [datetime(2026, 11, day) for day in (21, 3, 9)]  # noqa: DTZ001  as a ledger states it
-    lines = [line(number, 1, created_at=day) for number, day in enumerate(days)]
-    assert payment_of(lines, SUM).created_at == days[1]
-
-
-def test_empty_cells():
-    """An empty cell adds nothing, and without a number the sum is as empty as the cells."""
-    assert payment_of([line(2, 1, fee=None), line(3, 1, fee=4)], SUM).fee == 4
-    assert payment_of([line(2, 1, fee=None), line(3, 1, fee=None)], SUM).fee is None
-    assert payment_of([line(2, 1), line(3, 1)], SUM).fee is ABSENT
-
-
-def test_nothing_charged():
-    """A charge of nothing is not refunded by a refund of nothing."""
-    payment = payment_of([line(2, 0, "charge", status="Paid"), line(3, 0, "refund", status="Paid")], BY_KIND)
-    assert (payment.status, payment.amount) == ("Paid", 0)
-
-
-def test_fee_of_full_refund():
-    """The numbers of a payment that is paid back in full are those of its charges, the fee of the refund left out."""
+    assert payment_of([line(number, 1, created_at=day) for number, day in enumerate(days)], SUM).created_at == days[1]
+    for fees, fee in (((None, 4), 4), ((None, None), None), ((ABSENT, ABSENT), ABSENT)):
+        assert payment_of([line(number, 1, fee=each) for number, each in enumerate(fees)], SUM).fee == fee
+    nothing = payment_of([line(2, 0, "charge", status="Paid"), line(3, 0, "refund", status="Paid")], BY_KIND)
+    assert (nothing.status, nothing.amount) == ("Paid", 0)
     lines = [line(2, 9, "charge", fee=3, amount_received=6), line(3, 9, "refund", fee=1, amount_received=9)]
-    payment = payment_of(lines, BY_KIND)
-    assert (payment.status, payment.amount, payment.fee, payment.amount_received) == ("refunded", 9, 3, 6)
+    back = payment_of(lines, BY_KIND)
+    assert (back.status, back.amount, back.fee, back.amount_received) == ("refunded", 9, 3, 6)
 
 
 def test_why_apart():
