@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import attrs
 from attrs import frozen
@@ -27,8 +27,7 @@ from payclient.ledger import (
     RejectedEntry,
     open_ledger,
 )
-from payclient.protocol import EMPTY
-from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_rules, with_profiles
+from payclient.reconcile import STRICT, Assumed, Calendar, Kinds, Rules, read_rules, with_profiles
 from payclient.reconcile.nights import Recheck, with_decisions
 from payclient.reconcile.rules import read_duration, read_holidays, read_limit
 from payclient.report import JOURNAL, carry_log, earlier_decisions
@@ -42,16 +41,10 @@ def option_name(name: str) -> str:
     return "--" + {**_OF_A_RUN, "debit_columns": "debit-column"}.get(name, name.replace("_", "-"))
 
 
-def _naming_one_of(names: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?:{'|'.join(map(option_name, names))})(?![a-z-])")
-
-
-_DECLARED = {each.name for each in attrs.fields(Dialect)}
-_NAMES_KEY = _naming_one_of(_DECLARED - _OF_A_RUN.keys())
-_KEYS = {option_name(name): name for name in _DECLARED - _OF_A_RUN.keys()}
-_UNKNOWN = re.compile(r"Unknown option: (--[a-z-]+)")
+_DECLARED = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
+_KEYS = {option: name for option, name in _DECLARED.items() if name not in _OF_A_RUN}
+_OPTION = re.compile(r"--[a-z][a-z-]*")
 _TAKES_OPTIONS = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
-_NAMES_STATEMENT_KEY = _naming_one_of(_DECLARED - {"profile"})
 _OF_STATEMENT = {
     "--column": "--statement-column",
     "--profile": "--statement-profile",
@@ -108,11 +101,9 @@ class LedgerOptions:
         """Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it."""
         found = _opened(
             streams.stdin if str(ledger) == "-" else ledger,
-            rules.lines.kind,
-            rules.columns,
             "ledger",
-            "lines.kind",
-            chosen=chosen_columns(self.column),
+            rules.lines.kind,
+            {**rules.columns, **chosen_columns(self.column)},
             format=self.format,
             sheet=self.sheet,
             delimiter=self.delimiter,
@@ -127,17 +118,8 @@ class LedgerOptions:
         return found
 
 
-def _opened(
-    source: LedgerFile,
-    kinds: Kinds | None,
-    columns: Mapping[str, str],
-    what: str,
-    table: str,
-    *,
-    chosen: Mapping[str, str] = EMPTY,
-    **options: Any,
-) -> Ledger:
-    columns = {**columns, **({} if kinds is None else {"kind": kinds.column}), **chosen}
+def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping[str, str], **options: Any) -> Ledger:
+    columns = {**({} if kinds is None else {"kind": kinds.column}), **columns}
     try:
         found = open_ledger(source, columns=columns or None, **options)
     except LedgerError:
@@ -145,8 +127,9 @@ def _opened(
     except ValueError as error:  # a field that does not exist, or an option that the format does not have
         refuse(f"the {what} cannot be read like this: {error}")
     if kinds is None and (name := found.columns.used.get("kind")):
-        message = f"the column {quote(name)} is read as kind; say what its words mean in the table [{table}] of the "
-        _refuse(found, f"{message}rules file")
+        table = "[statement.kind]" if what == "statement" else "[lines.kind]"
+        told = f"the column {quote(name)} is read as kind; say what its words mean in the table {table} of the rules "
+        _refuse(found, f"{told}file")
     return found
 
 
@@ -174,17 +157,15 @@ def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[
 
 def about_ledger(text: str) -> str:
     """Return a message about the ledger of a run with the place of the options that only `payclient ledger` has."""
-    if not _NAMES_KEY.search(text):
-        return text
-    return f"{text}; {_TAKES_OPTIONS}"
+    return f"{text}; {_TAKES_OPTIONS}" if _KEYS.keys() & {*_OPTION.findall(text)} else text
 
 
 def about_usage(text: str) -> str:
     """Return why a call cannot be read; an option that only `payclient ledger` has is named as its key of the rules."""
-    unknown = _UNKNOWN.match(text)
-    if unknown is None or (key := _KEYS.get(unknown[1])) is None:
-        return f"{text} (see payclient --help)"
-    return f"{unknown[0]}. It is the key {key} of [ledger] in the rules file; {_TAKES_OPTIONS}"
+    unknown = text.partition(".")[0]
+    if key := _KEYS.get(unknown.removeprefix("Unknown option: ")):
+        return f"{unknown}. It is the key {key} of [ledger] in the rules file; {_TAKES_OPTIONS}"
+    return f"{text} (see payclient --help)"
 
 
 @contextmanager
@@ -205,11 +186,16 @@ def duration_option(option: str, text: str) -> timedelta:
 
 
 _JUDGING = Group("Judging", sort_key=6)
-_NEEDED = {"previous": "the folder of the run before", "recheck": "the age of the rows that it is of"}
+_Value = TypeVar("_Value", Rules, Calendar)
+_NEEDED = {
+    "reuse": ("previous", "the folder of the run before"),
+    "recheck": ("previous", "the folder of the run before"),
+    "sample": ("recheck", "the age of the rows that it is of"),
+}
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def _evolved(of: _Value, **given: Any) -> _Value:
+    return attrs.evolve(of, **{name: value for name, value in given.items() if value is not None})
 
 
 @Parameter(name="*", group=_JUDGING)
@@ -241,11 +227,10 @@ class JudgingOptions:
         rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
-        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
         holidays = None if self.holidays is None else read_holidays(self.holidays)
-        if calendar := _given({"holidays": holidays, "cut_off": self.cut_off}):
-            given["calendar"] = attrs.evolve(rules.calendar, **calendar)
-        return attrs.evolve(rules, **_given(given))
+        calendar = _evolved(rules.calendar, holidays=holidays, cut_off=self.cut_off)
+        given = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
+        return _evolved(rules, calendar=calendar, **given)
 
 
 @Parameter(name="*", group=_JUDGING)
@@ -285,9 +270,9 @@ class EarlierRunOptions:
 
     def read(self) -> tuple[float, timedelta | None, Recheck | None]:
         """Return the seconds before a second lookup, the age of answers to use again, and the rows to look up again."""
-        for name, needed in (("reuse", "previous"), ("recheck", "previous"), ("sample", "recheck")):
+        for name, (needed, what) in _NEEDED.items():
             if getattr(self, name) is not None and getattr(self, needed) is None:
-                refuse(f"--{name} needs --{needed}, {_NEEDED[needed]}")
+                refuse(f"--{name} needs --{needed}, {what}")
         if self.sample is not None and self.sample < 1:
             refuse(f"--sample must be at least 1, got {self.sample}")
         max_age = None if self.reuse is None else duration_option("--reuse", self.reuse)
@@ -365,10 +350,9 @@ class StatementOptions:
         try:
             statement = _opened(
                 self.statement,
+                "statement",
                 how.kind,
                 how.columns,
-                "statement",
-                "statement.kind",
                 ignore=how.ignore_columns,
                 allow_empty=allow_empty,
                 dialect=how.reading,
@@ -422,6 +406,6 @@ def about_statement(text: str) -> str:
     """Return what was said about a ledger with the options that a statement has instead."""
     for of_ledger, of_statement in _OF_STATEMENT.items():
         text = text.replace(of_ledger, of_statement)
-    if not _NAMES_STATEMENT_KEY.search(text):
-        return text
-    return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"
+    if (_DECLARED.keys() - {"--profile"}) & {*_OPTION.findall(text)}:
+        return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"
+    return text
