@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from attrs import asdict, define, field, frozen
@@ -88,10 +89,8 @@ async def doctor(
         except ConfigurationError as error:
             checks.append(Check("API key", State.WRONG, str(error)))
         else:
-            checks.append(
-                Check("API key", State.OK, f"fingerprint {client.key_fingerprint}, from {connection.key_source}")
-            )
-            checks.append(Check("request", State.OK, f"POST {client.url}"))
+            checks.append(_ok("API key", f"fingerprint {client.key_fingerprint}, from {connection.key_source}"))
+            checks.append(_ok("request", f"POST {client.url}"))
             async with client:
                 status = await _look_up(client, transport, reference, network, checks)
         finally:
@@ -141,6 +140,15 @@ class Check:
     advice: str = ""
 
 
+def _ok(topic: str, text: str) -> Check:
+    return Check(topic, State.OK, text)
+
+
+def _look(topic: str, text: str, advice: str) -> Check:
+    """Return a check that needs attention if there is *advice*."""
+    return Check(topic, State.LOOK if advice else State.OK, text, advice)
+
+
 def in_json(checks: Iterable[Check]) -> dict[str, Any]:
     states = [*State]
     worst = max((check.state for check in checks), key=states.index, default=State.OK)
@@ -148,13 +156,12 @@ def in_json(checks: Iterable[Check]) -> dict[str, Any]:
 
 
 def table(checks: Iterable[Check]) -> list[str]:
-    rows = [
-        row
-        for check in checks
-        for row in ((check.state, check.topic, check.text), ("", "", f"-> {check.advice}"))
-        if row[0] or check.advice
-    ]
-    return aligned([tuple(map(escape_unprintable, row)) for row in rows])
+    rows: list[tuple[str, ...]] = []
+    for check in checks:
+        rows.append((check.state, check.topic, escape_unprintable(check.text)))
+        if check.advice:
+            rows.append(("", "", escape_unprintable(f"-> {check.advice}")))
+    return aligned(rows)
 
 
 def _versions() -> Check:
@@ -162,7 +169,7 @@ def _versions() -> Check:
     for name in _DEPENDENCIES:
         with suppress(PackageNotFoundError):  # of an extra
             found.append(f"{name} {version(name)}")
-    return Check("versions", State.OK, ", ".join(found))
+    return _ok("versions", ", ".join(found))
 
 
 def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
@@ -172,10 +179,12 @@ def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Networ
     except ConfigurationError as error:
         checks.append(Check("address", State.WRONG, str(error), "pass --base-url https://… or set PAYCLIENT_BASE_URL"))
         return None
-    source = "--base-url" if connection.base_url is not None else "PAYCLIENT_BASE_URL"
-    checks.append(Check("address", State.OK, f"{url}, from {source}"))
+    source = "PAYCLIENT_BASE_URL" if connection.base_url is None else "--base-url"
+    checks.append(_ok("address", f"{url}, from {source}"))
+    source = "from PAYCLIENT_ENVIRONMENT" if os.environ.get("PAYCLIENT_ENVIRONMENT") else "by default"
+    source = source if connection.environment is None else "from --environment"
     try:
-        checks.append(_environment(connection))
+        checks.append(_ok("environment", f"{resolve_environment(connection.environment).value}, {source}"))
         network = resolve_network({**connection.network()}, url)
     except ConfigurationError as error:
         checks.append(Check("options", State.WRONG, str(error)))
@@ -184,46 +193,38 @@ def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Networ
     return network
 
 
-def _environment(connection: ConnectionOptions) -> Check:
-    source = "by default"
-    if connection.environment is not None:
-        source = "from --environment"
-    elif os.environ.get("PAYCLIENT_ENVIRONMENT"):
-        source = "from PAYCLIENT_ENVIRONMENT"
-    return Check("environment", State.OK, f"{resolve_environment(connection.environment).value}, {source}")
-
-
 def _proxy(network: Network) -> Check:
     if network.proxy is None:
         is_set = any(os.environ.get(name) or os.environ.get(name.lower()) for name in ("HTTPS_PROXY", "ALL_PROXY"))
-        return Check("proxy", State.OK, "none, although the environment names one" if is_set else "none")
+        return _ok("proxy", "none, although the environment names one" if is_set else "none")
     source = "--proxy" if network.proxy.source == "proxy" else network.proxy.source
     with_password = "with" if network.proxy.has_password else "without"
-    return Check("proxy", State.OK, f"{network.proxy.name}, {with_password} a password, from {source}")
+    return _ok("proxy", f"{network.proxy.name}, {with_password} a password, from {source}")
 
 
 def _trust(connection: ConnectionOptions, url: str) -> Iterator[Check]:
     if url.startswith("http:"):
-        yield Check("authorities", State.OK, "not needed: plain http on this machine")
+        yield _ok("authorities", "not needed: plain http on this machine")
         return
-    problems = {name: _unreadable(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)}
-    wrong = ""
-    if connection.ca_file is not None:
-        trusted = f"those in {connection.ca_file}, from --ca-file"
-    elif problems:
-        sources = (f"{os.environ[name]}, from {name}{problem}" for name, problem in problems.items())
-        trusted = f"those in {' and '.join(sources)}"
-        wrong = next((name for name, problem in problems.items() if problem), "")
-    else:
-        is_system = connection.network().get("trust") == "system"
-        trusted = "those of the operating system, by truststore" if is_system else "those that OpenSSL finds"
-    advice = f"unset {wrong}, or correct it" if wrong else ""
-    yield Check("authorities", State.LOOK if wrong else State.OK, trusted, advice)
+    yield _authorities(connection)
     if connection.client_cert is not None:
-        yield _client_certificate(connection)
+        yield _client_certificate(connection.client_cert, connection.client_key)
     if os.environ.get("SSLKEYLOGFILE"):
         text = "SSLKEYLOGFILE is set, which payclient does not honour"
-        yield Check("secrets of TLS", State.LOOK, text, "unset it: other programs write secrets there")
+        yield _look("secrets of TLS", text, "unset it: other programs write secrets there")
+
+
+def _authorities(connection: ConnectionOptions) -> Check:
+    if connection.ca_file is not None:
+        return _ok("authorities", f"those in {connection.ca_file}, from --ca-file")
+    problems = {name: _unreadable(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)}
+    if problems:
+        sources = " and ".join(f"{os.environ[name]}, from {name}{problem}" for name, problem in problems.items())
+        wrong = [f"unset {name}, or correct it" for name, problem in problems.items() if problem]
+        return _look("authorities", f"those in {sources}", "".join(wrong[:1]))
+    is_system = connection.network().get("trust") == "system"
+    trusted = "those of the operating system, by truststore" if is_system else "those that OpenSSL finds"
+    return _ok("authorities", trusted)
 
 
 def _unreadable(name: str) -> str:
@@ -251,7 +252,7 @@ async def _look_up(
     connection = transport.connection
     if transport.request is not None:
         progress = connection.progress
-        checks.append(Check("connection", State.OK, f"{progress.address}, {steps_in_words(progress.times)}"))
+        checks.append(_ok("connection", f"{progress.address}, {steps_in_words(progress.times)}"))
         if connection.tls is not None:
             is_public = await is_publicly_trusted(transport.request, network.proxy)
             certificate = connection.tls.certificate()
@@ -259,10 +260,10 @@ async def _look_up(
         checks.append(clock(transport.date, transport.received_at, transport.seconds))
     checks += _outcome(seen, client.url, f", answered in {transport.seconds:.3f} s")
     if transport.request is not None:
-        stats, is_throttled = client.stats, client.stats.throttled > 0
-        text = f"{stats.limit:g} attempts at once after this one, {'throttled' if is_throttled else 'not throttled'}"
+        is_throttled = client.stats.throttled > 0
+        how = "throttled" if is_throttled else "not throttled"
         advice = "the service limits requests: set --max-rate" if is_throttled else ""
-        checks.append(Check("limiter", State.LOOK if is_throttled else State.OK, text, advice))
+        checks.append(_look("limiter", f"{client.stats.limit:g} attempts at once after this one, {how}", advice))
     if isinstance(seen, Transaction | TransactionNotFoundError | RejectedError):
         return Exit.DONE
     return status_of(seen)
@@ -270,13 +271,12 @@ async def _look_up(
 
 def _outcome(seen: Transaction | PayClientError, url: str, took: str) -> Iterator[Check]:
     if isinstance(seen, Transaction):
-        yield Check("lookup", State.OK, f"found, status {seen.status}{took}")
-        for deviation in seen.deviations:
-            yield Check("lookup", State.LOOK, deviation, "the answer differs from the specification")
+        yield _ok("lookup", f"found, status {seen.status}{took}")
+        yield from (_look("lookup", each, "the answer differs from the specification") for each in seen.deviations)
     elif isinstance(seen, TransactionNotFoundError):
-        yield Check("lookup", State.OK, f"the service accepts the key, and has no such transaction{took}")
+        yield _ok("lookup", f"the service accepts the key, and has no such transaction{took}")
     elif isinstance(seen, RejectedError):
-        yield Check("lookup", State.LOOK, str(seen), "pass the reference of a transaction that exists")
+        yield _look("lookup", str(seen), "pass the reference of a transaction that exists")
     else:
         yield Check("lookup", State.WRONG, str(seen), advice_for(seen, url))
 
@@ -341,35 +341,32 @@ def certificates(
     version: str, certificate: Mapping[str, Any], now: float, *, is_public: bool | None
 ) -> Iterator[Check]:
     # `is_public`: the authorities that browsers trust vouch for it; None when that is not known.
-    text, state, advice = f"{version}, issued by {_name_of(certificate.get('issuer', ()))}", State.OK, ""
+    text, advice = f"{version}, issued by {_name_of(certificate.get('issuer', ()))}", ""
     if is_public is False:
-        text, state = f"{text}, which is not a public authority", State.LOOK
+        text = f"{text}, which is not a public authority"
         advice = "unless it is your company's or the service's own: something in between opens TLS, and sees the key"
-    yield Check("TLS", state, text, advice)
+    yield _look("TLS", text, advice)
     days = _days_left(certificate, now)
-    state, advice = (State.LOOK, "tell the service to renew it") if days < _FEW_DAYS else (State.OK, "")
-    yield Check("certificate", state, f"expires in {plural(days, 'day')}", advice)
+    advice = "tell the service to renew it" if days < _FEW_DAYS else ""
+    yield _look("certificate", f"expires in {plural(days, 'day')}", advice)
 
 
-def _client_certificate(connection: ConnectionOptions) -> Check:
-    path, now = connection.client_cert, time.time()
-    assert path is not None  # noqa: S101  asked before
+def _client_certificate(path: Path, key: Path | None) -> Check:
+    topic, text, now = "client certificate", f"{path}, from --client-cert", time.time()
     try:
-        certificate = read_certificate(path, connection.client_key)
+        certificate = read_certificate(path, key)
     except ssl.SSLError as error:  # it can be shown, and does not verify as a client's
-        text = f"{path}, from --client-cert, cannot be read as a client's: {error.reason}"
-        return Check("client certificate", State.LOOK, text, "ask the service which certificates it accepts")
-    days, state, advice = _days_left(certificate, now), State.OK, ""
-    text = f"{path}, from --client-cert, issued by {_name_of(certificate.get('issuer', ()))}"
+        text = f"{text}, cannot be read as a client's: {error.reason}"
+        return _look(topic, text, "ask the service which certificates it accepts")
+    text, days = f"{text}, issued by {_name_of(certificate.get('issuer', ()))}", _days_left(certificate, now)
     if days < 0:
-        state, advice = State.WRONG, "renew it: the service will refuse it"
-    elif ssl.cert_time_to_seconds(certificate["notBefore"]) > now:
-        state, advice = State.WRONG, "check this machine's clock, or wait: the service will refuse it until then"
-    elif days < _FEW_DAYS:
-        state, advice = State.LOOK, "renew it"
-    ends = f"expired on {certificate['notAfter']}" if days < 0 else f"expires in {plural(days, 'day')}"
-    begins = f", valid from {certificate['notBefore']}" if state is State.WRONG and days >= 0 else ""
-    return Check("client certificate", state, f"{text}, {ends}{begins}", advice)
+        text = f"{text}, expired on {certificate['notAfter']}"
+        return Check(topic, State.WRONG, text, "renew it: the service will refuse it")
+    text = f"{text}, expires in {plural(days, 'day')}"
+    if ssl.cert_time_to_seconds(certificate["notBefore"]) > now:
+        advice = "check this machine's clock, or wait: the service will refuse it until then"
+        return Check(topic, State.WRONG, f"{text}, valid from {certificate['notBefore']}", advice)
+    return _look(topic, text, "renew it" if days < _FEW_DAYS else "")
 
 
 def read_certificate(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> dict[str, Any]:
@@ -401,11 +398,11 @@ def clock(date: str | None, received_at: float, seconds: float) -> Check:
     try:
         ahead = received_at - parsedate_to_datetime(date or "").timestamp()
     except (ValueError, OverflowError):
-        return Check("clock", State.OK, "not compared: the service names no date")
+        return _ok("clock", "not compared: the service names no date")
     if -_MAX_CLOCK_SECONDS <= ahead <= _MAX_CLOCK_SECONDS + seconds:
-        return Check("clock", State.OK, f"within {_MAX_CLOCK_SECONDS:.0f} s of the service's")
+        return _ok("clock", f"within {_MAX_CLOCK_SECONDS:.0f} s of the service's")
     text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the service's"
-    return Check("clock", State.LOOK, text, "set this machine's clock: certificates and --grace are judged by it")
+    return _look("clock", text, "set this machine's clock: certificates and --grace are judged by it")
 
 
 def _name_of(name: Sequence[Sequence[tuple[str, str]]]) -> str:
