@@ -22,7 +22,6 @@ from payclient.cli._doctor import (
     clock,
     in_json,
     read_certificate,
-    steps_in_words,
     table,
 )
 from payclient.testing import Reply
@@ -323,13 +322,6 @@ def test_advice():
     ):
         found = advice_for(error)
         assert (found[: len(advice)], bool(found)) == (advice, bool(advice)), repr(error)
-
-
-def test_steps():
-    """Each step takes until the next one begins."""
-    assert steps_in_words([("name", 1.0), ("connect", 1.25), ("tls", 1.5), ("sending", 2.0)]) == (
-        "name 0.250 s, connect 0.250 s, tls 0.500 s"
-    )
 
 
 def test_checkup():

@@ -6,12 +6,13 @@ import io
 import signal
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from payclient import AsyncClient, cli
 from payclient.cli._app import COMMANDS, run
-from payclient.cli._streams import Streams
+from payclient.cli._streams import Streams, abandon
 
 
 class Closed(io.StringIO):
@@ -72,6 +73,15 @@ def test_closed_output(configured, arguments):
     """When the reader of the output has gone, the command ends without a word."""
     streams = Streams(stdin=io.BytesIO(), stdout=Closed(), stderr=io.StringIO())
     assert (run(arguments, streams), streams.stderr.getvalue()) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk")
+def test_full_disk(configured):
+    """A disk that is full may be free later, so the command can be run again."""
+    with Path("/dev/full").open("w") as full:
+        streams = Streams(stdin=io.BytesIO(), stdout=full, stderr=io.StringIO())
+        assert (run(["get", "T1"], streams), streams.stderr.getvalue()) == (75, "payclient: No space left on device\n")
+        abandon(full)
 
 
 def test_bug(configured, monkeypatch):

@@ -17,7 +17,6 @@ import pytest
 
 from payclient.reconcile import Journal
 from payclient.testing import Reply
-from support.untraced import untraced
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals, and pipes that close, are those of POSIX")
 
@@ -188,63 +187,6 @@ def test_reconcile_killed(reconciling, asked, service, tmp_path):
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert ROWS <= service.total <= ROWS + CONCURRENCY + GOLDEN
-
-
-@pytest.mark.slow
-def test_two_at_once(reconciling, server, service):
-    """A second run on the same journal is refused, names the process that holds it, and does not disturb it."""
-    arrived, released = threading.Event(), threading.Event()
-    server.on_request = lambda: arrived.set() or released.wait(60)
-    with reconciling("--timeout", "60") as first:
-        assert arrived.wait(60)
-        with reconciling() as second:
-            _, err = second.communicate(timeout=60)
-        released.set()
-        first.communicate(timeout=60)
-    assert (second.returncode, f"journal.sqlite is in use by process {first.pid} on " in err) == (2, True)
-    assert (first.returncode, service.total) == (0, ROWS + GOLDEN)
-
-
-@pytest.mark.slow
-def test_reconcile_closed_pipe(reconciling, tmp_path):
-    """If standard output is closed, the report is still written, and the process ends without a traceback."""
-    with reconciling("--progress", "none") as process:
-        process.stdout.close()
-        _, err = process.communicate(timeout=60)
-    assert (process.returncode, [line for line in err.splitlines() if not line.startswith("columns:")]) == (141, [])
-    assert "manifest.json" in names_in(tmp_path / "report")
-
-
-@pytest.mark.slow
-def test_report_alone(reconciling, tmp_path):
-    """The report is written again with no network and no key in reach: the same bytes."""
-    with reconciling() as process:
-        process.communicate(timeout=60)
-    report = tmp_path / "report"
-    before = {path.name: path.read_bytes() for path in report.iterdir()}
-    nowhere = {name: value for name, value in os.environ.items() if not name.startswith("PAYCLIENT_")}
-    forbid = "import socket; socket.socket.connect = socket.getaddrinfo = None; "
-    with start(sys.executable, "-c", forbid + HEEDING, "report", report, env=nowhere) as process:
-        process.communicate(timeout=60)
-    after = {path.name: path.read_bytes() for path in report.iterdir()}
-    assert process.returncode == 0
-    assert [name for name in before if name != "journal.sqlite" and after.get(name) != before[name]] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("most_bytes", [3_000, 9_000])
-def test_full_disk(reconciling, tmp_path, most_bytes):
-    """When files cannot be written to their end, a run says so without a traceback, and an older report is intact."""
-    report = tmp_path / "report"
-    with reconciling() as process:
-        process.communicate(timeout=60)
-    before = {path.name: path.read_bytes() for path in report.iterdir()}
-    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes})); "
-    command = (sys.executable, "-B", "-c", limit + HEEDING, "report", report)  # -B: bytecode that is cut fails to load
-    with start(*command, env=untraced()) as process:
-        _, err = process.communicate(timeout=60)
-    after = {path.name: path.read_bytes() for path in report.iterdir() if not path.name.startswith("journal.sqlite-")}
-    assert (process.returncode, after == before, err.count("\n")) == (75, True, 1)
 
 
 @pytest.mark.slow
