@@ -100,81 +100,64 @@ async def test_both_directions(service_of, clock_from):
     assert (summary.rows, summary.lines) == (4, 4)
 
 
-async def test_clean(service_of, clock_from):
-    """Two sides that agree are clean, and a payout of another sum is not."""
-    answers = {"A": [paid("A", 100, fee=3, amount_received=97)]}
-    statement = [Entry(line=2, reference="A", amount=100, amount_received=97)]
-    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, payout=97)
-    assert (summary.verdict, summary.exit_status()) == (Verdict.CLEAN, 0)
-    assert steps(summary.settlement) == {"settled": 0, "fees": -3}
-    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, payout=96)
-    assert (summary.verdict, summary.exit_status()) == (Verdict.BREAKS, 1)
-    assert summary.settlement.payout_difference == -1
+def line(amount=None, *, number=2, **fields):
+    """Return a line of the statement about A."""
+    return Entry(line=number, reference="A", **({} if amount is None else {"amount": amount}), **fields)
 
 
-@pytest.mark.parametrize(
-    ("payout", "bad", "problems"),
-    [
-        (100, 0, ""),
-        (99, 0, "the payout is 1 less than the statement's total"),
-        (1_100, 2, "the payout is 1,000 more than the statement's total; 2 lines of the statement cannot be used"),
-        (None, 1, "1 line of the statement cannot be used"),
-    ],
-)
-async def test_problems(service_of, clock_from, payout, bad, problems):
+def other_line(amount=None, **fields):
+    """Return a line that names no reference."""
+    return RejectedEntry(line=3, reason="reference: the cell is empty", amount=amount, **fields)
+
+
+CHARGE = line(100, kind="charge")
+CASES = [
+    ([line(100, amount_received=97)], {"fee": 3, "amount_received": 97}, {"settled": 0, "fees": -3}),
+    ([line()], {}, {"amount_not_stated": -100}),
+    ([CHARGE, other_line(amount_received=-7, kind="fee")], {}, {"settled": 0, "fees": -7}),
+    ([line(amount_received=60)], {"fee": 40}, {"settled": 0, "fees": -40}),
+    ([line(amount_received=60)], {"fee": 3}, {"fees": -3, "settled_differently": -37}),
+    ([line(100, amount_received=95)], {"amount_received": 97}, {"fees": -3, "settled_differently": -2}),
+    ([line(9), line(-9, number=3)], {"status": "Canceled"}, {"refunded": 0}),
+    ([line(100), other_line()], {}, {"settled": 0, "rejected": 0}),
+    ([CHARGE, other_line(-100, kind="payout")], {}, {"settled": 0}),
+]
+
+
+async def test_steps(service_of, clock_from):
+    """The money of each reference and line is in its step, and a statement with other money is not clean."""
+    misses = []
+    for statement, fields, expected in CASES:
+        answers, word = {"A": [paid("A", 100, **fields)]}, fields.get("status", "Paid")
+        ledger = [Entry(line=2, reference="A", amount=100, status=word)]
+        rules = BY_KIND if any(isinstance(each.kind, str) for each in statement) else Rules()
+        _, summary = await reconciled(service_of, clock_from, ledger, statement, answers, rules=rules)
+        is_clean = not {"settled_differently", "rejected"} & expected.keys()
+        found = steps(summary.settlement), summary.verdict is Verdict.CLEAN, summary.exit_status()
+        if found != (expected, is_clean, int(not is_clean)):
+            misses.append((statement, found))
+    assert misses == []
+    totals = summary.settlement.statement  # of the last one
+    assert (totals.total, totals.ignored_lines, totals.ignored_amount) == (100, 1, -100)
+    bridge = Tally().summary(StatementTotals()).settlement
+    assert [each.step for each in bridge.steps] == list(SettlementStep)
+    assert SettlementStep.NOT_SETTLED_YET.label == "not settled yet"
+
+
+async def test_problems(service_of, clock_from):
     """What is wrong with a statement as a whole is part of the verdict's sentence, also when no row differs."""
-    statement = [*ledger_of(A=100), *(RejectedEntry(line=9, reason="x") for _ in range(bad))]
-    _, summary = await reconciled(
-        service_of, clock_from, ledger_of(A=100), statement, {"A": [paid("A", 100)]}, payout=payout
-    )
-    assert summary.sentence.removeprefix("amount and status (assumed paid) of 1 ledger row: 1 matched") == (
-        f"; {problems}." if problems else "."
-    )
-    assert bool(summary.settlement.needs_attention) == bool(problems)
-
-
-async def test_amount_not_stated(service_of, clock_from):
-    """A statement of references alone moves no money to any other step, and its total is 0."""
-    statement = [Entry(line=2, reference="A")]
-    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, {"A": [paid("A", 100)]})
-    assert steps(summary.settlement) == {"amount_not_stated": -100}
-    assert (summary.settlement.statement.total, summary.settlement.residual) == (0, 0)
-
-
-async def test_fee_alone(service_of, clock_from):
-    """A fee of no payment is in the step of fees, and the statement stays clean."""
-    fee = RejectedEntry(line=3, reason="reference: the cell is empty", amount_received=-7, kind="fee")
-    statement = [Entry(line=2, reference="A", amount=100, kind="charge"), fee]
-    _, summary = await reconciled(
-        service_of, clock_from, ledger_of(A=100), statement, {"A": [paid("A", 100)]}, rules=BY_KIND, payout=93
-    )
-    assert (summary.verdict, steps(summary.settlement)) == (Verdict.CLEAN, {"settled": 0, "fees": -7})
-
-
-async def test_net_of_unknown_fee(service_of, clock_from):
-    """Where the service states no amount received, its fee bounds what may be held back."""
-    statement = [Entry(line=2, reference="A", amount_received=60)]
-    for fee, expected in ((40, {"settled": 0, "fees": -40}), (3, {"fees": -3, "settled_differently": -37})):
-        answers = {"A": [paid("A", 100, fee=fee)]}
-        _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers)
-        assert steps(summary.settlement) == expected
-
-
-async def test_fee_of_service(service_of, clock_from):
-    """Where the service states what was received, its fee is the step of fees, and the rest is settled differently."""
-    statement = [Entry(line=2, reference="A", amount=100, amount_received=95)]
-    answers = {"A": [paid("A", 100, amount_received=97)]}
-    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers)
-    assert steps(summary.settlement) == {"fees": -3, "settled_differently": -2}
-
-
-async def test_nothing_left(service_of, clock_from):
-    """Money that came and was taken back in the statement is no break where nothing is paid."""
-    statement = [Entry(line=2, reference="A", amount=9), Entry(line=3, reference="A", amount=-9)]
-    answers = {"A": [paid("A", 9, status="Canceled")]}
-    ledger = [Entry(line=2, reference="A", amount=9, status="Canceled")]
-    _, summary = await reconciled(service_of, clock_from, ledger, statement, answers)
-    assert (summary.verdict, steps(summary.settlement)) == (Verdict.CLEAN, {"refunded": 0})
+    answers, clean = {"A": [paid("A", 100)]}, "amount and status (assumed paid) of 1 ledger row: 1 matched"
+    for payout, bad, problems in (
+        (100, 0, ""),
+        (99, 0, "; the payout is 1 less than the statement's total"),
+        (1_100, 2, "; the payout is 1,000 more than the statement's total; 2 lines of the statement cannot be used"),
+        (None, 1, "; 1 line of the statement cannot be used"),
+    ):
+        statement = [*ledger_of(A=100), *[other_line()] * bad]
+        _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, payout=payout)
+        assert summary.sentence == f"{clean}{problems}."
+        wanted = (Verdict.BREAKS if problems else Verdict.CLEAN), bool(problems)
+        assert (summary.verdict, summary.settlement.needs_attention) == wanted
 
 
 async def test_kinds_of_ledger(service_of, clock_from):
@@ -184,28 +167,6 @@ async def test_kinds_of_ledger(service_of, clock_from):
     answers = {"A": [paid("A", 100)], "B": [paid("B", 5)]}
     rows, _ = await reconciled(service_of, clock_from, ledger, ledger_of(A=100, B=5), answers, rules=Rules(lines=lines))
     assert [row.primary and row.primary.code.value for row in rows] == [None, "not_in_ledger"]
-
-
-async def test_unusable_line(service_of, clock_from):
-    """A line that cannot be used is in a step of its own, and no such statement is clean."""
-    statement = [*ledger_of(A=100), RejectedEntry(line=3, reason="amount: 'x'", amount=None)]
-    answers = {"A": [paid("A", 100)]}
-    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers)
-    assert steps(summary.settlement) == {"settled": 0, "rejected": 0}
-    assert summary.settlement.statement.problems == ("line 3: amount: 'x'",)
-    assert (summary.verdict, summary.exit_status()) == (Verdict.BREAKS, 1)
-
-
-async def test_ignored_kinds(service_of, clock_from):
-    """Lines of the statement that are no payment, such as the payout itself, are left out."""
-    statement = [
-        Entry(line=2, reference="A", amount=100, kind="charge"),
-        RejectedEntry(line=3, reason="reference: the cell is empty", amount=-100, kind="payout"),
-    ]
-    answers = {"A": [paid("A", 100)]}
-    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, rules=BY_KIND)
-    totals = summary.settlement.statement
-    assert (summary.verdict, totals.total, totals.ignored_lines, totals.ignored_amount) == (Verdict.CLEAN, 100, 1, -100)
 
 
 async def test_seen_once(service_of, clock_from):
@@ -286,10 +247,3 @@ async def test_ties(service_of, clock_from, ledger, statement, answers, rules):
     assert sum(len(row.lines) for row in rows if row.is_listed) == len(ledger)
     breaks = [row for row in rows if row.bucket is Bucket.BREAK and not row.is_listed]
     assert all(row.confirmed_at is not None for row in breaks)
-
-
-def test_steps():
-    """Each step has a label, and the bridge has every step."""
-    bridge = Tally().summary(StatementTotals()).settlement
-    assert [each.step for each in bridge.steps] == list(SettlementStep)
-    assert SettlementStep.NOT_SETTLED_YET.label == "not settled yet"
