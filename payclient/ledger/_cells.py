@@ -88,7 +88,7 @@ def read_code(cell: Any) -> str | None:
 def read_word(cell: Any) -> str | None:
     """Return a word or a short text, or None for an empty cell."""
     text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
-    if hidden := invisible(text):
+    if not text.isascii() and (hidden := invisible(text)):
         raise CellProblem(hidden)
     if text == _NULL:
         message = f"{quote(text)} is an empty cell to databases; {as_option('null', text)} reads it as one"

@@ -46,7 +46,7 @@ def _must_be(kind: type[int | str], *others: object) -> Validator:
     """Return a validator for values of one *kind*, and for these *others*."""
 
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        if isinstance(value, str) and kind is str:
+        if kind is str and isinstance(value, str):
             if not value.isascii() and _SURROGATE.search(value):
                 message = f"{attribute.name} holds half a surrogate pair, which UTF-8 cannot hold"
                 raise ValueError(message)

@@ -125,7 +125,7 @@ class Suggester:
             self._shapes.setdefault(shape, text)
 
     def add_time(self, cell: str) -> None:
-        if not self._dialect.date_format:
+        if self._times.can_tell and not self._dialect.date_format:
             self._times.add(cell.strip(BLANK))
 
     def refuse(self, what: str, cell: object) -> None:
@@ -247,15 +247,15 @@ class _TimeShapes:
         self.first = self.example = ""
         self._orders: Sequence[str] = ()
         self._clocks: list[str] = []
-        self._can_tell = True
+        self.can_tell = True
 
     def add(self, cell: str) -> None:
         """Take one more cell into account; an empty one says nothing."""
-        if not cell or not self._can_tell:
+        if not cell:
             return
         marks, clock = _time_parts(cell)
         if clock is None or _READ.match(cell):  # read without a declaration, and refused with one for the others
-            self._can_tell = False
+            self.can_tell = False
             return
         if not self.first:
             self.first = self.example = cell
@@ -264,13 +264,13 @@ class _TimeShapes:
             self._clocks.append(clock)
         read = {order: time for order in self._orders if (time := _time_format(f"{order}{clock}").read(cell))}
         self._orders = list(read)
-        self._can_tell = bool(read) and len(self._clocks) <= _MAX_CLOCKS
+        self.can_tell = bool(read) and len(self._clocks) <= _MAX_CLOCKS
         if len(set(read.values())) > 1:
             self.example = cell
 
     def readings(self) -> tuple[Reading, ...]:
         """Return the formats of each order that fits, with what it makes of the example; none if it is not known."""
-        if not self._can_tell or not self.first:
+        if not self.can_tell or not self.first:
             return ()
         cell = self.example if len(self._orders) > 1 else self.first
         found: dict[datetime | None, Reading] = {}

@@ -117,7 +117,7 @@ class TimeReader:
         # Refused is a time with a zone or a fraction of a second, and one that has no time of day or two readings.
         if isinstance(cell, datetime):
             return _exact(cell, shown(cell), advice="; store it without")
-        text = read_word(_text_of(cell))
+        text = read_word(cell if isinstance(cell, str) else _text_of(cell))
         if text is None:
             return None
         if not self._formats:
@@ -130,7 +130,7 @@ class TimeReader:
         # A date alone is the start of that day, and a fraction of a second in a text is dropped.
         if isinstance(cell, date):
             return cell if isinstance(cell, datetime) else datetime.combine(cell, time.min)
-        text = read_word(_text_of(cell))
+        text = read_word(cell if isinstance(cell, str) else _text_of(cell))
         if text is None:
             return None
         if not self._formats:
@@ -154,7 +154,7 @@ def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
     if match := pattern.fullmatch(text):
         day, clock, zone = match.groups()
         with suppress(ValueError):  # the 31st of February
-            return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone)}")
+            return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone) if zone else ''}")
     message = f"{quote(text)} is not a time {wanted}; another order is declared with --date-format"
     raise CellProblem(message)
 
@@ -179,7 +179,7 @@ def _exact(time: datetime, text: str, *, has_time: bool = True, advice: str = ""
 
 
 def _text_of(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
+    if value is None:
+        return ""
     message = f"{shown(value)} is {'a date without a time of day' if isinstance(value, date) else 'not a time'}"
     raise CellProblem(message)

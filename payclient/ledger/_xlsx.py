@@ -23,6 +23,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import IO, Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -42,7 +43,6 @@ _MAX_OTHER_BYTES = 16 * _MIB
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
-_PLACE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
 
 _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
@@ -50,6 +50,8 @@ _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TI
 """The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
+_TAIL, _TEXT = attrgetter("tail"), attrgetter("text")
+_BESIDE = "text beside elements"
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
 _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
@@ -173,11 +175,17 @@ def _take_ended(top: Element, wanted: Sequence[str], *, is_last: bool) -> tuple[
 
 def _check_text(element: Element) -> None:
     """Refuse text beside elements, which would be lost; spaces there are an indentation."""
-    for each in element.iter():
-        text, tail = each.text if len(each) else None, each.tail
-        if (text and text.strip(BLANK)) or (tail and tail.strip(BLANK)):
-            message = "text beside elements"
-            raise ValueError(message)
+    if any(map(_TAIL, element.iter())) or any(map(_TEXT, element)):
+        for each in element.iter():
+            if f"{(len(each) and each.text) or ''}{each.tail or ''}".strip(BLANK):
+                raise ValueError(_BESIDE)
+
+
+def _text(element: Element) -> str:
+    """Return the text of an element that holds no others."""
+    if len(element):
+        raise ValueError(_BESIDE)
+    return element.text or ""
 
 
 def _beside(element: Element, name: str) -> str:
@@ -290,6 +298,7 @@ class _SheetReader:
         self.merged: list[str] = []
         self._formula = formula
         self._book = book
+        self._texts = book.texts
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
@@ -312,9 +321,12 @@ class _SheetReader:
     def _cells(self, element: Element, row: int) -> dict[int, Any]:
         cells: dict[int, Any] = {}
         place = -1
-        name, *names = [element.tag.removesuffix("row") + each for each in ("c", "v", "f", "is")]
-        for cell in element.iter(name):
-            before, place = place, _place(cell.get("r"), place + 1)
+        if any(map(len, element.iter(_beside(element, "v")))):
+            raise ValueError(_BESIDE)
+        cell_name, *names = [element.tag.removesuffix("row") + each for each in ("c", "v", "f", "is")]
+        for cell in element.iter(cell_name):
+            name = cell.get("r")
+            before, place = place, place + 1 if name is None else _column(name.rstrip("0123456789"))
             if not before < place < _MAX_COLUMNS:
                 message = f"row {row}: the cells are not in order; open the file and save it again"
                 raise LedgerError(message, line=row)
@@ -326,28 +338,22 @@ class _SheetReader:
     def _value(self, cell: Element, value: str, formula: str, inline: str) -> Any:
         """Return the value of a cell, whose parts have these names; None when it is empty."""
         parts = {part.tag: part for part in cell}
-        has_formula = formula in parts
-        text = (parts[value].text or "") if value in parts else None
         kind = cell.get("t", "n")
+        has_formula = formula in parts
         if has_formula and self._formula is not None:
             return self._formula
         if kind == "inlineStr":
             return _text_of(parts[inline]) if inline in parts else None
+        text = parts[value].text or "" if value in parts else None
         if text is None or (not text and kind != "str"):
             return _NO_RESULT if has_formula else None
         if kind == "s":
-            return self._shared(text)
+            return self._texts[int(text) if text.isdecimal() else len(self._texts)]  # or the file is damaged
         if kind in ("str", "d"):
             return _unescape(text)
         if kind == "e":
             return Unreadable(f"{quote(text)} is an error of the spreadsheet")
         return text == "1" if kind == "b" else self._number(text, int(cell.get("s", "0")))
-
-    def _shared(self, number: str) -> str:
-        if not number.isdecimal() or int(number) >= len(self._book.texts):
-            message = f"there is no text {number}"
-            raise ValueError(message)
-        return self._book.texts[int(number)]
 
     def _number(self, text: str, style: int) -> Any:
         number = float(text)
@@ -363,22 +369,15 @@ class _SheetReader:
 
 
 def _last_row(area: str) -> int:
-    match = _PLACE.fullmatch(area.rpartition(":")[2])
-    return int(match[2]) if match else 0
-
-
-def _place(name: str | None, following: int) -> int:
-    """Return the column of a cell called *name*, such as `B7`, from 0; *following* if it has no name."""
-    if name is None:
-        return following
-    match = _PLACE.fullmatch(name)
-    return _column(match[1]) if match else -1
+    match = re.search("[0-9]{1,7}$", area)
+    return int(match[0]) if match else 0
 
 
 @cache
 def _column(letters: str) -> int:
+    """Return the number of a column from 0; -1 if there is none of these letters."""
     place = 0
-    for letter in letters:
+    for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
         place = place * 26 + ord(letter) - 64
     return place - 1
 
@@ -471,7 +470,7 @@ def _text_of(element: Element) -> str:
     if len(element) > 1:
         for guide in element.iter(_beside(element, "rPh")):
             guide.clear()
-    text = "".join([each.text or "" for each in element.iter(_beside(element, "t"))])
+    text = "".join(map(_text, element.iter(_beside(element, "t"))))
     if len(text) > _MAX_CHARACTERS:
         message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
         raise LedgerError(message)
