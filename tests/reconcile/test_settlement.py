@@ -156,6 +156,7 @@ async def test_problems(service_of, clock_from):
         statement = [*ledger_of(A=100), *[other_line()] * bad]
         _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, payout=payout)
         assert summary.sentence == f"{clean}{problems}."
+        assert summary.settlement.statement.problems == ("line 3: reference: the cell is empty",) * bad
         wanted = (Verdict.BREAKS if problems else Verdict.CLEAN), bool(problems)
         assert (summary.verdict, summary.settlement.needs_attention) == wanted
 
