@@ -214,6 +214,7 @@ RULED = (
         for first, code, options in (
             (LESS, "underpaid", {}),
             ({"status": "refunded"}, "refund_not_recorded", {}),
+            (AGREES, "refund_not_made", {"entry": {"status": "refunded"}}),
             ({"status": "odd"}, "unknown_status", {}),
             (CODE, "payment_code_differs", {}),
             (NO_ZEROS, "payment_code_differs", {}),

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import attrs
 import pytest
 
-from payclient import Transaction
-from payclient.ledger import Entry, RejectedEntry
+from payclient import Transaction, errors
+from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import (
+    Accepted,
     Answer,
     Bucket,
     Case,
     Code,
     Finding,
+    Leakage,
     Observation,
     Row,
     Rules,
     Severity,
+    StatementSide,
     Status,
     Tally,
     Verdict,
     judge,
 )
 from payclient.reconcile.nights import PreviousRun
+from payclient.reconcile.values import observe
+from support.misses import check_table
+from support.reconciling import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+PREVIOUS = PreviousRun(run="20", folder="20", last_observed_at=None)
 
 
 def row(bucket, *codes, **fields):
@@ -35,7 +42,8 @@ def row(bucket, *codes, **fields):
     transaction = Transaction(reference="T1", amount=90 if codes else 100, status="Paid")
     findings = tuple(Finding(code, "") for code in codes)
     states = {"ledger_status": Status.PAID, "service_status": Status.PAID}
-    return Row(entry=entry, bucket=bucket, findings=findings, transaction=transaction, **states | fields)
+    given = {"entry": entry, "findings": findings, "transaction": transaction} | states | fields
+    return Row(bucket=bucket, **given)
 
 
 MATCHED, OPEN = row(Bucket.MATCHED), row(Bucket.OPEN)
@@ -44,44 +52,40 @@ LACKS_PROBE = row(Bucket.UNRESOLVED, lacks_probe=True)
 UNRESOLVED, REJECTED = row(Bucket.UNRESOLVED), row(Bucket.REJECTED)
 
 
-def summary(*rows):
-    tally = Tally()
+def summary(*rows, rules=None, previous=None):
+    tally = Tally(rules or Rules(), previous=previous)
     for each in rows:
         tally.add(each)
     return tally.summary()
 
 
-def test_verdict(subtests):
-    """Unresolved rows never hide a break that matters from the exit status."""
-    cases = (
-        ((), Verdict.EMPTY, 0),
-        ((MATCHED, OPEN), Verdict.CLEAN, 0),
-        ((MATCHED, BREAK), Verdict.BREAKS, 1),
-        ((MATCHED, LOW), Verdict.BREAKS, 0),
-        ((MATCHED, REJECTED), Verdict.BREAKS, 1),
-        ((MATCHED, UNRESOLVED), Verdict.INCOMPLETE, 75),
-        ((LOW, UNRESOLVED), Verdict.INCOMPLETE, 75),
-        ((BREAK, UNRESOLVED), Verdict.INCOMPLETE, 1),
-        ((REJECTED, UNRESOLVED), Verdict.INCOMPLETE, 1),
-        ((BREAK, LACKS_PROBE), Verdict.INCOMPLETE, 3),
+def test_verdict():
+    """Unresolved rows never hide a break that matters from the exit status; breaks below a severity do not fail."""
+
+    def status_of(rows, fail_on, verdict):
+        found = summary(*rows)
+        return found.exit_status(fail_on) if found.verdict is verdict else found.verdict
+
+    check_table(
+        (
+            ((), "medium", Verdict.EMPTY, 0),
+            ((MATCHED, OPEN), "medium", Verdict.CLEAN, 0),
+            ((MATCHED, BREAK), "medium", Verdict.BREAKS, 1),
+            ((MATCHED, LOW), "medium", Verdict.BREAKS, 0),
+            ((MATCHED, REJECTED), "medium", Verdict.BREAKS, 1),
+            ((MATCHED, UNRESOLVED), "medium", Verdict.INCOMPLETE, 75),
+            ((LOW, UNRESOLVED), "medium", Verdict.INCOMPLETE, 75),
+            ((BREAK, UNRESOLVED), "medium", Verdict.INCOMPLETE, 1),
+            ((REJECTED, UNRESOLVED), "medium", Verdict.INCOMPLETE, 1),
+            ((BREAK, LACKS_PROBE), "medium", Verdict.INCOMPLETE, 3),
+            *(((LOW,), severity, Verdict.BREAKS, 1) for severity in ("low", Severity.LOW, Severity.INFO)),
+            ((LOW,), "critical", Verdict.BREAKS, 0),
+        ),
+        lambda rows, fail_on, verdict: (
+            summary(*rows).exit_status(fail_on) if summary(*rows).verdict is verdict else None
+        ),
     )
-    for rows, verdict, status in cases:
-        with subtests.test(rows=rows, verdict=verdict):
-            result = summary(*rows)
-            assert (result.verdict, result.exit_status()) == (verdict, status)
-
-
-@pytest.mark.parametrize(
-    ("fail_on", "status"),
-    [("low", 1), ("medium", 0), (Severity.LOW, 1), (Severity.INFO, 1), ("critical", 0)],
-)
-def test_fail_on(fail_on, status):
-    """Breaks below the severity that was asked for do not fail the command."""
-    assert summary(LOW).exit_status(fail_on) == status
-
-
-def test_fail_on_unknown():
-    """A severity that does not exist is not taken for another."""
+    assert summary(LOW).exit_status() == 0
     with pytest.raises(KeyError):
         summary(LOW).exit_status("severe")
 
@@ -146,14 +150,12 @@ def test_dashes_are_not_compared():
     assert summary(judge(Case(entry=entry, first=seen, second=seen))).compared.what == "status"
 
 
-@pytest.mark.parametrize(("words", "not_paid", "status"), [(["Canceled", "Paid"], 1, 1), (["Paid", "Paid"], 0, 0)])
-def test_not_compared(words, not_paid, status):
+def test_not_compared():
     """Where nothing is assumed, the verdict is never clean, and says how many rows are not paid."""
-    result = summary(*(assumed(word, "none") for word in words))
-    assert (result.verdict, result.exit_status()) == (Verdict.PARTIAL, status)
-    assert result.compared.remark.endswith(
-        f" Status not compared; {not_paid} of 2 {'is' if not_paid == 1 else 'are'} not paid at the service."
-    )
+    for words, not_paid, status in ((("Canceled", "Paid"), "1 of 2 is", 1), (("Paid", "Paid"), "0 of 2 are", 0)):
+        result = summary(*(assumed(word, "none") for word in words))
+        assert (result.verdict, result.exit_status()) == (Verdict.PARTIAL, status)
+        assert result.compared.remark.endswith(f" Status not compared; {not_paid} not paid at the service.")
 
 
 def test_not_answered():
@@ -164,18 +166,12 @@ def test_not_answered():
     assert "because the ledger does not state it: merchant_reff, fee, amount_received," in result
 
 
-def test_tolerated_without_amounts():
-    """A ledger without an amount column says it, too."""
-    waived = Finding(Code.METHOD_DIFFERS, "", waived="agreed")
-    one = Row(entry=Entry(line=2, reference="T1", status="Paid"), bucket=Bucket.MATCHED, findings=(waived,))
-    assert ": 1 matched (1 within tolerance or accepted)." in summary(one).sentence
-
-
 def test_tolerated():
-    """Tolerated and accepted rows are counted separately from equal ones."""
-    waived = Finding(Code.UNDERPAID, "", waived="agreed")
-    rows = MATCHED, attrs.evolve(row(Bucket.MATCHED, Code.UNDERPAID), findings=(waived,))
-    assert summary(*rows).sentence.endswith(": 2 matched (1 within tolerance or accepted).")
+    """Tolerated and accepted rows are counted separately from equal ones, also without an amount column."""
+    waived = row(Bucket.MATCHED, findings=(Finding(Code.METHOD_DIFFERS, "", waived="agreed"),))
+    assert summary(MATCHED, waived).sentence.endswith(": 2 matched (1 within tolerance or accepted).")
+    without = attrs.evolve(waived, entry=Entry(line=2, reference="T1", status="Paid"), transaction=None)
+    assert ": 1 matched (1 within tolerance or accepted)." in summary(without).sentence
 
 
 def test_times():
@@ -188,9 +184,116 @@ def test_times():
 
 def test_reused():
     """Only answers that were reused count as such, beside rows that other rules judge otherwise."""
-    tally = Tally(previous=PreviousRun(run="20", folder="20", last_observed_at=None))
-    tally.add(attrs.evolve(MATCHED, observed_at=NOON, reused_from="19"))
-    tally.add(attrs.evolve(MATCHED, observed_at=NOON + timedelta(hours=1), earlier_bucket=Bucket.BREAK))
-    since = tally.summary().since
+    reused = attrs.evolve(MATCHED, observed_at=NOON, reused_from="19")
+    judged_otherwise = attrs.evolve(MATCHED, observed_at=NOON + timedelta(hours=1), earlier_bucket=Bucket.BREAK)
+    since = summary(reused, judged_otherwise, previous=PREVIOUS).since
     assert (since.reused, since.oldest_reused_at, since.newest_reused_at) == (1, NOON, NOON)
     assert (since.removed_by_rules, since.added_by_rules) == (1, 0)
+
+
+def leaking(method, *findings, **more):
+    found = tuple(Finding(Code(code), "", leakage=leakage, waived=waived) for code, leakage, waived in findings)
+    transaction = Transaction(reference="T1", amount=0, status="paid", payment_method=method)
+    return row(Bucket.BREAK, findings=found, transaction=transaction, **more)
+
+
+def test_leakage():
+    """Leakage is added up by payment method; what is waived, or is there a second time, is not in it."""
+    found = summary(
+        leaking("VA", ("short_received", 40_000, ""), ("fee_off_schedule", 500, "")),
+        leaking("VA", ("fee_off_schedule", -200, "")),
+        leaking("VA", ("short_received", 7, "accepted")),
+        leaking("VA", ("short_received", 9, ""), is_repeat=True),
+        leaking(None, ("short_received", 1, "")),
+        leaking("QR", ("underpaid", 0, "")),
+    ).leakage
+    assert found == (
+        Leakage(method="", rows=1, short_received=1, fee_off_schedule=0),
+        Leakage(method="VA", rows=2, short_received=40_000, fee_off_schedule=300),
+    )
+    assert [each.sentence for each in found] == [
+        "no method: 1 row, 1 not received, fees +0 against the schedule",
+        "VA: 2 rows, 40,000 not received, fees +300 against the schedule",
+    ]
+    many = summary(*(leaking(f"M{number}", ("short_received", 1, "")) for number in range(1_500))).leakage
+    assert (len(many), many[0].method, sum(each.short_received for each in many)) == (1_001, "(other)", 1_500)
+
+
+TWELVE = datetime(2026, 11, 20, 12)  # noqa: DTZ001  a ledger has no time zone
+
+
+def created(at, **fields):
+    return Row(entry=Entry(line=2, reference="A", created_at=at), bucket=Bucket.OPEN, **fields)
+
+
+def test_period():
+    """It is from the first to the last creation that a row states; a time without a zone has that of the rules."""
+    east = TWELVE.replace(tzinfo=timezone(timedelta(hours=9)))
+    times = (None, *(TWELVE + timedelta(hours=hours) for hours in (2, 0, 5)), ABSENT, east)
+    found = summary(*map(created, times), rules=Rules(time_zone=ZoneInfo("Asia/Jakarta"))).period
+    assert (found.first, found.last, found.lines, found.without) == (east, TWELVE + timedelta(hours=5), 4, 2)
+    assert found.sentence == (
+        "2026-11-20 12:00:00+09:00 to 2026-11-20 17:00:00, by the creation of 4 rows; 2 rows without a time"
+    )
+    assert summary(created(ABSENT)).period.sentence == "not stated: no row of the ledger has a time of creation"
+
+
+def test_period_of_lines():
+    """Each line of a payment counts; a row that was carried over, or that only the statement has, does not."""
+    parts = tuple(Entry(line=line, reference="A", created_at=TWELVE + timedelta(days=line)) for line in (2, 3))
+    late, side = TWELVE + timedelta(days=9), StatementSide(settled=None, is_in_ledger=False)
+    others = [created(late, carried_from="20"), created(late, other_side=side), REJECTED]
+    found = summary(created(TWELVE + timedelta(days=2), parts=parts), *others, previous=PREVIOUS).period
+    assert (found.first, found.last, found.lines, found.without) == (*(part.created_at for part in parts), 2, 1)
+
+
+ENTRY = Entry(line=2, reference="T1", amount=100, status="paid")
+ANA = Accepted(
+    code="underpaid", reference="T1", ledger=100, service=90, reason="agreed", owner="Ana", expires="2026-12-31"
+)
+
+
+def seen(amount=90, at=NOON):
+    return Observation(
+        answer=Answer.FOUND, at=at, transaction=Transaction(reference="T1", amount=amount, status="paid")
+    )
+
+
+def case(entry=ENTRY, first=None, second=None, **more):
+    return Case(entry=entry, first=first or seen(), second=second or first or seen(), other_found=1, **more)
+
+
+def states(expires, *cases):
+    rules = Rules(accepted=[attrs.evolve(ANA, expires=expires)], time_zone=UTC)
+    found = summary(*(judge(each, rules=rules) for each in cases), rules=rules)
+    return [each.state.value for each in found.acceptances]
+
+
+def test_acceptances():
+    """An acceptance that meets nothing, has changed, has ended or ends in seven days of the answer is listed."""
+    slow = observe(errors.AttemptTimeoutError("slow"), at=NOON)
+    check_table(
+        (
+            *(
+                (NOON.date() + timedelta(days=days), (case(),), expected)
+                for days, expected in ((40, []), (8, []), (7, ["ends_soon"]), (0, ["ends_soon"]), (-1, ["ended"]))
+            ),
+            ("2026-12-01", (case(first=seen(at=NOON)),), []),  # the time of the answer counts
+            ("2026-12-01", (case(first=seen(at=NOON + timedelta(days=30))),), ["ended"]),
+            ("2026-12-31", (), ["met_no_row"]),
+            ("2026-12-31", (case(attrs.evolve(ENTRY, reference="T2")),), ["met_no_row"]),
+            ("2026-12-31", (case(first=seen(100)),), ["met_no_row"]),
+            ("2026-12-31", (case(first=seen(89)),), ["changed"]),
+            ("2026-12-31", (case(attrs.evolve(ENTRY, amount=101)),), ["changed"]),
+            ("2026-12-31", (case(), case(is_repeat=True)), []),
+            # The row is unresolved.
+            ("2026-12-31", (case(first=slow),), []),
+            ("2026-12-31", (Case(entry=ENTRY, first=seen(), other_found=1),), []),
+            ("2026-12-31", (Case(entry=ENTRY),), []),
+        ),
+        lambda expires, cases: states(expires, *cases),
+    )
+    (notice,) = summary(rules=Rules(accepted=[attrs.evolve(ANA, owner="A\x1b[2Jna")])).acceptances
+    assert notice.sentence == (
+        "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, matches no row; remove it"
+    )
