@@ -42,11 +42,9 @@ _HOME = {**dict.fromkeys(_OF_REPORT, "report"), "completion": "app"}
 """Modules with several commands, or another name than their command."""
 EXAMPLES = {
     "completion": """
-```console
 $ payclient completion bash > ~/.local/share/bash-completion/completions/payclient
 $ payclient completion zsh > ~/.zfunc/_payclient
 $ payclient completion fish > ~/.config/fish/completions/payclient.fish
-```
 """
 }
 
@@ -70,7 +68,9 @@ def make_app(named: Container[str]) -> App:
         if name in named:
             module = import_module(path)
             examples = module.EXAMPLES[name] if name in _HOME else module.EXAMPLES
-            app.command(getattr(module, name), help_format="markdown", help_epilogue=examples)
+            commands, _, more = examples.strip().partition("\n\n")
+            epilogue = f"```console\n{commands}\n```\n\n{more}"
+            app.command(getattr(module, name), help_format="markdown", help_epilogue=epilogue)
         else:
             app.command(f"{path}:{name}", help=summary)
     return app

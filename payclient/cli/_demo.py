@@ -181,10 +181,8 @@ def changed(fields: Fields, changes: Fields) -> Fields:
 
 
 EXAMPLES = """
-```console
 $ payclient demo
 $ payclient demo --rows 500 --out demo-report
-```
 """
 
 _RATE_LIMIT = "500/s"

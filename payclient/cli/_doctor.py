@@ -45,10 +45,8 @@ from payclient.transports import Network, Request, Response, is_publicly_trusted
 from payclient.transports.fast import FastTransport
 
 EXAMPLES = """
-```console
 $ payclient doctor
 $ payclient doctor T0000000033KGJ0D --json
-```
 
 Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this address or this computer is refused.
 75 the service could not be asked, try again. 130 interrupted.

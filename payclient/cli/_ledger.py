@@ -34,11 +34,9 @@ from payclient.ledger import (
 from payclient.reconcile import Journal, Rules, RulesError, parse_rules, read_rules
 
 EXAMPLES = """
-```console
 $ payclient ledger ledger.csv
 $ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
 $ payclient ledger ledger.xlsx --profile excel-de --header-row 4 --json | jq .suggestions
-```
 
 Exit status: 0 every row can be used. 1 rows are rejected. 2 usage, or an unreadable ledger.
 """

@@ -77,7 +77,6 @@ from payclient.report import (
 )
 
 EXAMPLES = f"""
-```console
 $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta
 $ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
@@ -87,7 +86,6 @@ $ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ payclient reconcile ledger.csv --out report --statement settlement.csv --settles-within 3d --payout 12,345,000
 $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KGJ0D
-```
 
 Run the same command again to resume after an interruption, or to retry unresolved rows. Then
 `payclient report`, `payclient explain` and `payclient verify` work on the folder, without a network.

@@ -89,67 +89,51 @@ from payclient.report import verify as verify_manifest
 
 EXAMPLES: Mapping[str, str] = {
     "report": """
-```console
 $ payclient report report
 $ payclient report report --json --quiet | jq .buckets
-```
 
 The same journal gives the same bytes. Exit status: that of `payclient reconcile` for the same rows.
 """,
     "show": """
-```console
 $ payclient show reports/2026-11-21
 $ payclient show reports/2026-11-21 --markdown >> "$GITHUB_STEP_SUMMARY"
-```
 
 Exit status: 0, whatever the verdict; 2 when there is no report, or it was changed.
 """,
     "rejudge": """
-```console
 $ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
 $ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
-```
 
 Exit status: that of `payclient reconcile` for these rows.
 """,
     "explain": """
-```console
 $ payclient explain report T0000000033KGJ0D
-```
 
 Exit status: 0 when the ledger has the reference, 1 when it has not.
 """,
     "verify": """
-```console
 $ payclient verify report
-```
 
 Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the journal is damaged.
 """,
     "diff": """
-```console
 $ payclient diff reports/2026-11-20 reports/2026-11-21
 $ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
 $ payclient diff reports/2026-11-20 reports/2026-11-21 --html changes.html
-```
 
 Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
 compared. 75 otherwise, when it is not known what became of a break.
 """,
     "drift": """
-```console
 $ payclient drift reports/*
 $ payclient drift reports/* --accepted accepted.toml --html drift.html
 $ payclient drift reports/* --json | jq '.new[].sentence'
-```
 
 Exit status: 0 nothing is new in the last run. 1 something is. 2 a report was changed, or none remembers anything.
 """,
     "decisions": """
-```console
 $ payclient decisions take reports/2026-11-21/report.xlsx --by ana
 $ payclient decisions take ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana --approved-by budi
-```
 
 Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
 

@@ -19,10 +19,8 @@ from payclient.protocol import is_object
 from payclient.testing import MALFORMED, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
 
 EXAMPLES = """
-```console
 $ payclient sandbox --port 8080
 $ payclient sandbox --transactions transactions.jsonl --rate-limit 50/s --fault-share 0.02 --latency 0.1
-```
 
 The first line on standard output can be pasted into another shell; scripts can wait for it:
 

@@ -23,10 +23,8 @@ from payclient.reconcile.rules import read_duration
 from payclient.waiting import INTERVAL, MAX_INTERVAL, Change, Seen
 
 EXAMPLES = """
-```console
 $ payclient wait T0000000033KGJ0D --until Paid --unless Canceled,Expired --deadline 15m
 $ payclient wait T0000000033KGJ0D T0000000034ABCDE --until Paid --deadline 1h --json
-```
 
 Exit status: 0 all reached. 1 one has become impossible, or there is no such transaction. 2 usage. 3 the service
 refuses the key or this computer. 75 one is not reached yet. 130 interrupted.
