@@ -1,6 +1,15 @@
 """Remember what the service was seen to do, and find the day on which that changes."""
 
-from payclient.drift._compare import Comparison, Transition, compare
+from payclient.drift._compare import (
+    Acceptance,
+    AcceptanceError,
+    Comparison,
+    Drift,
+    Severity,
+    Transition,
+    compare,
+    read_acceptances,
+)
 from payclient.drift._contract import (
     CONTRACT,
     Contract,
@@ -10,9 +19,7 @@ from payclient.drift._contract import (
     Side,
     contract_from_json,
 )
-from payclient.drift._findings import Acceptance, AcceptanceError, Drift, Severity, read_acceptances
-from payclient.drift._profile import Recorder
-from payclient.drift._table import Table
+from payclient.drift._profile import Recorder, Table
 
 __all__ = [
     "CONTRACT",

@@ -12,18 +12,137 @@ Source: Shin, Ramdas and Rinaldo, E-detectors: a nonparametric framework for seq
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from enum import IntEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
-from attrs import asdict, define, evolve, field, frozen
+from attrs import asdict, define, evolve, field, fields_dict, frozen
 
 from payclient._escape import plural
-from payclient.drift._contract import Contract, golden_drifts, steady_parts
-from payclient.drift._findings import Acceptance, Drift, Severity, at_minute, at_most, percent
-from payclient.drift._profile import TIMES, shape_of
-from payclient.drift._table import Key, Table
+from payclient._transaction import is_list, is_object
+from payclient.drift._contract import BODY, FOUND, Contract, GoldenAnswer
+from payclient.drift._profile import DOCUMENTED, TIMES, Key, Table, shape_of
+
+
+class Severity(IntEnum):
+    """How urgent a change is."""
+
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+
+class AcceptanceError(ValueError):
+    """The file of accepted changes cannot be used; the text says why."""
+
+
+@frozen(kw_only=True)
+class Drift:
+    """
+    One change of the service.
+
+    Attributes:
+        kind: `golden`, `first`, `relation` or `share`.
+        name: Identifies the change over nights; an acceptance names it.
+        sentence: For people.
+        severity: How urgent it is.
+        night: Name of the run that showed it first.
+        since: When it was first seen in that run; None if that is not known.
+        count: Answers that show it.
+    """
+
+    kind: str
+    name: str
+    sentence: str
+    severity: Severity
+    night: str = ""
+    since: datetime | None = None
+    count: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        since = None if self.since is None else self.since.isoformat()
+        return {**asdict(self), "severity": self.severity.name.lower(), "since": since}
+
+
+@frozen(kw_only=True)
+class Acceptance:
+    """
+    A change that was accepted.
+
+    Attributes:
+        drift: The name of the change.
+        reason: Why it is none to act upon.
+        owner: Who is responsible.
+        expires: The last day on which it holds, in UTC.
+    """
+
+    drift: str
+    reason: str
+    owner: str
+    expires: date
+
+    def is_valid(self, at: datetime) -> bool:
+        """Return whether its last day has not passed."""
+        return at.astimezone(UTC).date() <= self.expires
+
+
+def read_acceptances(text: str) -> tuple[Acceptance, ...]:
+    """
+    Return the changes that a file in TOML accepts.
+
+    Raises:
+        AcceptanceError: When the file cannot be read, or an acceptance is not complete.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = f"not TOML: {error}"
+        raise AcceptanceError(message) from None
+    given = content.pop("accepted", [])
+    if content or not is_list(given):
+        message = "it must have nothing but [[accepted]] tables"
+        raise AcceptanceError(message)
+    return tuple(_acceptance(number, each) for number, each in enumerate(given, 1))
+
+
+def _acceptance(number: int, value: Any) -> Acceptance:
+    names = fields_dict(Acceptance).keys()
+    if not is_object(value) or value.keys() != names:
+        problem = f"must have {', '.join(names)}, and nothing else"
+    elif not all(isinstance(value[name], str) and value[name].strip() for name in ("drift", "reason", "owner")):
+        problem = "must have a text for drift, reason and owner"
+    elif type(value["expires"]) is not date:
+        problem = "must have a date for expires, such as 2027-01-31 without quotes"
+    else:
+        return Acceptance(**value)
+    message = f"accepted change {number} {problem}"
+    raise AcceptanceError(message)
+
+
+def at_minute(minute: int) -> datetime:
+    return datetime.fromtimestamp(minute * 60, UTC)
+
+
+def percent(share: float) -> str:
+    """Return a share for people, with two significant digits where it is small."""
+    value = 100 * share
+    return f"{value:.1f} %" if value >= 1 or not value else f"{value:.2g} %" if value >= 0.001 else f"{value:.5f} %"
+
+
+def at_most(answers: int) -> str:
+    """
+    Return the bound for what was not seen in *answers*.
+
+    Source:
+        The exact binomial bound of 95 % for no occurrence, which is about 3 divided by their number.
+    """
+    return f"at most {percent(1 - 0.05 ** (1 / answers))}, with 95 %"
+
 
 _BOUND = 365 * 60 * 3
 _MIN_NIGHTS = 14
@@ -259,6 +378,58 @@ def _slot(key: Key) -> Key:
 def _shaped(key: Key) -> Key:
     begin = _TOLD[key[0]][3]
     return key[:begin] + tuple(map(shape_of, key[begin:]))
+
+
+_SHOWN = ("status code", *(f"type of {name}" for name in DOCUMENTED))
+_SEVERITY = {FOUND: Severity.HIGH, "status": Severity.HIGH, "names of the headers": Severity.LOW, BODY: Severity.LOW}
+
+Part: TypeAlias = tuple[str, str]
+"""Reference and name of a part."""
+
+
+def steady_parts(one: Iterable[GoldenAnswer], two: Iterable[GoldenAnswer]) -> frozenset[Part]:
+    """Return what was equal on two nights; anything else, such as a time of the response, is not compared."""
+    before = _by_part(one)
+    return frozenset(part for part, value in _by_part(two).items() if before.get(part) == value)
+
+
+def golden_drifts(
+    before: Iterable[GoldenAnswer], today: Collection[GoldenAnswer], steady: Collection[Part]
+) -> Iterator[Drift]:
+    """Yield what changed in golden answers, together for all that changed in the same way."""
+    was, now = _by_part(before), {each.reference: each for each in today}
+    changes: Counter[tuple[str, str, str]] = Counter()
+    for reference, answer in now.items():
+        changed = {
+            name: (was.get((reference, name), ""), answer.parts.get(name, ""))
+            for name in {part for known, part in steady if known == reference}
+            if was.get((reference, name)) != answer.parts.get(name)
+        }
+        if FOUND in changed:
+            changed = {FOUND: changed[FOUND]}
+        elif len(changed) > 1:
+            changed.pop(BODY, None)  # the others say how it changed
+        changes.update((name, *values) if name in _SHOWN else (name, "", "") for name, values in changed.items())
+    for (name, old, new), count in changes.items():
+        yield Drift(
+            kind="golden",
+            name=f"golden {name}" + (f" {old or 'none'} {new or 'none'}" if old or new else ""),
+            sentence=f"{count} of {len(now)} golden answers: {_change(name, old, new)}",
+            severity=_SEVERITY.get(name, Severity.HIGH),
+            count=count,
+        )
+
+
+def _change(name: str, old: str, new: str) -> str:
+    if name == FOUND:
+        return "found, and not found any more"
+    if name == "status":
+        return "the status of a final transaction changed"
+    return f"{name} changed" + (f" from {old or 'none'} to {new or 'none'}" if old or new else "")
+
+
+def _by_part(answers: Iterable[GoldenAnswer]) -> dict[Part, str]:
+    return {(each.reference, name): value for each in answers for name, value in each.parts.items()}
 
 
 @frozen(kw_only=True)

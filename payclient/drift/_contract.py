@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from hashlib import blake2s
-from typing import Any, TypeAlias
+from typing import Any
 
 from attrs import asdict, define, evolve, field, frozen
 
 from payclient._transaction import is_object
-from payclient.drift._findings import Drift, Severity
-from payclient.drift._profile import DOCUMENTED, Recorder, cleared, form_of, marked
-from payclient.drift._table import Table, table_from_json
+from payclient.drift._profile import DOCUMENTED, Recorder, Table, cleared, form_of, marked, table_from_json
 from payclient.protocol import Response, Transaction
 
 MAX_GOLDEN = 20
 _ANSWERS_EACH = 20
 """Answers of a run for each golden one: they add at most a twentieth to its requests."""
 
-_BODY = "body"
-_FOUND = "found"
-_SHOWN = ("status code", *(f"type of {name}" for name in DOCUMENTED))
-_SEVERITY = {_FOUND: Severity.HIGH, "status": Severity.HIGH, "names of the headers": Severity.LOW, _BODY: Severity.LOW}
-
-Part: TypeAlias = tuple[str, str]
-"""Reference and name of a part."""
+BODY, FOUND = "body", "found"
 
 
 @frozen(kw_only=True)
@@ -65,7 +56,7 @@ def parts_of(response: Response, transaction: Transaction | None, salt: str) -> 
         return blake2s(text, key=bytes.fromhex(salt), digest_size=12).hexdigest()
 
     parts = {
-        _FOUND: "no" if transaction is None else "yes",
+        FOUND: "no" if transaction is None else "yes",
         "status code": str(response.status_code),
         "names of the headers": digest(", ".join(sorted(response.headers))),
         "content type": digest(response.headers.get("content-type", "")),
@@ -75,52 +66,7 @@ def parts_of(response: Response, transaction: Transaction | None, salt: str) -> 
     forms = {f"type of {name}": form_of(name, value) for name, value in transaction.raw.items() if name in DOCUMENTED}
     code = (transaction.payment_code or "").encode()
     body = response.body.replace(code, b"") if code else response.body
-    return {**parts, **forms, "status": digest(transaction.status), _BODY: digest(body)}
-
-
-def steady_parts(one: Iterable[GoldenAnswer], two: Iterable[GoldenAnswer]) -> frozenset[Part]:
-    """Return what was equal on two nights; anything else, such as a time of the response, is not compared."""
-    before = _by_part(one)
-    return frozenset(part for part, value in _by_part(two).items() if before.get(part) == value)
-
-
-def golden_drifts(
-    before: Iterable[GoldenAnswer], today: Collection[GoldenAnswer], steady: Collection[Part]
-) -> Iterator[Drift]:
-    """Yield what changed in golden answers, together for all that changed in the same way."""
-    was, now = _by_part(before), {each.reference: each for each in today}
-    changes: Counter[tuple[str, str, str]] = Counter()
-    for reference, answer in now.items():
-        changed = {
-            name: (was.get((reference, name), ""), answer.parts.get(name, ""))
-            for name in {part for known, part in steady if known == reference}
-            if was.get((reference, name)) != answer.parts.get(name)
-        }
-        if _FOUND in changed:
-            changed = {_FOUND: changed[_FOUND]}
-        elif len(changed) > 1:
-            changed.pop(_BODY, None)  # the others say how it changed
-        changes.update((name, *values) if name in _SHOWN else (name, "", "") for name, values in changed.items())
-    for (name, old, new), count in changes.items():
-        yield Drift(
-            kind="golden",
-            name=f"golden {name}" + (f" {old or 'none'} {new or 'none'}" if old or new else ""),
-            sentence=f"{count} of {len(now)} golden answers: {_change(name, old, new)}",
-            severity=_SEVERITY.get(name, Severity.HIGH),
-            count=count,
-        )
-
-
-def _change(name: str, old: str, new: str) -> str:
-    if name == _FOUND:
-        return "found, and not found any more"
-    if name == "status":
-        return "the status of a final transaction changed"
-    return f"{name} changed" + (f" from {old or 'none'} to {new or 'none'}" if old or new else "")
-
-
-def _by_part(answers: Iterable[GoldenAnswer]) -> dict[Part, str]:
-    return {(each.reference, name): value for each in answers for name, value in each.parts.items()}
+    return {**parts, **forms, "status": digest(transaction.status), BODY: digest(body)}
 
 
 _MAX_GROUPS = 50

@@ -10,8 +10,7 @@ import pytest
 from attrs import evolve
 
 from payclient.drift import Contract, compare, contract_from_json
-from payclient.drift._compare import MIN_NIGHTS, Shares
-from payclient.drift._findings import Acceptance, Severity
+from payclient.drift._compare import MIN_NIGHTS, Acceptance, Severity, Shares
 from support.drifting import BEGAN, drawn, golden, night, nights
 
 QUIET = 30

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from payclient.drift import Acceptance, AcceptanceError, read_acceptances
-from payclient.drift._findings import at_most, percent
+from payclient.drift._compare import at_most, percent
 
 ONE = '[[accepted]]\ndrift = "first header via"\nreason = "new gateway"\nowner = "Ana"\nexpires = 2027-01-31\n'
 

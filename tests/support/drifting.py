@@ -6,8 +6,7 @@ import math
 from datetime import UTC, datetime, timedelta
 
 from payclient.drift import Contract, GoldenAnswer, Side
-from payclient.drift._profile import DOCUMENTED
-from payclient.drift._table import bounded
+from payclient.drift._profile import DOCUMENTED, bounded
 
 METHODS = ("QRIS", "BRIVA", "BCAVA", "OVO", "ALFAMART")
 FEATURES = {  # share, and standard deviation between nights
