@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
+from attrs import define, field
 from cyclopts import Parameter
 from rich.cells import cell_len
 
@@ -22,6 +23,7 @@ from payclient.cli._streams import (
     most_urgent,
     read_references,
     refuse,
+    refuse_options,
     status_of,
 )
 from payclient.policies import classify
@@ -67,22 +69,15 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+@define
 class Outcomes:
     # JSON is one line per outcome, as it comes, in ASCII: any terminal and any encoding can take that. A table is in
     # the order of the references; beyond a thousand rows, there are several.
 
-    def __init__(self, streams: Streams, *, as_json: bool) -> None:
-        self._streams = streams
-        self._as_json = as_json
-        self._waiting: list[Outcome] = []
-        self.status = Exit.DONE
-        """The exit status that the outcomes so far deserve."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._write_table()
+    _streams: Streams
+    _as_json: bool
+    _waiting: list[Outcome] = field(init=False, factory=list)
+    status: Exit = field(init=False, default=Exit.DONE)
 
     def add(self, outcome: Outcome) -> None:
         if not isinstance(outcome, Found):
@@ -92,9 +87,9 @@ class Outcomes:
             return
         self._waiting.append(outcome)
         if len(self._waiting) == _MAX_ROWS:
-            self._write_table()
+            self.write_table()
 
-    def _write_table(self) -> None:
+    def write_table(self) -> None:
         rows = [_cells(outcome) for outcome in sorted(self._waiting, key=lambda outcome: outcome.index)]
         self._waiting.clear()
         lines = _table(rows) if rows else []
@@ -173,15 +168,14 @@ async def get(
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
-    # cyclopts takes a misspelt option for a reference once `-` may be one.
-    if unknown := [name for name in references if name.startswith("-") and name != "-"]:
-        refuse(f"unknown option {unknown[0].partition('=')[0]} (see payclient get --help)")
+    refuse_options(references, "get")
     if not references:
         refuse("get needs at least one reference, or - to read them from standard input")
     if "-" in references and (references != _STDIN or connection.takes_key_from_stdin):
         refuse("standard input holds either all references or the key; name - once")
+    shown = Outcomes(streams, as_json=as_json)
     async with connection.client(streams, deadline=deadline) as client:
-        with Outcomes(streams, as_json=as_json) as shown:
+        try:
             if references == _STDIN:
                 async with client.stream_transactions(read_references(streams.stdin)) as outcomes:
                     async for outcome in outcomes:
@@ -189,4 +183,6 @@ async def get(
             else:
                 for outcome in await client.get_transactions(references):
                     shown.add(outcome)
+        finally:
+            shown.write_table()
     return shown.status

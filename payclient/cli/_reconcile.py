@@ -37,7 +37,7 @@ from payclient.cli._options import (
 )
 from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
 from payclient.cli._progress import ProgressMode, shown
-from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, refuse, status_of, stop_in_order
+from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, refuse, refuse_options, status_of, stop_in_order
 from payclient.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
 from payclient.errors import PayClientError, TransactionNotFoundError
 from payclient.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
@@ -206,8 +206,7 @@ def _show(ledger: Ledger, statement: Ledger | None, declared: Declared, concurre
 
 
 def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
-    if str(ledger).startswith("-") and str(ledger) != "-":
-        refuse(f"unknown option {ledger} (see payclient reconcile --help)")
+    refuse_options([str(ledger)], "reconcile")
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input holds either the ledger or the key")
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from typing import Annotated, Any
 
+from attrs import define, field
 from cyclopts import Parameter
 from rich.cells import cell_len, set_cell_size
 from rich.live import Live
@@ -16,7 +17,7 @@ from payclient._escape import escape_unprintable
 from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._progress import live_on
-from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, most_urgent, refuse, status_of
+from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, most_urgent, refuse, refuse_options, status_of
 from payclient.errors import WaitDeadlineError
 from payclient.protocol import Failed
 from payclient.reconcile.rules import read_duration
@@ -49,13 +50,13 @@ def _seconds(option: str, text: str) -> float:
     return duration.total_seconds()
 
 
+@define
 class _Open:
     """The references that are still open, each on a line of *live*; without that, nothing is shown."""
 
-    def __init__(self, live: Live | None, streams: Streams) -> None:
-        self._live = live
-        self._streams = streams
-        self._lines: dict[int, str] = {}
+    _live: Live | None
+    _streams: Streams
+    _lines: dict[int, str] = field(init=False, factory=dict)
 
     def show(self, index: int, line: str) -> None:
         self._lines[index] = line
@@ -122,8 +123,7 @@ def _record(seen: Seen, until: frozenset[str]) -> dict[str, Any]:
 
 def _line(seen: Seen) -> str:
     if isinstance(seen, Failed):
-        words = str(seen.error)
-        return f"{escape_unprintable(seen.reference)}  {escape_unprintable(words)}"
+        return escape_unprintable(f"{seen.reference}  {seen.error}")
     transaction = seen.transaction
     came_from = f"  (was {seen.previous})" if seen.previous not in (None, transaction.status) else ""
     return escape_unprintable(f"{seen.reference}  {transaction.status}  {transaction.amount}{came_from}")
@@ -154,8 +154,7 @@ async def wait(
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
-    if unknown := [name for name in references if name.startswith("-")]:
-        refuse(f"unknown option {unknown[0].partition('=')[0]} (see payclient wait --help)")
+    refuse_options(references, "wait", allowed="")
     if not references:
         refuse("wait needs at least one reference")
     wanted, others = _words("--until", until), _words("--unless", unless) if unless else frozenset[str]()
