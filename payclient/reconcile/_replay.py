@@ -27,8 +27,7 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
     Note:
         In the order of the ledger, lazily; the same rows each time.
     """
-    rows = map(judging(journal, rules), journal.cases(reference, rules=rules))
-    return rows if reference is not None else map(journal.counting_once(), rows)
+    return map(judging(journal, rules), journal.cases(reference, rules=rules))
 
 
 def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
@@ -63,18 +62,14 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
     judged = judging(journal, rules)
     for earlier, cases in journal.earlier_cases(rules=rules):
         rows = list(map(judged, cases))
-        changes = list(
-            changes_of(
-                *(earlier.reference, earlier.by_code, rows),
-                run=journal.run,
-                is_judged=journal.is_judged,
-                unchanged=unchanged,
-            )
-        )
-        beside = max((each.now.at_stake for each in changes if each.now.is_present), default=None)
-        for change in changes:
+        for change in changes_of(
+            *(earlier.reference, earlier.by_code, rows),
+            run=journal.run,
+            is_judged=journal.is_judged,
+            unchanged=unchanged,
+        ):
             if change.was is not None and change.now.gone_for <= MAX_GONE_FOR:
-                yield evolve(change, beside=beside)
+                yield change
 
 
 def _has_same_rows(before: Rules, rules: Rules) -> bool:

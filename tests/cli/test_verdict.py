@@ -52,7 +52,7 @@ def test_open_for_long():
         found = evolve(row(line, Code.UNDERPAID), findings=(evolve(finding, history=history),))
         tally.add(found)
         known = breaks_of([found], run="1")[Code.UNDERPAID]
-        tally.add_change(BreakChange(reference=f"T{line}", was=known, now=known, history=history, beside=10**line))
+        tally.add_change(BreakChange(reference=f"T{line}", was=known, now=known, history=history))
     summary = tally.summary()
     lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]
     assert lines[lines.index("open now 4 11,110") + 1] == "for more than 30 days 2 11,000"

@@ -182,7 +182,7 @@ def test_listed_twice():
                 entry=Entry(line=number, reference=reference, amount=7),
                 bucket=Bucket.BREAK if is_twice else Bucket.MATCHED,
                 findings=(finding,) if is_twice else (),
-                counted_before={finding.code: 7} if is_twice and number % 2 else {},
+                is_repeat=is_twice and number % 2 == 1,
             )
         )
     assert {(each.rows, each.amount) for each in tally.summary().patterns} == {(100, 350)}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Self
@@ -39,7 +39,7 @@ from payclient.reconcile.journal._schema import (
 from payclient.reconcile.judge import Case, PendingLookup
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_from
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
-from payclient.reconcile.values import Bucket, Code, JournalError, Observation, Row, StatementSide, StatementTotals
+from payclient.reconcile.values import JournalError, Observation, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -70,13 +70,6 @@ _UNBELIEVED = f"""
     AND coalesce((SELECT max(id / 2) {FOUND}), id / 2) = id / 2
     AND coalesce((SELECT min(id / 2) {FOUND}), id / 2) = id / 2
 """
-_COUNTED = (
-    """
-    CREATE TEMP TABLE IF NOT EXISTS counted (reference TEXT, code TEXT, at_stake TEXT, PRIMARY KEY (reference, code))
-    WITHOUT ROWID
-    """,
-    "DELETE FROM counted",
-)
 _IS_JUDGED = """
     SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)
     WHERE entries.reference = ? AND rejected IS NULL AND answer NOT IN ('failed', 'unusable') LIMIT 1
@@ -323,25 +316,6 @@ class Journal:
             previous=self.previous,
             statement=self.statement_lines,
         )
-
-    def counting_once(self) -> Callable[[Row], Row]:
-        """Return a function that adds to a row of a repeated reference the findings of its earlier rows."""
-        with self._database.writing() as db:
-            for statement in _COUNTED:
-                db.execute(statement)
-
-        def counted(row: Row) -> Row:
-            is_repeated = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
-            if row.bucket is not Bucket.BREAK or not is_repeated:
-                return row
-            with self._database.writing() as db:
-                before = dict(db.execute("SELECT code, at_stake FROM counted WHERE reference = ?", (row.reference,)))
-                row = evolve(row, counted_before=from_json(before, dict[Code, int]))
-                sums = [(row.reference, code.value, str(amount)) for code, amount in row.at_stake_by_code.items()]
-                db.executemany("INSERT OR REPLACE INTO counted VALUES (?, ?, ?)", sums)
-            return row
-
-        return counted
 
     def is_judged(self, reference: str) -> bool:
         """Return whether the service gave an answer about *reference* that can be used."""

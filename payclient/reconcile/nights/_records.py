@@ -76,7 +76,6 @@ class BreakChange:
     history: History
     why: str = ""  # it is not known; empty if it is
     is_old: bool = False  # resolved before the earlier run already, and still
-    beside: int | None = None  # the largest amount at stake that the later run finds for the reference
 
 
 MAX_GONE_FOR = 400

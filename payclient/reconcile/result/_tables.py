@@ -47,7 +47,7 @@ _COLUMNS = {
     "findings": ("row", "code", "leakage", "method"),
     "causes": ("row", "cause", "amount", "line"),
     "moves": ("step", "amount"),
-    "postings": ("part", "severity", "code", "age", "count", "amount"),
+    "postings": ("part", "severity", "code", "age", "reference", "amount"),
 }
 _SUMS = ", ".join(f"exact({name}) AS {name}" for name in _MONEY)
 TOTAL = f"sum(rows), {_SUMS}"
@@ -82,6 +82,13 @@ class _Exact:
         return stored(self._sum)
 
 
+class _Largest(_Exact):
+    """The largest of whole numbers of any size, at least 0."""
+
+    def step(self, number: Value) -> None:
+        self._sum = max(self._sum, int(number or 0))
+
+
 def stored(number: int | None) -> Value:
     """Return *number* as SQLite can hold it: beyond 64 bits as text."""
     return number if number is None or -_BOUND <= number < _BOUND else str(number)
@@ -103,6 +110,7 @@ class ResultTables:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         finalize(self, self._connection.close)
         self._connection.create_aggregate("exact", 1, cast("Any", _Exact))
+        self._connection.create_aggregate("largest", 1, cast("Any", _Largest))
         for statement in (
             *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
             *(f"CREATE TABLE {name} ({', '.join(columns)})" for name, columns in _COLUMNS.items()),
@@ -169,8 +177,7 @@ def _findings(row: Row) -> Iterator[tuple[Value, ...]]:
 
 
 def _causes(row: Row) -> Iterator[tuple[Value, ...]]:
-    first = row.primary
-    is_before = first is not None and first.code.is_of_ledger and first.code in row.counted_before
+    is_before = row.is_repeat and row.findings[0].code.is_of_ledger
     amount = 0 if is_before else stored(row.at_stake)
     for each in dict.fromkeys((*causes(row), *places(row))):
         yield json.dumps(each), amount, row.line

@@ -66,7 +66,7 @@ _MAX_SHOWN = 20
 _MAX_LINES = 3
 _SOON_DAYS = 7
 
-_OPENING, _CHANGED, _PAYMENT = "opening", "changed amount", "payment"
+_OPENING, _CHANGED = "opening", "changed amount"
 """The parts of the roll-forward of open findings beside the states."""
 _OPEN = tuple(state for state in BreakState if state is not BreakState.RESOLVED)
 _NEWS = tuple(state for state in BreakState if state.is_news)
@@ -134,8 +134,6 @@ class Tally:
     _last: datetime | None = field(init=False, default=None)
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # by reference
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
-    _reference: str | None = field(init=False, default=None)
-    _largest: int | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         self._tables = ResultTables(self._folder)
@@ -149,7 +147,9 @@ class Tally:
             self._first = min(times if self._first is None else [self._first, *times], key=self._instant)
             self._last = max(times if self._last is None else [self._last, *times], key=self._instant)
         if row.bucket is Bucket.BREAK:
-            self._tables.insert("postings", _new_findings(row))
+            new = [each for each in row.findings if each.history is None or each.history.state is BreakState.NEW]
+            found = (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new if each.is_decisive)
+            self._tables.insert("postings", found)
             self._note_decisions(row)
         states = self._acceptances.get(row.reference or "", {})
         for each, state in states.items():
@@ -166,20 +166,15 @@ class Tally:
                 self._still_there[key] = decision
 
     def add_change(self, change: BreakChange) -> None:
-        """Count a break, unless it was resolved before; those of one reference come one after the other."""
-        was, now, state = change.was, change.now, change.history.state
+        """Count a break, unless it was resolved before."""
+        was, now, history = change.was, change.now, change.history
         if change.is_old:
             return
-        if change.reference != self._reference:
-            self._reference, self._largest = change.reference, change.beside
-        found = [_posting(state, FindingTotal(1, now.at_stake), now, change.history.age_days)]
+        found = [_posting(history.state, change.reference, now, now.at_stake, history.age_days)]
         if was is not None and not was.is_resolved:
-            found.append(_posting(_OPENING, FindingTotal(1, was.at_stake)))
-        if was is not None and state is BreakState.CHANGED:
-            found.append(_posting(_CHANGED, FindingTotal(1, now.at_stake - was.at_stake)))
-        if state in _OPEN:
-            found.append(_payment(now.at_stake, self._largest))
-            self._largest = max(now.at_stake, self._largest or 0)
+            found.append(_posting(_OPENING, change.reference, was, was.at_stake))
+        if was is not None and history.state is BreakState.CHANGED:
+            found.append(_posting(_CHANGED, change.reference, now, now.at_stake - was.at_stake))
         self._tables.insert("postings", found)
 
     def words(self) -> Iterator[tuple[Words, Total]]:
@@ -252,6 +247,7 @@ class Tally:
         """
         by_part, by_code, by_age = self._posted("part"), self._posted("code", _OPEN), self._posted("age", _OPEN)
         news, nothing = self._posted("severity", _NEWS), FindingTotal()
+        ((payments, largest),) = self._tables.select(_PAYMENTS)
         stated = None if self._previous is None else self._previous.open_findings
         by_state = {state: by_part.get(state, nothing) for state in BreakState}
         found = OpenFindings(
@@ -264,7 +260,7 @@ class Tally:
             by_state=MappingProxyType(by_state),
             by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
             by_age=MappingProxyType({age: by_age.get(age, nothing) for age in AGES}),
-            payments=by_part.get(_PAYMENT, nothing),
+            payments=FindingTotal(payments, int(largest or 0)),
             news=MappingProxyType({each: news.get(each, nothing).count for each in reversed(Severity)}),
         )
         steps = found.opening + found.new + found.reopened - found.resolved + FindingTotal(0, found.changed.amount)
@@ -274,10 +270,8 @@ class Tally:
         return found
 
     def _posted(self, key: str, states: Iterable[BreakState] = ()) -> dict[Any, FindingTotal]:
-        names = ", ".join(f"'{state}'" for state in states)
-        query = f"SELECT {key}, sum(count), exact(amount) FROM postings {f'WHERE part IN ({names})' if names else ''}"
-        found = self._tables.select(f"{query} GROUP BY {key}")
-        return {value: FindingTotal(count, int(amount)) for value, count, amount in found}
+        query = f"SELECT {key}, count(*), exact(amount) FROM ({_posted(states)}) GROUP BY {key}"
+        return {value: FindingTotal(count, int(amount)) for value, count, amount in self._tables.select(query)}
 
     def _notices(self) -> Iterator[AcceptanceNotice]:
         for each in self._rules.accepted:
@@ -456,27 +450,30 @@ def _state_of(accepted: Accepted, row: Row, rules: Rules) -> AcceptanceState:
     return AcceptanceState.ENDS_SOON
 
 
-def _new_findings(row: Row) -> Iterator[tuple[Value, ...]]:
-    """Yield the postings of the findings that make *row* a break and are new."""
-    for each in row.findings:
-        if each.is_decisive and (each.history is None or each.history.state is BreakState.NEW):
-            is_first = each.code not in row.counted_before
-            amount = each.at_stake if is_first or not each.code.is_of_ledger else 0
-            yield _posting(BreakState.NEW, FindingTotal(is_first, amount or 0), each)
-    yield _payment(max(row.at_stake_by_code.values(), default=0), max(row.counted_before.values(), default=None))
-
-
-def _payment(amount: int, before: int | None) -> tuple[Value, ...]:
-    """Return the posting of a payment, which was counted with the amount *before*, or not at all."""
-    return _posting(_PAYMENT, FindingTotal(before is None, max(amount - (before or 0), 0)))
-
-
 def _posting(
-    part: str, total: FindingTotal, finding: Finding | BreakRecord | None = None, days: int = 0
+    part: str, reference: str | None, finding: Finding | BreakRecord, amount: int | None, days: int = 0
 ) -> tuple[Value, ...]:
-    severity, code = (int(finding.severity), finding.code.value) if finding else (None, None)
     age = next(age for age, last in AGES.items() if last is None or days <= last)
-    return str(part), severity, code, age, int(total.count), stored(total.amount)
+    return str(part), int(finding.severity), finding.code.value, age, reference, stored(amount or 0)
+
+
+def _posted(parts: Iterable[str] = ()) -> str:
+    """Return the query of the findings in *parts*, or in all: one for all rows of a reference, with their amount."""
+    # The columns of a group are those of its first row. What is about all rows of a reference is at stake once.
+    once = ", ".join(f"'{code.value}'" for code in Code if code.is_of_ledger)
+    where = f"WHERE part IN ({', '.join(repr(str(part)) for part in parts)})" if parts else ""
+    return f"""
+        SELECT part, severity, code, age, reference, min(rowid),
+            CASE WHEN code IN ({once}) THEN amount ELSE exact(amount) END AS amount
+        FROM postings {where} GROUP BY part, reference, code
+    """
+
+
+_PAYMENTS = f"""
+    SELECT count(*), exact(amount) FROM (
+        SELECT largest(amount) AS amount FROM ({_posted(_OPEN)}) GROUP BY reference
+    )
+"""
 
 
 def _of_status(side: str, rows: str) -> str:

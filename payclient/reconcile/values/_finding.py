@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
@@ -218,7 +217,6 @@ class Row:
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
         other_side: What the statement lists for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
-        counted_before: What makes earlier rows of the same reference breaks: the amounts at stake by code, summed.
         matched: What it was when it matched in an earlier run, for a row that is looked up again because of that.
     """
 
@@ -240,7 +238,6 @@ class Row:
     earlier_bucket: Bucket | None = None
     other_side: StatementSide | None = None
     reused_from: str = ""
-    counted_before: Mapping[Code, int] = field(factory=dict[Code, int], eq=False)
     matched: Matched | None = None
 
     @property
@@ -311,16 +308,6 @@ class Row:
         if self.findings and self.findings[0].at_stake is not None:
             return self.findings[0].at_stake
         return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))
-
-    @property
-    def at_stake_by_code(self) -> Mapping[Code, int]:
-        """The amounts at stake in what makes it a break, by code; with those of earlier rows of the same reference."""
-        sums = dict(self.counted_before)
-        for each in self.findings:
-            if each.is_decisive:
-                before = 0 if each.code.is_of_ledger else sums.get(each.code, 0)
-                sums[each.code] = before + (each.at_stake or 0)
-        return sums
 
     @property
     def history(self) -> History | None:
