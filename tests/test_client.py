@@ -31,12 +31,13 @@ from payclient import (
 )
 from support.fakes import KEY, ScriptedTransport, answer, client, document
 
+pytestmark = pytest.mark.virtual_time
+
 NOT_FOUND = answer(b'{"success": false, "message": "no such transaction"}', 404)
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
 CLOSED = "this client cannot be used: it has been closed"
 
 
-@pytest.mark.virtual_time
 async def test_no_timer_is_left():
     """A closed client leaves no timer in the event loop."""
     async with client(ScriptedTransport()) as pay:
@@ -57,7 +58,6 @@ async def test_names_itself():
             client(transport, application=refused)
 
 
-@pytest.mark.virtual_time
 async def test_retries():
     """A failing lookup is retried up to `max_attempts`, and the error has the number of attempts."""
     transport = ScriptedTransport()
@@ -71,7 +71,6 @@ async def test_retries():
         assert (pay.stats.lookups, pay.stats.attempts, pay.stats.retries) == (2, 8, 6)
 
 
-@pytest.mark.virtual_time
 async def test_no_retries():
     """With `retry=None` no attempt is retried, not even a throttled one."""
     transport = ScriptedTransport()
@@ -85,7 +84,6 @@ async def test_no_retries():
     assert len(transport.sent) == 2
 
 
-@pytest.mark.virtual_time
 async def test_backoff_has_full_jitter():
     """The wait before attempt n is drawn between 0 and a bound that doubles."""
     loop, moments = asyncio.get_running_loop(), []
@@ -103,7 +101,6 @@ async def test_backoff_has_full_jitter():
     assert [later - earlier for earlier, later in itertools.pairwise(moments)] == [0.5, 1.0, 2.0]
 
 
-@pytest.mark.virtual_time
 async def test_throttled_costs_no_attempt():
     """A 429 with a short `Retry-After` does not count as an attempt."""
     transport = ScriptedTransport()
@@ -113,7 +110,6 @@ async def test_throttled_costs_no_attempt():
         assert pay.stats.throttled == 8
 
 
-@pytest.mark.virtual_time
 async def test_pause_stops_the_whole_client():
     """After `Retry-After: 7` no lookup is sent for seven seconds, and then all are."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
@@ -127,7 +123,6 @@ async def test_pause_stops_the_whole_client():
         await first
 
 
-@pytest.mark.virtual_time
 async def test_stats():
     """`stats` shows the current lookups, limit and pause."""
     transport = ScriptedTransport()
@@ -148,7 +143,6 @@ async def test_stats():
     )
 
 
-@pytest.mark.virtual_time
 async def test_cancelled_attempts_do_not_raise_the_limit():
     """The limit grows with answers only: lookups that are cancelled in flight, as by page reloads, leave it alone."""
     async with client(ScriptedTransport(latency=60)) as pay:
@@ -162,7 +156,6 @@ async def test_cancelled_attempts_do_not_raise_the_limit():
         assert pay.stats.limit == before
 
 
-@pytest.mark.virtual_time
 async def test_failure_with_retry_after():
     """`Retry-After` on an answer that does not ask for fewer requests neither pauses nor counts as throttled."""
     transport = ScriptedTransport(default=lambda _: answer(NOT_FOUND.body, 404, retry_after="60"))
@@ -172,7 +165,6 @@ async def test_failure_with_retry_after():
         assert (pay.stats.throttled, pay.stats.paused_seconds) == (0, 0.0)
 
 
-@pytest.mark.virtual_time
 async def test_longest_pause_is_waited_for():
     """A pause exactly as long as the remaining time is waited out."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
@@ -182,7 +174,6 @@ async def test_longest_pause_is_waited_for():
     assert loop.time() == 100
 
 
-@pytest.mark.virtual_time
 async def test_pause_beyond_the_deadline_raises_at_once():
     """A pause longer than the deadline raises at once, here and later, and nothing is sent before it is over."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
@@ -201,7 +192,6 @@ async def test_pause_beyond_the_deadline_raises_at_once():
         assert loop.time() >= 86400
 
 
-@pytest.mark.virtual_time
 async def test_rate():
     """With `workers=2` a client starts half of `max_rate`, retries included, and follows `set_max_rate`."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
@@ -226,7 +216,6 @@ async def test_rate():
     assert took == pytest.approx([4.0, 5.0, 5.5, 5.5], abs=1e-6)
 
 
-@pytest.mark.virtual_time
 async def test_deadline_covers_everything():
     """The deadline ends a lookup during an attempt, and the error says where the time went."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=6)
@@ -240,7 +229,6 @@ async def test_deadline_covers_everything():
     assert caught.value.attempts == 2
 
 
-@pytest.mark.virtual_time
 async def test_deadline_covers_the_queue():
     """Time spent waiting for a slot counts against the deadline."""
     transport = ScriptedTransport(latency=8)
@@ -253,7 +241,6 @@ async def test_deadline_covers_the_queue():
         await first
 
 
-@pytest.mark.virtual_time
 async def test_attempt_timeout():
     """An attempt that takes longer than `timeout` is cancelled and retried."""
     transport = ScriptedTransport()
@@ -266,7 +253,6 @@ async def test_attempt_timeout():
             await pay.get_transaction("T2")
 
 
-@pytest.mark.virtual_time
 async def test_foreign_timeout_error():
     """A `TimeoutError` from a bug in a transport propagates unchanged."""
     transport = ScriptedTransport()
@@ -277,7 +263,6 @@ async def test_foreign_timeout_error():
         assert type(caught.value) is TimeoutError
 
 
-@pytest.mark.virtual_time
 async def test_mismatch_discards_the_connection():
     """An answer about another reference is never returned: its connection is closed and the request repeated once."""
     transport = ScriptedTransport()
@@ -301,7 +286,6 @@ async def test_refusal_keeps_the_connection(refused):
     assert transport.discarded == []
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("step", "error", "attempts"),
     [
@@ -322,7 +306,6 @@ async def test_attempts_by_error(step, error, attempts):
     assert (caught.value.attempts, len(transport.sent)) == (attempts, attempts)
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("before", "sent"),
     [
@@ -342,7 +325,6 @@ async def test_sent_is_of_the_whole_lookup(before, sent):
     assert caught.value.sent == sent
 
 
-@pytest.mark.virtual_time
 async def test_equal_lookups_share_one_request():
     """Equal lookups awaited at the same time send one request."""
     transport = ScriptedTransport(latency=1)
@@ -352,7 +334,6 @@ async def test_equal_lookups_share_one_request():
     assert {transaction.reference for transaction in answers} == {"T1"}
 
 
-@pytest.mark.virtual_time
 async def test_short_deadline_of_the_leader_hurts_nobody():
     """A lookup that joined late is not ended by the deadline of the one it joined."""
     transport = ScriptedTransport(latency=6)
@@ -366,7 +347,6 @@ async def test_short_deadline_of_the_leader_hurts_nobody():
             await hasty
 
 
-@pytest.mark.virtual_time
 async def test_cancelled_at_every_moment():
     """A lookup cancelled at any await gives back its slot, its attempt and its in-flight entry."""
     for moment in range(40):
@@ -397,7 +377,6 @@ async def test_small_set_keeps_the_order():
     ]
 
 
-@pytest.mark.virtual_time
 async def test_small_set_has_one_deadline():
     """`get_transactions` returns within the deadline; unanswered references are `Failed`."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=4)
@@ -415,7 +394,6 @@ async def test_small_set_raises_what_is_the_same_for_all():
             await pay.get_transactions(["T1", "T2"])
 
 
-@pytest.mark.virtual_time
 async def test_concurrency_of_a_call():
     """`get_transactions` and a stream have at most `concurrency` lookups in flight."""
     transport, references = ScriptedTransport(latency=1), [f"T{n}" for n in range(9)]
@@ -427,7 +405,6 @@ async def test_concurrency_of_a_call():
     assert transport.most_in_flight == 3
 
 
-@pytest.mark.virtual_time
 async def test_stream_has_its_own_patience():
     """A stream to a service that is down ends after `stall_timeout`."""
     loop = asyncio.get_running_loop()
@@ -438,7 +415,6 @@ async def test_stream_has_its_own_patience():
     assert loop.time() == pytest.approx(50, abs=1)
 
 
-@pytest.mark.virtual_time
 async def test_deadline_in_a_stream_begins_at_admission():
     """In a stream, neither the queue nor a pause counts against a lookup's deadline."""
     transport = ScriptedTransport(latency=4)
@@ -449,7 +425,6 @@ async def test_deadline_in_a_stream_begins_at_admission():
     assert [type(o) for o in outcomes] == [Found] * 5
 
 
-@pytest.mark.virtual_time
 async def test_deadline_in_a_stream_counts_attempts():
     """In a stream, a lookup that spends its deadline on attempts is deferred, and fails after several passes."""
     transport = ScriptedTransport()
@@ -480,7 +455,6 @@ async def test_view_asks_for_itself():
     assert len(transport.sent) == 2
 
 
-@pytest.mark.virtual_time
 async def test_attempt_records():
     """`on_attempt` gets one record per attempt: number, status, error class and time."""
     transport, records = ScriptedTransport(latency=2), []
@@ -494,7 +468,6 @@ async def test_attempt_records():
     ]
 
 
-@pytest.mark.virtual_time
 async def test_record_of_a_cancelled_attempt():
     """A cancelled attempt has a record too."""
     records = []
@@ -533,7 +506,6 @@ async def test_use_after_close():
     assert said | {str(caught.value)} == {CLOSED}
 
 
-@pytest.mark.virtual_time
 async def test_close_drains():
     """Closing waits for attempts in flight, fails queued ones, and does not close the caller's transport."""
     transport = ScriptedTransport(latency=3)
@@ -571,7 +543,6 @@ async def test_transport_without_discard():
         assert (await pay.get_transaction("T1")).reference == "T1"
 
 
-@pytest.mark.virtual_time
 async def test_close_does_not_wait_for_ever(caplog):
     """Closing waits at most `timeout` for attempts in flight, and logs if some are left."""
     caplog.set_level(logging.DEBUG, "payclient")
@@ -628,7 +599,6 @@ def test_key_is_not_shown():
     assert KEY not in repr(pay) + repr(vars(pay)) + repr(vars(pay._session))
 
 
-@pytest.mark.virtual_time
 async def test_no_retry_after_close():
     """An attempt that fails while the client is closing is not retried."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=3, default=lambda _: DOWN)
@@ -641,7 +611,6 @@ async def test_no_retry_after_close():
         await lookup
 
 
-@pytest.mark.virtual_time
 async def test_doubtful_verdict_while_closing():
     """A "not found" that may belong to another request is not the last word because nobody can be asked any more."""
     not_found = attrs.evolve(answer(b'{"success": false, "message": "Transaction not found"}', 404), is_fresh=False)
@@ -654,7 +623,6 @@ async def test_doubtful_verdict_while_closing():
         await lookup
 
 
-@pytest.mark.virtual_time
 async def test_no_timer_of_equal_lookups():
     """Nor is a timer left where equal lookups still wait for their shared answer when the client is closed."""
     transport = ScriptedTransport(latency=3)
@@ -666,7 +634,6 @@ async def test_no_timer_of_equal_lookups():
     assert asyncio.get_running_loop().pending_timers() == []
 
 
-@pytest.mark.virtual_time
 async def test_not_found_messages():
     """A message in `not_found_messages` means "no such transaction"."""
     transport = ScriptedTransport(default=lambda _: answer(b'{"success": false, "message": "Kode tak dikenal"}', 404))
@@ -695,7 +662,6 @@ async def test_not_found_is_proven(is_fresh, message, attempts):
     assert len(transport.discarded) == (not is_fresh) * attempts
 
 
-@pytest.mark.virtual_time
 async def test_freshness_of_the_last_attempt():
     """A refusal over a reused connection is sent once more, though an earlier attempt had a fresh one."""
     transport = ScriptedTransport()

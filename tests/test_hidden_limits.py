@@ -11,6 +11,8 @@ from payclient.testing import ConcurrencyLimit, FixedWindow, RetryAfter, TokenBu
 from payclient.testing._limits import Limiter
 from support.fakes import ScriptedTransport, client, now
 
+pytestmark = pytest.mark.virtual_time
+
 LOOKUPS = 5_000
 
 
@@ -36,7 +38,6 @@ async def answers(pay, until):
 
 
 # The ideal time is that of a client which knows the limit and uses every request it is allowed.
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 @pytest.mark.parametrize(
     ("limit", "ideal"),
@@ -72,7 +73,6 @@ async def test_hidden_limit(limit, ideal, seed):
     assert loop.time() <= 1.10 * ideal, figures
 
 
-@pytest.mark.virtual_time
 async def test_doubled_limit_is_found():
     """When the service doubles its limit, 90 % of the new limit are used within 30 seconds."""
     random.seed(1)
@@ -84,7 +84,6 @@ async def test_doubled_limit_is_found():
     assert rate_of(answered_at, 90.0, 120.0) > 90
 
 
-@pytest.mark.virtual_time
 async def test_clients_share_fairly():
     """Ten clients that share a limit get nearly equal shares, and waste less than 20 % of it."""
     random.seed(1)

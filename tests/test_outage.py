@@ -23,6 +23,8 @@ from payclient import (
 from support.fakes import ScriptedTransport, answer, client
 from support.outages import FINAL, KINDS, MIXED, AbsentService, crowd, percentile
 
+pytestmark = pytest.mark.virtual_time
+
 BEGINS = 5.0
 
 
@@ -49,7 +51,6 @@ async def played(kind, *, rate, seconds, **options):
     return {what: found for what, found in complaints.items() if found}
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("rate", [20, 200])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_outage(kind, rate):
@@ -58,7 +59,6 @@ async def test_outage(kind, rate):
 
 
 @pytest.mark.slow
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("rate", [20, 200])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_long_outage(kind, rate):
@@ -66,7 +66,6 @@ async def test_long_outage(kind, rate):
     assert await played(kind, rate=rate, seconds=600.0) == {}
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("kind", FINAL)
 async def test_final_error(kind):
     """A refused certificate or tunnel is no outage: every caller has that error, and after three probes in one."""
@@ -86,7 +85,6 @@ async def test_final_error(kind):
         assert len(fresh.sent) == len(calls)  # a request each, and none is repeated
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("kind", MIXED)
 async def test_final_errors_among_failures(kind):
     """Nobody waits where a refused certificate sometimes shows as a broken connection."""
@@ -97,7 +95,6 @@ async def test_final_errors_among_failures(kind):
     assert percentile([call.seconds for call in calls], 0.99) < 2.0
 
 
-@pytest.mark.virtual_time
 async def test_attempt_that_an_outage_ends(caplog):
     """An observer and the log are told that the attempt was ended by an outage, or by the deadline of its lookup."""
     service, records = AbsentService("black hole", absences=((1.0, 60.0),)), []
@@ -115,7 +112,6 @@ async def test_attempt_that_an_outage_ends(caplog):
     }
 
 
-@pytest.mark.virtual_time
 async def test_lone_lookup():
     """A lookup that is the first to meet an outage has its retries; the next one is the probe, and is told at once."""
     service = AbsentService("503", absences=((0.0, 60.0),))
@@ -132,7 +128,6 @@ async def test_lone_lookup():
     assert (third.value.sent, third.value.refused) == ("no", 1)
 
 
-@pytest.mark.virtual_time
 async def test_stats():
     """The counters say whether the client is ready, since when it is not, why, and how many were refused."""
     service = AbsentService("refused", absences=((1.0, 4.0),))
@@ -151,7 +146,6 @@ def stats_of_refusal(stats):
     return re.search(r"connection refused \[step connect, 192.0.2.7:443, after [0-9.]+ s\]", stats.last_failure)[0]
 
 
-@pytest.mark.virtual_time
 async def test_slow_service():
     """A service that takes a second is no outage, nor is one that becomes ten times as slow for ever."""
     for latency, slow_until in ((1.0, 0.0), (0.2, 1000.0)):
@@ -161,7 +155,6 @@ async def test_slow_service():
         assert [call.error for call in calls if call.error is not None] == []
 
 
-@pytest.mark.virtual_time
 async def test_comes_back_slowly():
     """A service that answers after 2 s when it is back is found by the probe that has the time."""
     service = AbsentService("black hole", absences=((5.0, 15.0),), latency=0.2)
@@ -173,7 +166,6 @@ async def test_comes_back_slowly():
     assert [call for call in calls if call.error is not None and call.at > 30.0] == []
 
 
-@pytest.mark.virtual_time
 async def test_joined_in_bulk():
     """A row of a stream that shares a refused lookup asks for itself, and is answered after the outage."""
     service = AbsentService("black hole", absences=((1.0, 8.0),))
@@ -191,7 +183,6 @@ async def test_joined_in_bulk():
     assert [type(outcome) for outcome in found] == [Found]
 
 
-@pytest.mark.virtual_time
 async def test_wherever_it_waits():
     """A lookup in the queue, in back-off, in flight or joined to another one fails when the outage is known."""
     service = AbsentService("503", absences=((0.0, 60.0),))
@@ -208,7 +199,6 @@ async def test_wherever_it_waits():
     assert [type(outcome.error) for outcome in outcomes] == [OutageError] * 2
 
 
-@pytest.mark.virtual_time
 async def test_view_that_waits():
     """A view that waits queues through the outage; its deadline names the last failure, and the limit."""
     service = AbsentService("refused", absences=((1.0, 21.0),))
@@ -225,7 +215,6 @@ async def test_view_that_waits():
     assert asyncio.get_running_loop().time() > 21.0
 
 
-@pytest.mark.virtual_time
 async def test_deadline_names_pause():
     """A deadline that ends in the queue names the pause that the service asked for, and the limit."""
     transport = ScriptedTransport()
@@ -243,7 +232,6 @@ async def test_deadline_names_pause():
     )
 
 
-@pytest.mark.virtual_time
 async def test_deadline_names_what_held_it_up():
     """A deadline that ends in the queue names `max_rate` where that was the bound, and a key source that hangs."""
 
@@ -265,7 +253,6 @@ async def test_deadline_names_what_held_it_up():
         assert [error.endswith(f"; {reason}") for error in errors] in ([True], [True, True]), told
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("kind", ["503", "refused", "black hole"])
 async def test_bulk_beside(kind):
     """A stream beside callers sends the same requests at the same times in an outage, and has the same outcomes."""
@@ -297,7 +284,6 @@ async def test_bulk_beside(kind):
     assert alone == beside
 
 
-@pytest.mark.virtual_time
 async def test_blocked_loop():
     """An event loop that was blocked has not read the answers that have come, so it knows of no outage."""
     loop = asyncio.get_running_loop()

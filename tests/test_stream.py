@@ -8,7 +8,6 @@ import pytest
 
 from payclient import (
     AuthenticationError,
-    ConnectionFailedError,
     DeadlineExceededError,
     Failed,
     Found,
@@ -18,6 +17,12 @@ from payclient import (
     Transaction,
 )
 from payclient._stream import stream
+from support.fakes import now
+
+pytestmark = pytest.mark.virtual_time
+
+
+DOWN = ServiceError("down", status_code=500)
 
 
 def transaction(reference):
@@ -39,6 +44,42 @@ def failing(error, *references):
         return transaction(reference)
 
     return lookup
+
+
+class Lookup:
+    """
+    A lookup that takes a second.
+
+    Args:
+        error: Returns the error of a lookup, or None, by the reference and how often it was asked for.
+        seconds: Returns its seconds, likewise.
+
+    Attributes:
+        asked: The references.
+        times: When each was asked for.
+    """
+
+    def __init__(self, error=lambda *_: None, seconds=lambda *_: 1.0):
+        self.error, self.seconds = error, seconds
+        self.asked, self.times = [], []
+        self.under_way = self.most = 0
+
+    async def __call__(self, reference):
+        self.asked.append(reference)
+        self.times.append(now())
+        nth = self.asked.count(reference) if len(self.asked) < 1000 else 1
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(self.seconds(reference, nth))
+        self.under_way -= 1
+        if (error := self.error(reference, nth)) is not None:
+            raise error
+        return transaction(reference)
+
+
+def down_at_first(*references):
+    """Return the errors of lookups of which the first fails for these references."""
+    return lambda reference, nth: DOWN if reference in references and nth == 1 else None
 
 
 async def collect(lookup, references, **options):
@@ -93,7 +134,6 @@ async def test_an_end_is_final():
     assert (len(await collect(found, references)), references.calls) == (2, 3)
 
 
-@pytest.mark.virtual_time
 async def test_no_timer_is_left():
     """After its block a stream leaves no timer in the event loop."""
     await collect(failing(None, "none"), ["T1", "T2"])
@@ -119,24 +159,13 @@ async def test_async_references():
     assert await collect(found, []) == []
 
 
-@pytest.mark.virtual_time
 async def test_bounded():
     """Lookups in flight reach the concurrency, and never exceed it."""
-    under_way = most = 0
-
-    async def lookup(reference):
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(1)
-        under_way -= 1
-        return transaction(reference)
-
+    lookup = Lookup()
     await collect(lookup, map(str, range(50)), concurrency=7)
-    assert most == 7
+    assert lookup.most == 7
 
 
-@pytest.mark.virtual_time
 async def test_lazy():
     """If outcomes are not read, the input is not read either: look-ahead is bounded by the concurrency."""
     taken = 0
@@ -182,7 +211,6 @@ async def test_after_leaving(read):
             await anext(outcomes)
 
 
-@pytest.mark.virtual_time
 async def test_read_by_others_when_the_block_ends():
     """All tasks that wait for an outcome when the block ends get the error that it has ended."""
     async with stream(failing(None, "none"), three_in_an_hour(), concurrency=2) as outcomes:
@@ -191,29 +219,26 @@ async def test_read_by_others_when_the_block_ends():
         await asyncio.sleep(1)
     ends = await asyncio.gather(*readers, return_exceptions=True)
     assert [type(end) for end in ends] == [RuntimeError] * 3
-    assert asyncio.get_running_loop().time() < 5  # at once, and not when the stream would have stalled
+    assert now() < 5  # at once, and not when the stream would have stalled
 
 
-@pytest.mark.virtual_time
 async def test_read_by_others_at_the_end():
     """At the end of the outcomes, all tasks that wait for one stop, not only the first."""
     async with stream(failing(None, "none"), ["T1"], concurrency=1) as outcomes:
         readers = [asyncio.ensure_future(anext(outcomes, None)) for _ in range(3)]
         ends = await asyncio.gather(*readers)
     assert [type(end).__name__ for end in ends] == ["Found", "NoneType", "NoneType"]
-    assert asyncio.get_running_loop().time() < 5
+    assert now() < 5
 
 
-@pytest.mark.virtual_time
 async def test_dropped_context_manager():
     """When the context manager of a stream is garbage-collected, the stream ends, and reading raises."""
     outcomes = await stream(failing(None, "none"), map(str, range(9)), concurrency=2).__aenter__()
     with pytest.raises(RuntimeError, match=r"its context manager was dropped"):
         [outcome async for outcome in outcomes]
-    assert asyncio.get_running_loop().time() < 1
+    assert now() < 1
 
 
-@pytest.mark.virtual_time
 async def test_workers_have_names():
     """The tasks of a stream's workers have recognisable names."""
     async with stream(failing(None, "none"), map(str, range(9)), concurrency=2) as outcomes:
@@ -231,7 +256,6 @@ async def test_error_in_the_block():
     assert other_tasks() == set()
 
 
-@pytest.mark.virtual_time
 async def test_cancelled_while_leaving():
     """A cancellation while the workers end is not lost."""
 
@@ -264,23 +288,16 @@ async def test_bug_in_the_lookup():
         await collect(failing(ZeroDivisionError()), ["T1"])
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize(("count", "seconds"), [(16, 0), (4, 40)])
 async def test_bad_rows_that_hold_up_the_input(count, seconds):
     """Bad rows, as many as may be deferred or as are always due, are given up, and those behind them are looked up."""
     bad = [f"T{number}" for number in range(1, count + 1)]
-    fail = failing(ServiceError("down", status_code=500), *bad)
-
-    async def lookup(reference):
-        await asyncio.sleep(seconds if reference in bad else 0)
-        return await fail(reference)
-
+    lookup = Lookup(lambda name, _: DOWN if name in bad else None, lambda name, _: seconds if name in bad else 0)
     outcomes = await collect(lookup, ["T0", *bad, "T17"], concurrency=1)
     failed = [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)]
     assert (len(outcomes), sorted(failed)) == (count + 2, sorted(bad))
 
 
-@pytest.mark.virtual_time
 async def test_answered_behind_the_end():
     """A row that comes out of the input after a fatal error, and is answered before its reader reads on, is yielded."""
 
@@ -295,7 +312,6 @@ async def test_answered_behind_the_end():
     assert seen == ["T0", "T2"]
 
 
-@pytest.mark.virtual_time
 async def test_bug_while_leaving():
     """An exception of a lookup that is cancelled with its stream is not logged by asyncio."""
     logged = []
@@ -316,7 +332,6 @@ async def test_bug_while_leaving():
     assert logged == []
 
 
-@pytest.mark.virtual_time
 async def test_lookup_cancelled_from_outside():
     """A lookup that is cancelled from outside ends the stream with an error, so its row is not lost silently."""
 
@@ -328,38 +343,22 @@ async def test_lookup_cancelled_from_outside():
         await collect(lookup, ["T1"])
 
 
-@pytest.mark.virtual_time
 async def test_fatal_is_raised_once():
     """A refused key ends the stream: lookups in flight finish and are yielded first, and no other starts."""
-    asked = []
-
-    async def lookup(reference):
-        asked.append(reference)
-        await asyncio.sleep(int(reference))
-        if reference == "3":
-            raise AuthenticationError("refused")
-        return transaction(reference)
-
-    outcomes = []
+    refused, outcomes = AuthenticationError("refused"), []
+    lookup = Lookup(lambda name, _: refused if name == "3" else None, lambda name, _: int(name))
     with pytest.raises(AuthenticationError):
         async with stream(lookup, map(str, range(1, 100)), concurrency=5) as answers:
             async for outcome in answers:
                 outcomes.append(outcome.reference)
     assert outcomes == ["1", "2", "4", "5", "6", "7"]
-    assert asked == ["1", "2", "3", "4", "5", "6", "7"]
+    assert lookup.asked == ["1", "2", "3", "4", "5", "6", "7"]
 
 
-@pytest.mark.virtual_time
 async def test_fatal_while_the_reader_stalls():
     """Outcomes of workers that wait for the reader are yielded before the error, also to a reader who reads at once."""
-
-    async def lookup(reference):
-        if reference == "T6":
-            await asyncio.sleep(1)
-            raise AuthenticationError("refused")
-        return await found(reference)
-
-    outcomes = []
+    refused, outcomes = AuthenticationError("refused"), []
+    lookup = Lookup(lambda name, _: refused if name == "T6" else None, lambda name, _: name == "T6")
     with pytest.raises(AuthenticationError):
         async with stream(lookup, [f"T{number}" for number in range(9)], concurrency=3) as answers:
             async for outcome in answers:
@@ -377,64 +376,44 @@ async def test_after_the_end():
         assert [outcome async for outcome in outcomes] == []
 
 
-@pytest.mark.virtual_time
 async def test_fatal_does_not_wait_for_a_slow_source():
     """A failing stream does not wait for the next reference of the input."""
-
-    loop = asyncio.get_running_loop()
+    refused = AuthenticationError("refused")
     with pytest.raises(AuthenticationError):
-        await collect(failing(AuthenticationError("refused")), with_a_gap(["T1"], "T2"))
-    assert loop.time() < 1
+        await collect(failing(refused), with_a_gap(["T1"], "T2"))
+    lookup = Lookup(lambda name, _: {"T2": refused, "T3": DOWN}.get(name), lambda name, _: int(name[1]))
+    with pytest.raises(AuthenticationError):
+        await collect(lookup, three_in_an_hour())
+    assert now() < 7  # when the last lookup in flight was deferred
 
 
-@pytest.mark.virtual_time
+async def test_first_failure_counts():
+    """Of two failures in one turn of the event loop the first is raised."""
+    errors = {"T2": AuthenticationError("refused"), "T3": ZeroDivisionError()}
+    with pytest.raises(AuthenticationError):
+        await collect(Lookup(lambda name, _: errors.get(name)), ["T1", "T2", "T3"])
+
+
 async def test_one_by_one_until_somebody_is_there():
     """Until the service is first reached, rows are sent one by one; then up to the concurrency."""
-    asked = []
-
-    async def lookup(reference):
-        asked.append((asyncio.get_running_loop().time(), reference))
-        await asyncio.sleep(1)
-        if len(asked) <= 2:
-            raise ConnectionFailedError("refused", sent="no")
-        return transaction(reference)
-
-    await collect(lookup, map(str, range(6)), concurrency=3)
-    assert asked[:6] == [(0, "0"), (1, "1"), (2, "2"), (3, "3"), (3, "4"), (3, "5")]
+    lookup = Lookup()
+    await collect(lookup, map(str, range(10)), concurrency=4)
+    assert [lookup.times.count(second) for second in range(4)] == [1, 4, 4, 1]
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("place", [0, 500, 999])
 async def test_one_bad_row(place):
     """A row that always fails is final after several passes, at any position, and no other row is affected."""
-    asked = 0
-
-    async def lookup(reference):
-        nonlocal asked
-        await asyncio.sleep(0.1)
-        if reference == str(place):
-            asked += 1
-            raise ServiceError("down", status_code=500)
-        return transaction(reference)
-
+    lookup = Lookup(lambda name, _: DOWN if name == str(place) else None, lambda *_: 0.1)
     outcomes = await collect(lookup, map(str, range(1000)))
     assert [o.index for o in outcomes if isinstance(o, Failed)] == [place]
-    assert 4 <= asked <= 5  # one pass may end before anybody else was answered
+    assert 4 <= lookup.asked.count(str(place)) <= 5  # one pass may end before anybody else was answered
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("hours", [0, 1, 9])
 @pytest.mark.parametrize("after", [0, 1, 60], ids=["at once", "deferred", "due"])
 async def test_bad_row_at_the_end_of_a_slow_input(hours, after):
     """A row that is deferred when a slow input ends is due when it was, however long a worker has waited for more."""
-    asked = []
-
-    async def lookup(reference):
-        asked.append(asyncio.get_running_loop().time())
-        await asyncio.sleep(0.01)
-        if reference == "bad":
-            raise ServiceError("down", status_code=503)
-        return transaction(reference)
 
     async def references():
         for name in ("T1", "T2", "T3", "T4"):  # after which several workers wait
@@ -443,192 +422,100 @@ async def test_bad_row_at_the_end_of_a_slow_input(hours, after):
         yield "bad"
         await asyncio.sleep(after)
 
+    lookup = Lookup(lambda name, _: DOWN if name == "bad" else None, lambda *_: 0.01)
     outcomes = await collect(lookup, references(), random=lambda: 0.5)
     assert [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)] == ["bad"]
-    assert asked[-1] - 3600 * hours < 5 + 20 + 80 + after + 1
+    assert lookup.times[-1] - 3600 * hours < 5 + 20 + 80 + after + 1
 
 
-@pytest.mark.virtual_time
 async def test_known_reference_is_asked_when_alone():
     """A row that fails at the end of the input is final only after a known-good reference has been answered again."""
-    asked = []
-
-    async def lookup(reference):
-        asked.append(reference)
-        if reference == "bad":
-            raise ServiceError("down", status_code=500)
-        return transaction(reference)
-
+    lookup = Lookup(lambda name, _: DOWN if name == "bad" else None)
     outcomes = await collect(lookup, ["good", "bad"], concurrency=1)
     assert [type(o) for o in outcomes] == [Found, Failed]
-    assert asked == ["good", "bad", *["bad", "good"] * 4]  # at first nobody knows that it is the last
+    assert lookup.asked == ["good", "bad", *["bad", "good"] * 4]  # at first nobody knows that it is the last
 
 
-@pytest.mark.virtual_time
 async def test_known_reference_is_not_asked_without_need():
     """No known-good reference is looked up while other rows are answered, or when the failed row is final."""
-    asked = []
-
-    async def lookup(reference):
-        asked.append(reference)
-        await asyncio.sleep(2 if reference == "slow" else 1)
-        if reference == "slow" and asked.count("slow") == 1:
-            raise ServiceError("down", status_code=500)
-        if reference == "odd":
-            raise RejectedError("no")
-        return transaction(reference)
-
+    odd, slow = RejectedError("no"), down_at_first("slow")
+    lookup = Lookup(
+        lambda name, nth: odd if name == "odd" else slow(name, nth), lambda name, _: 2 if name == "slow" else 1
+    )
     await collect(lookup, ["slow", "good"], concurrency=2)
     await collect(lookup, ["fine", "odd"], concurrency=1)
-    assert asked == ["slow", "good", "slow", "fine", "odd"]
+    assert lookup.asked == ["slow", "good", "slow", "fine", "odd"]
 
 
-@pytest.mark.virtual_time
-async def test_no_reference_is_known():
-    """Without any answer there is no known-good reference, so only the rows are looked up."""
-    asked = set()
-
-    async def lookup(reference):
-        asked.add(reference)
-        raise ServiceError("down", status_code=500)
-
-    with pytest.raises(DeadlineExceededError):
-        await collect(lookup, ["T1", "T2"])
-    assert asked == {"T1", "T2"}
-
-
-@pytest.mark.virtual_time
 async def test_deferred_rows_are_bounded():
-    """When too many rows wait for a later pass, no new reference is taken."""
-    taken = 0
-
-    def references():
-        nonlocal taken
-        for n in range(10_000):
-            taken += 1
-            yield str(n)
-
+    """When too many rows wait for a later pass, no new reference is taken; without an answer, no other is asked for."""
+    lookup = Lookup(lambda *_: DOWN, lambda *_: 0.01)
     with pytest.raises(DeadlineExceededError):
-        await collect(failing(ServiceError("down", status_code=500)), references())
-    assert taken <= 4 * 16 + 3  # the last of which four workers took at the same time
+        await collect(lookup, map(str, range(10_000)))
+    assert len(set(lookup.asked)) <= 4 * 16 + 3  # the last of which four workers took at the same time
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("count", [1, 10, 1000])
 async def test_stall(count):
     """Without any outcome for `stall_timeout` the stream ends; the error has a cause and says what to do."""
-    loop = asyncio.get_running_loop()
     with pytest.raises(DeadlineExceededError) as caught:
-        await collect(failing(ServiceError("down", status_code=500)), map(str, range(count)))
+        await collect(failing(DOWN), map(str, range(count)))
     expected = "no lookup succeeded for 900 s; the references without an outcome can be asked for again"
     assert (str(caught.value), type(caught.value.__cause__)) == (expected, ServiceError)
-    assert loop.time() == pytest.approx(900, abs=1)
+    assert now() == pytest.approx(900, abs=1)
 
 
-@pytest.mark.virtual_time
 async def test_stall_without_an_error():
     """A lookup that never ends is a stall too, without a cause."""
-
-    async def lookup(reference):
-        await asyncio.sleep(10_000)
-
     with pytest.raises(DeadlineExceededError, match="no lookup succeeded for 900 s") as caught:
-        await collect(lookup, ["T1"])
+        await collect(Lookup(seconds=lambda *_: 10_000), ["T1"])
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.virtual_time
 async def test_slow_source_is_no_stall():
-    """An input that yields nothing for an hour does not end the stream."""
-
+    """An input that yields nothing for an hour does not end the stream, not even after rows were deferred."""
     assert len(await collect(found, with_a_gap(["T1"], "T2"))) == 2
-
-
-@pytest.mark.virtual_time
-async def test_slow_source_after_a_pause_is_no_stall():
-    """It does not end the stream either if several rows had waited for a later pass before."""
-    asked, waiting = set(), map(str, range(3 * 16 + 1))  # as many as may wait, and one that a worker holds
-
-    async def lookup(reference):
-        if reference != "last" and reference not in asked:
-            asked.add(reference)
-            raise RateLimitedError("later", status_code=429, retry_after=600)
-        return transaction(reference)
-
+    waiting = [*map(str, range(3 * 16 + 1))]  # as many as may wait, and one that a worker holds
+    later = RateLimitedError("later", status_code=429, retry_after=600)
+    lookup = Lookup(lambda name, nth: later if name != "last" and nth == 1 else None, lambda *_: 0)
     outcomes = await collect(lookup, with_a_gap(waiting, "last"), concurrency=3)
     assert [type(o) for o in outcomes] == [Found] * 50
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
     """While the input yields nothing, a deferred row is looked up when it is due and a slot is free."""
-    asked, when, under_way, most = [], {}, 0, 0
-
-    async def lookup(reference):
-        nonlocal under_way, most
-        asked.append(reference)
-        is_new = asked.count(reference) == 1
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(1 if is_new else 20)  # so long that the next row comes due
-        under_way -= 1
-        if reference != "T1" and is_new:
-            raise ServiceError("down", status_code=500)
-        return transaction(reference)
-
+    # The second time takes so long that the next row comes due.
+    lookup, when = Lookup(down_at_first("T2", "T3"), lambda _, nth: 1 if nth == 1 else 20), {}
     async with stream(lookup, three_in_an_hour(), concurrency=concurrency) as outcomes:
         async for outcome in outcomes:
-            when[outcome.reference] = asyncio.get_running_loop().time()
+            when[outcome.reference] = now()
     assert max(when.values()) < 60
-    assert [asked.count(name) for name in ("T2", "T3")] == [2, 2]
-    assert most <= concurrency
+    assert [lookup.asked.count(name) for name in ("T2", "T3")] == [2, 2]
+    assert lookup.most <= concurrency
 
 
-@pytest.mark.virtual_time
 async def test_no_deferred_row_is_early():
     """A worker that has looked up a row that was due does not take rows that are not due."""
-    spread = iter([0.0, 1.0])
-    asked = []
-
-    async def lookup(reference):
-        is_new = reference not in [name for name, _ in asked]
-        asked.append((reference, asyncio.get_running_loop().time()))
-        await asyncio.sleep(1)
-        if reference != "T1" and is_new:
-            raise ServiceError("down", status_code=500)
-        return transaction(reference)
-
+    spread, lookup = iter([0.0, 1.0]), Lookup(down_at_first("T2", "T3"))
     await collect(lookup, three_in_an_hour(), concurrency=1, random=lambda: next(spread))
-    assert [(name, round(when)) for name, when in asked[3:]] == [("T2", 7), ("T3", 18)]
+    assert [*zip(lookup.asked, map(round, lookup.times), strict=True)][3:] == [("T2", 7), ("T3", 18)]
 
 
-@pytest.mark.virtual_time
 async def test_no_deferred_row_is_asked_when_no_other_can_succeed():
     """When a deferred row ends the stream, other rows that are due are not looked up."""
-    asked = []
-
-    async def lookup(reference):
-        asked.append(reference)
-        is_new = asked.count(reference) == 1
-        await asyncio.sleep(1 if is_new else 20)
-        if reference != "T1":
-            raise ServiceError("down", status_code=500) if is_new else AuthenticationError("refused")
-        return transaction(reference)
-
+    refused, first = AuthenticationError("refused"), down_at_first("T2", "T3")
+    lookup = Lookup(
+        lambda name, nth: first(name, nth) or (refused if nth == 2 else None), lambda _, nth: 1 if nth == 1 else 20
+    )
     with pytest.raises(AuthenticationError):
         await collect(lookup, three_in_an_hour(), concurrency=1)
-    assert len(asked) == 4
+    assert len(lookup.asked) == 4
 
 
-@pytest.mark.virtual_time
 async def test_no_worker_is_begun_after_the_end():
     """A row that is due in the tick in which the block ends is not looked up."""
-    loop, asked = asyncio.get_running_loop(), []
-
-    async def lookup(reference):
-        asked.append(reference)
-        raise ServiceError("down", status_code=500)
+    loop, lookup = asyncio.get_running_loop(), Lookup(lambda *_: DOWN, lambda *_: 0)
 
     def leave():
         left.set_result(None)
@@ -639,94 +526,56 @@ async def test_no_worker_is_begun_after_the_end():
         await asyncio.sleep(1)
         loop.call_at(9.75, leave)  # it is due at 10
         await left
-    assert (asked, other_tasks()) == (["T1"], set())
+    assert (lookup.asked, other_tasks()) == (["T1"], set())
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_one_bad_row_before_a_gap(concurrency):
     """A row that always fails becomes final even while the input yields nothing."""
-    when = None
-
-    async with stream(
-        failing(ServiceError("down"), "bad"), with_a_gap(["good", "bad"]), concurrency=concurrency
-    ) as outcomes:
-        async for outcome in outcomes:
-            if isinstance(outcome, Failed):
-                when = asyncio.get_running_loop().time()
-    assert when < 300
+    async with stream(failing(DOWN, "bad"), with_a_gap(["good", "bad"]), concurrency=concurrency) as outcomes:
+        when = [now() async for outcome in outcomes if isinstance(outcome, Failed)]
+    assert max(when) < 300
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_source_that_ends_while_a_deferred_row_is_asked(concurrency):
     """A deferred row is not lost if the input ends while it is looked up and it fails again."""
-    is_asked_again = asyncio.Event()
 
     async def references():
         yield "good"
         yield "bad"
-        await is_asked_again.wait()
+        while lookup.asked.count("bad") < 2:
+            await asyncio.sleep(0.1)
 
-    async def lookup(reference):
-        if reference == "good":
-            return transaction(reference)
-        if asyncio.get_running_loop().time() > 1:
-            is_asked_again.set()
-        await asyncio.sleep(1)
-        raise ServiceError("down", status_code=500)
-
+    lookup = Lookup(lambda name, _: DOWN if name == "bad" else None)
     outcomes = await collect(lookup, references(), concurrency=concurrency)
     assert {outcome.reference: type(outcome) for outcome in outcomes} == {"good": Found, "bad": Failed}
 
 
-@pytest.mark.virtual_time
 async def test_slow_consumer_is_no_stall():
     """A consumer that needs an hour for an outcome does not end the stream."""
     async with stream(found, map(str, range(50)), concurrency=2) as outcomes:
-        count = 0
-        async for _ in outcomes:
-            count += 1
-            await asyncio.sleep(3600)
-    assert count == 50
+        assert len([await asyncio.sleep(3600) async for _ in outcomes]) == 50
 
 
-@pytest.mark.virtual_time
 async def test_pause_is_kept_by_deferred_rows():
     """A deferred row is not looked up before the `Retry-After` of its refusal."""
-    loop, asked = asyncio.get_running_loop(), []
-
-    async def lookup(reference):
-        asked.append(loop.time())
-        if len(asked) == 1:
-            raise RateLimitedError("later", status_code=429, retry_after=600)
-        return transaction(reference)
-
+    later = RateLimitedError("later", status_code=429, retry_after=600)
+    lookup = Lookup(lambda _, nth: later if nth == 1 else None)
     await collect(lookup, ["T1"])
-    assert asked[1] >= 600
+    assert lookup.times[1] >= 600
 
 
-@pytest.mark.virtual_time
 async def test_deferred_rows_do_not_wait_for_the_end():
     """A deferred row is looked up when it is due, not only at the end of the input."""
-    asked = []
-
-    async def lookup(reference):
-        asked.append(reference)
-        await asyncio.sleep(1)
-        if len(asked) == 1:
-            raise ServiceError("down", status_code=500)
-        return transaction(reference)
-
+    lookup = Lookup(down_at_first("0"))
     await collect(lookup, map(str, range(100)), concurrency=1)
-    assert 5 <= asked.index("0", 1) <= 16
+    assert 5 <= lookup.asked.index("0", 1) <= 16
 
 
-@pytest.mark.virtual_time
 async def test_no_timer_of_a_deferred_row_is_left():
     """A stream that is left while rows wait for a later pass leaves no timer behind, and so nothing that it held."""
-    down = failing(ServiceError("down", status_code=500), "T2", "T3")
-    async with stream(down, ["T1", "T2", "T3", "T4"], concurrency=2) as outcomes:
+    async with stream(failing(DOWN, "T2", "T3"), ["T1", "T2", "T3", "T4"], concurrency=2) as outcomes:
         await anext(outcomes)
         await anext(outcomes)
         await asyncio.sleep(1)

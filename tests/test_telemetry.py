@@ -12,8 +12,9 @@ import pytest
 from payclient import ConnectionFailedError, RetryPolicy, UnexpectedResponseError
 from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document
 
+pytestmark = pytest.mark.virtual_time
 
-@pytest.mark.virtual_time
+
 async def test_one_line_per_attempt(caplog):
     """Each attempt is one DEBUG line with number, status, time and error class."""
     transport = ScriptedTransport(latency=1.25)
@@ -61,7 +62,6 @@ async def test_structured_fields(caplog):
     assert (record.reference, record.attempt, record.status, record.seconds < 60) == ("T1", 1, 200, True)
 
 
-@pytest.mark.virtual_time
 async def test_structured_pause(caplog):
     """The record of a pause has its status and its seconds."""
     transport = ScriptedTransport()
@@ -72,7 +72,6 @@ async def test_structured_pause(caplog):
     assert (record.status, record.seconds) == (429, pytest.approx(60.0))
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize(("later", "lines"), [("9", 1), ("10.9", 1), ("11.1", 2), ("60", 2)])
 async def test_longer_pause_is_logged(caplog, later, lines):
     """A pause is logged once, and again only when another answer makes it more than a second longer."""
@@ -85,7 +84,6 @@ async def test_longer_pause_is_logged(caplog, later, lines):
     assert len(caplog.records) == lines
 
 
-@pytest.mark.virtual_time
 async def test_short_pause_is_logged(caplog):
     """The first pause is logged however short it is."""
     transport = ScriptedTransport()
@@ -95,7 +93,6 @@ async def test_short_pause_is_logged(caplog):
     assert [record.getMessage() for record in caplog.records] == ["the service asks for a pause of 0.5 s (status 429)"]
 
 
-@pytest.mark.virtual_time
 async def test_seconds_of_an_attempt_that_was_not_answered():
     """The error of an attempt without a response has the seconds that it took."""
     transport = ScriptedTransport(latency=2.5, default=lambda _: ConnectionFailedError("refused"))

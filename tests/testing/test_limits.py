@@ -12,6 +12,8 @@ import pytest
 from payclient.testing import ConcurrencyLimit, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
 from testing.asking import ask, ask_all
 
+pytestmark = pytest.mark.virtual_time
+
 NOON = datetime(2026, 11, 21, 12, 0, 0, 400_000, tzinfo=UTC)
 
 
@@ -30,19 +32,16 @@ async def accepted_in(service, seconds, *, every):
     return statuses.count(200)
 
 
-@pytest.mark.virtual_time
 async def test_bucket_rate():
     """A token bucket accepts its burst, and then its rate."""
     assert await accepted_in(make(TokenBucket(rate=5, burst=3)), 10, every=0.01) == pytest.approx(3 + 5 * 10, abs=1)
 
 
-@pytest.mark.virtual_time
 async def test_bucket_kept_exactly():
     """Requests at exactly the rate are never refused."""
     assert await accepted_in(make(TokenBucket(rate=10, burst=1)), 30, every=0.1) == 300
 
 
-@pytest.mark.virtual_time
 async def test_window():
     """A window accepts its count at once, and no more until the next begins."""
     service = make(FixedWindow(count=3))
@@ -53,14 +52,12 @@ async def test_window():
     assert accepted == [3, 3, 0, 3]
 
 
-@pytest.mark.virtual_time
 async def test_concurrency():
     """A concurrency limit refuses requests above it, and admits again when others end."""
     service = make(ConcurrencyLimit(count=2), latency=Latency(seconds=1))
     assert [(await ask_all(service, *["T1"] * 5)).count(200) for _ in range(2)] == [2, 2]
 
 
-@pytest.mark.virtual_time
 async def test_refused_takes_no_place():
     """A refused request does not count as one of those that are in flight."""
     service = make(ConcurrencyLimit(count=1), latency=Latency(seconds=1))
@@ -72,7 +69,6 @@ async def test_refused_takes_no_place():
     assert statuses == [200, 429, 200]
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("limit", "seconds"),
     [
@@ -90,7 +86,6 @@ async def test_retry_after_seconds(limit, seconds):
     assert (await ask(service)).headers["retry-after"] == seconds
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     "limit",
     [
@@ -111,7 +106,6 @@ async def test_retry_after_is_true(limit):
     assert [early.status_code, (await ask(service)).status_code] == [429, 200]
 
 
-@pytest.mark.virtual_time
 async def test_retry_after_date():
     """`Retry-After` as a date is never before the limit admits again, by the service's own clock."""
     service = make(FixedWindow(count=1, seconds=10, retry_after=RetryAfter.DATE))
@@ -123,7 +117,6 @@ async def test_retry_after_date():
     ]
 
 
-@pytest.mark.virtual_time
 async def test_limit_before_script():
     """A request that a limit refuses uses no scripted reply up."""
     service = make(FixedWindow(count=1))

@@ -11,6 +11,8 @@ import pytest
 from payclient.testing import Assumptions, ConcurrencyLimit, FakeService, Fault, Latency, ReceivedRequest, Reply
 from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
 
+pytestmark = pytest.mark.virtual_time
+
 TEN_FIELDS = {
     "reference": str,
     "merchant_reff": str,
@@ -145,7 +147,6 @@ async def test_script_before_faults():
     assert (await ask(service)).status_code == 418
 
 
-@pytest.mark.virtual_time
 async def test_latency():
     """Every answer takes the latency and the delay of its reply, on the event loop's clock."""
     service = FakeService(latency=Latency(seconds=2))
@@ -154,7 +155,6 @@ async def test_latency():
     assert asyncio.get_running_loop().time() == pytest.approx(5)
 
 
-@pytest.mark.virtual_time
 async def test_slow_and_unknown():
     """A slow reply is slow for a reference without a transaction, too."""
     service = FakeService()
@@ -163,7 +163,6 @@ async def test_slow_and_unknown():
     assert (answer.status_code, asyncio.get_running_loop().time()) == (404, pytest.approx(3))
 
 
-@pytest.mark.virtual_time
 async def test_jitter():
     """Jitter spreads the answers over its range, the same way for the same seed."""
 
@@ -185,7 +184,6 @@ async def test_not_at_once(service):
     assert turns == ["other"]
 
 
-@pytest.mark.virtual_time
 async def test_dead():
     """A dead reply keeps the request in flight for as long as its client waits."""
     service = FakeService()
@@ -197,7 +195,6 @@ async def test_dead():
     assert in_flight == 1
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("reply", [Reply(never_responds=True), Reply(delay=60)], ids=["dead", "slow"])
 async def test_cancelled(service, reply):
     """A cancelled request is not in flight, has no status, and frees its slot."""
@@ -208,7 +205,6 @@ async def test_cancelled(service, reply):
     assert (service.in_flight, service.requests[0].status, (await ask(service)).status_code) == (0, None, 200)
 
 
-@pytest.mark.virtual_time
 async def test_disconnected():
     """A client that leaves while it waits frees its place at once, and is sent nothing."""
     service = FakeService(limits=[ConcurrencyLimit(count=1)], latency=Latency(seconds=60))
@@ -282,7 +278,6 @@ def service_of_log():
     return service_of_log
 
 
-@pytest.mark.virtual_time
 async def test_request(service_of_log):
     """A request is remembered with method, path, reference, status and the loop's time at its start."""
     await asyncio.sleep(5)
