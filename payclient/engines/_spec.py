@@ -64,7 +64,6 @@ def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
 
 
 def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
-    """Return the options in order, without a secret; the client checks the rest."""
     given = {name: _to_text(value) for name, value in dict(options).items()}
     if "@" in str(given.get("proxy")):
         message = "network must not hold a password: workers take the proxy from their PAYCLIENT_PROXY or HTTPS_PROXY"
@@ -198,7 +197,6 @@ def rules_of(spec: ReconcileSpec) -> Rules:
 
 
 def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:
-    """Return the messages that *spec* names, and those of its rules."""
     of_rules = rules_of(spec).not_found_messages if isinstance(spec, ReconcileSpec) else ()
     return (*spec.not_found_messages, *of_rules)
 

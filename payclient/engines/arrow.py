@@ -203,7 +203,6 @@ class _Reconciliation:
         return entry
 
     def _check_unused(self, batch: _RecordBatch) -> None:
-        """Check the distinct values of the columns that are not used, but for lists and the like."""
         for column in self._unused:
             kind = batch.schema.field(column.place).type
             if not (column.is_done or _arrow.types.is_nested(kind)):
@@ -324,7 +323,6 @@ def _cells(seen: Observation) -> tuple[Any, ...]:
 
 
 def _not_asked(problem: str) -> tuple[Any, ...]:
-    """Return the columns of a reference that cannot be looked up."""
     reason = escape_unprintable(f"{InvalidReferenceError.__name__}: {problem}", max_length=_MAX_REASON)
     return (*_NO_FIELDS, "rejected", reason, None, 0, None, None)
 

@@ -158,7 +158,6 @@ def _names(df: _DataFrame) -> _Schema:
 
 
 def _schema(df: _DataFrame, spec: LookupSpec, schema: _Schema) -> _Schema:
-    """Return *schema* as a Spark schema; kept columns keep their Spark types."""
     kept = set(df.columns) - {spec.reference} if spec.keep is None else set(spec.keep)
     ours = _of_arrow.from_arrow_schema(schema, prefer_timestamp_ntz=True)
     return _types.StructType([df.schema[field.name] if field.name in kept else field for field in ours.fields])

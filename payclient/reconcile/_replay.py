@@ -73,7 +73,6 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
 
 
 def _has_same_rows(before: Rules, rules: Rules) -> bool:
-    """Return whether the rules put the same ledger rows together, so that the rows of both can be compared."""
     return before.lines == rules.lines and before.invoices == rules.invoices
 
 

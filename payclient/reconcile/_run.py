@@ -179,7 +179,6 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
 
 
 def _second(lookup: LookupFunction) -> LookupFunction:
-    """Return the function of second lookups, for which a client's own one takes `fresh`."""
     try:
         takes_fresh = "fresh" in signature(lookup).parameters
     except (TypeError, ValueError):  # not written in Python
@@ -187,10 +186,17 @@ def _second(lookup: LookupFunction) -> LookupFunction:
     return partial(cast("Callable[..., Awaitable[Transaction]]", lookup), fresh=True) if takes_fresh else lookup
 
 
+async def _each(entries: Entries) -> AsyncIterator[Entry | RejectedEntry]:
+    if isinstance(entries, AsyncIterable):
+        async for entry in entries:
+            yield entry
+    else:
+        for entry in entries:
+            yield entry
+
+
 @define
 class _Reconciler:
-    """The state of one run."""
-
     _journal: Journal
     _lookup: LookupFunction
     _confirm: LookupFunction
@@ -219,19 +225,14 @@ class _Reconciler:
     # Read
 
     async def read(self, entries: Entries, *, has_statement: bool) -> None:
-        """Copy the whole ledger into the journal."""
         self._journal.begin_ledger()
         ignored = IgnoredCount(self._rules.lines.kind_of)
-        if isinstance(entries, AsyncIterable):
-            async for entry in entries:
-                self._add(entry, ignored)
-                if self.is_turn_over():
-                    await self.yield_to_loop(Phase.READING, None)
-        else:
-            for entry in entries:
-                self._add(entry, ignored)
-                if self.is_turn_over():
-                    await self.yield_to_loop(Phase.READING, None)
+        async for entry in _each(entries):
+            amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
+            if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
+                self._journal.add(entry)
+            if self.is_turn_over():
+                await self.yield_to_loop(Phase.READING, None)
         finish = partial(self._journal.finish_ledger, previous=self._previous, has_statement=has_statement)
         await in_thread(finish, ignored.counted())
         self._tell(Phase.READING, self._done)
@@ -248,11 +249,6 @@ class _Reconciler:
             if self.is_turn_over():
                 await self.yield_to_loop(Phase.READING, None)
         await in_thread(self._journal.finish_statement, total.totals(ignored.counted()))
-
-    def _add(self, entry: Entry | RejectedEntry, ignored: IgnoredCount) -> None:
-        amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
-        if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
-            self._journal.add(entry)
 
     async def reuse(self, reuse: Reuse) -> None:
         """Take answers of the run before over, before the first lookup."""
@@ -414,7 +410,6 @@ class _Reconciler:
         self._done, self._unresolved = done, 0
 
     def is_turn_over(self) -> bool:
-        """Count one row, and return whether the event loop needs a turn."""
         self._done += 1
         return self._done % _ROWS_PER_TURN == 0
 

@@ -21,7 +21,6 @@ _SEPARATORS = re.compile(r"[-_\s]+")
 
 
 def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, rules: Rules) -> Sequence[Entry]:
-    """Return the entries to compare with *transaction*: each row of its reference, or their payment."""
     if not are_parts(entries, rules) or why_not_summed(entries, rules):
         return entries
     return [payment_of(entries, rules, transaction)]
@@ -58,7 +57,6 @@ def _said(line: Entry) -> str:
 
 
 def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
-    """Return the first of *lines* whose kind the rules do not list, in words; empty if there is none."""
     for line in lines:
         kind = rules.lines.kind_of(line.kind)
         if kind is Kind.IGNORE:
@@ -75,7 +73,6 @@ def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
 
 
 def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | None = None) -> Entry:
-    """Return the payment made of *lines* as one entry, with the line of the first."""
     # The result does not depend on the order of the lines, but for its line and for texts that differ: of these, the
     # one that agrees with the service counts, or else the first. A payment whose refunds come to all that was charged
     # is refunded, with the numbers of its charges.
@@ -104,7 +101,6 @@ _MAY_DIFFER = ("merchant_reff", "payment_method", "payment_code", "expdate")
 
 
 def _taken_off(fee: Entry) -> Any:
-    """Return the part of a fee line in the amount received."""
     if fee.amount_received is ABSENT:
         return ABSENT
     return _sum([fee], "amount" if fee.amount_received is None else "amount_received", _taken)
@@ -136,7 +132,6 @@ def _oldest(times: Sequence[Any], zone: tzinfo | None) -> Any:
 
 
 def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None) -> Any:
-    """Return the value of the line that agrees with the service, or else the first that is stated."""
     values = [getattr(line, name) for line in lines]
     stated = [value for value in values if value is not None and value is not ABSENT]
     if not stated:

@@ -44,7 +44,6 @@ def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
 
 
 def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Finding | None:
-    """Return the finding of the two states; None where they agree or are not compared."""
     if entry.status is ABSENT and rules.assume_status is Assumed.NONE:
         return None
     ours, theirs = rules.status_of(entry), rules.read_status(transaction.status)
@@ -79,7 +78,6 @@ def _meaning(
     is_ours_blank: bool,
     is_theirs_blank: bool,
 ) -> tuple[Code | None, str]:
-    """Return the code of two states, and a remark on the pair; a state of None is unknown."""
     if theirs is None:
         what = "states no status" if is_theirs_blank else "uses a word that is not known"
         return Code.UNKNOWN_STATUS, f"the service {what}, so the two are not compared"
@@ -99,7 +97,6 @@ def _meaning(
 
 
 def _money_codes(ours: Status | None, theirs: Status) -> tuple[Code, str]:
-    """Return the code and the remark of two states, one of them paid or refunded."""
     if theirs is Status.REFUNDED:
         missing = "no refund" if ours is Status.PAID else "neither payment nor refund"
         return Code.REFUND_NOT_RECORDED, f"refunded at the service, and the ledger records {missing}"
@@ -184,7 +181,6 @@ def _text(
     said: list[str],
     is_same: Callable[[str, str], bool],
 ) -> Iterator[Finding]:
-    """Compare a cell with each name that the service has for the value."""
     ours = _stated(cell)
     if ours is None and theirs is not None:
         yield _not_compared(name, theirs)
@@ -222,7 +218,6 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
 
 
 def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Compare an agreed fee, or one of the service alone, with its schedule."""
     schedule = rules.fees.get(transaction.payment_method or "")
     fee = transaction.fee or 0
     if schedule is None or not (fee or rules.read_status(transaction.status) is Status.PAID):
@@ -245,7 +240,6 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Itera
 
 
 def _arithmetic(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Check the sum of the service's own numbers, with the expected fee if it states none."""
     amount, received = transaction.amount, transaction.amount_received
     if received is None:
         return

@@ -175,7 +175,6 @@ class _Judgement:
             yield found
 
     def _with_invoice(self, findings: list[Finding], transaction: Transaction) -> list[Finding]:
-        """Return *findings* with those about an invoice that is paid under several references."""
         paid_with, invoice, rules = self.case.paid_with, self.case.invoice, self.rules.invoices
         if not paid_with:
             return findings

@@ -19,7 +19,6 @@ _MAX_PROBLEMS = 5
 
 
 def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedEntry:
-    """Return a line of the statement, rejected if its kind or its status is not known."""
     if isinstance(entry, RejectedEntry):
         return entry
     problem = ""
@@ -42,8 +41,6 @@ def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedE
 
 @define
 class StatementSum:
-    """Sums the lines of a statement."""
-
     _rules: Rules
     _sums: Counter[str] = field(init=False, factory=Counter)
     _is_net: bool = field(init=False, default=False)
@@ -74,7 +71,6 @@ class StatementSum:
 
 
 def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
-    """Return the settlement of one reference by its *lines*; None where none of them says that it is paid."""
     claims = [line for line in lines if _is_claim(line, rules)]
     if not claims:
         return None
@@ -88,7 +84,6 @@ def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
 
 
 def _is_claim(line: Entry, rules: Rules) -> bool:
-    """Return whether a line says that money was paid out, or taken back."""
     status = rules.read_status(line.status) if isinstance(line.status, str) else Status.PAID
     is_back = (stated_money(line) or 0) < 0 or rules.statement.kind_of(line.kind) is Kind.REFUND
     return status is Status.PAID or (status is Status.REFUNDED and is_back)
@@ -132,7 +127,6 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
 def statement_findings(
     side: StatementSide, entry: Entry, found: Transaction | None, *, at: datetime, rules: Rules
 ) -> Iterator[Finding]:
-    """Yield the findings of statement and answer together; *found* is None if there is no such transaction."""
     settled, name = side.settled, quote(entry.reference)
     is_paid = found is not None and rules.read_status(found.status) is Status.PAID
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"

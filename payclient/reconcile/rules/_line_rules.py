@@ -204,8 +204,6 @@ class Invoices:
 
 @frozen(kw_only=True)
 class InvoiceTotals:
-    """Both sides of an invoice that is paid under several references."""
-
     paid: int
     amounts: tuple[int, int, int] | None  # sum, least and greatest; None where a ledger row states none
 

@@ -32,8 +32,8 @@ from payclient.ledger import (
 )
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile.rules import _rule_values as values
-from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, RepeatedReference
+from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 
@@ -435,7 +435,6 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
 
 
 def _is_said(attribute: Attribute[Any], value: object) -> bool:
-    """Return whether a rule is in the JSON; some always are."""
     is_nothing = value == attribute.default and (value in (None, (), _FINAL) or has(type(value)))
     return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
 
@@ -458,13 +457,11 @@ def _plain(_: object, __: object, value: Any) -> Any:
 
 
 def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
-    """Return the names of the rules that differ."""
     one, other = rules_as_json(before), rules_as_json(after)
     return tuple(name for name in {**one, **other} if one.get(name) != other.get(name))
 
 
 def with_reading_of(rules: Rules, run: Rules) -> Rules:
-    """Return *rules* with the rules of *run* for reading both sides and the answers."""
     kept = {name: getattr(run.statement, name) for name in ("columns", "ignore_columns", "reading", "kind")}
     return evolve(
         rules, statement=evolve(rules.statement, **kept), **{name: getattr(run, name) for name in _OF_READING}

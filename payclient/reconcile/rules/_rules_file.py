@@ -19,7 +19,7 @@ from cattrs import Converter
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Dialect
-from payclient.reconcile.rules._calendar import read_holidays
+from payclient.reconcile.rules._rule_values import read_holidays
 from payclient.reconcile.rules._rules import Rules, rules_as_json
 from payclient.reconcile.values import Code, RulesError, Severity, Side
 
@@ -203,7 +203,6 @@ _JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
 
 
 def as_json(value: object) -> Any:
-    """Return *value*, an attrs value or None, in plain values."""
     return _JSON.unstructure(value)
 
 

@@ -119,8 +119,6 @@ class PatternKind(StrEnum):
 
 
 class _Trait(Flag):
-    """The properties of a code, apart from its severity."""
-
     OTHER = 0
     REMARK = auto()
     NUMBERS = auto()

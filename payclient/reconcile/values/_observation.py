@@ -80,7 +80,6 @@ class Observation:
 
 
 def utc_now() -> datetime:
-    """Return the current time, aware."""
     return datetime.now(UTC)
 
 
@@ -104,7 +103,6 @@ def observe(
 
 
 def check_canary(canary: object) -> None:
-    """Refuse what cannot be a reference, with a `ConfigurationError`."""
     try:
         check_reference(canary)
     except errors.InvalidReferenceError as error:

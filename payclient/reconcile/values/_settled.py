@@ -66,7 +66,6 @@ class Settled:
 
 
 def stated_sum(numbers: Iterable[int | None]) -> int | None:
-    """Return the sum of the *numbers* that are stated; None if none is."""
     stated = [number for number in numbers if number is not None]
     return sum(stated) if stated else None
 
