@@ -11,13 +11,13 @@ from payclient.report._decision_file import read_log as read_log
 from payclient.report._decision_file import verify_decisions as verify_decisions
 from payclient.report._diff import RunDiff as RunDiff
 from payclient.report._files import ReportFiles
-from payclient.report._groups import Top as Top
 from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.report._manifest import WORK_LIST as WORK_LIST
 from payclient.report._matrix import Cell, Matrix
 from payclient.report._past_run import JOURNAL as JOURNAL
 from payclient.report._past_run import PastRun as PastRun
 from payclient.report._past_run import open_past_run as open_past_run
+from payclient.report._rows import Top as Top
 from payclient.report._rows import row_as_json
 from payclient.report._rows_file import GZIP_ROWS as GZIP_ROWS
 from payclient.report._rows_file import ROWS as ROWS

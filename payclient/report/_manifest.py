@@ -102,7 +102,9 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
         return (Problem(MANIFEST, f"it cannot be read: {error.strerror}"),)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return (Problem(MANIFEST, "it is damaged: it is not what payclient writes"),)
-    problems = (*_changed(folder, files, only), *_unlisted(folder, files))
+    added = (name for name in _ALL if name not in files and os.path.lexists(folder / name))
+    unlisted = "the manifest does not list it: it belongs to another run, or was added later"
+    problems = (*_changed(folder, files, only), *(Problem(name, unlisted) for name in added))
     return tuple(problem for problem in problems if only is None or problem.file in only)
 
 
@@ -136,12 +138,6 @@ def _changed(folder: Path, files: dict[str, tuple[int, str]], only: Container[st
                 yield Problem(name, f"it was changed: it has {plural(length, 'byte')}, and had {size_bytes:,}")
             elif found != sha256:
                 yield Problem(name, "it was changed: it has as many bytes as were written, but others")
-
-
-def _unlisted(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Problem]:
-    for name in _ALL:
-        if name not in files and os.path.lexists(folder / name):
-            yield Problem(name, "the manifest does not list it: it belongs to another run, or was added later")
 
 
 def _sha256_of(content: dict[str, Any]) -> str:

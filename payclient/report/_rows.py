@@ -11,10 +11,11 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum, auto
+from heapq import nlargest
 from operator import attrgetter
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, Generic, TypeAlias, TypeVar
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from payclient._escape import escape_unprintable
 from payclient.ledger import ABSENT, COMPARED, Entry
@@ -25,6 +26,9 @@ from payclient.report._about import when
 from payclient.report._rows_file import GzipText
 
 Cell: TypeAlias = str | int | bool | datetime | list[str] | None
+
+
+_Item = TypeVar("_Item")
 
 
 class Kind(Enum):
@@ -206,11 +210,11 @@ _written = attrgetter(*_WRITTEN)
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
     """Return the fields that the ledger has, `line` not among them; an empty cell is null."""
     cells = zip(_WRITTEN, _written(entry), strict=True)
-    return {name: _plain(cell) for name, cell in cells if cell is not ABSENT}
-
-
-def _plain(cell: Any) -> Any:
-    return cell.isoformat(sep=" ") if isinstance(cell, datetime) else cell
+    return {
+        name: cell.isoformat(sep=" ") if isinstance(cell, datetime) else cell
+        for name, cell in cells
+        if cell is not ABSENT
+    }
 
 
 def row_as_json(row: Row) -> dict[str, Any]:
@@ -309,6 +313,26 @@ def _statuses(row: Row) -> dict[str, Any]:
 
 def _time(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
+
+
+@define
+class Top(Generic[_Item]):
+    """The items that rank highest out of any number; equal ones in the order in which they came."""
+
+    _room: int
+    _rank: Callable[[_Item], int]
+    count: int = field(init=False, default=0)
+    _items: list[_Item] = field(init=False, factory=list)
+
+    def add(self, item: _Item) -> None:
+        self.count += 1
+        self._items.append(item)
+        if len(self._items) > 2 * self._room:
+            self._items = list(self.kept)
+
+    @property
+    def kept(self) -> tuple[_Item, ...]:
+        return tuple(nlargest(self._room, self._items, key=self._rank))
 
 
 # ASCII only: the escapes of JSON keep every character, and none can act on a terminal.

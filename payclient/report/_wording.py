@@ -82,8 +82,10 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
         payout = "" if settlement["payout"] is None else f", payout {settlement['payout']:,}"
         yield f"- Statement: {settlement['statement_total']:,}{payout}; residual {settlement['residual']:,}"
     if (since := summary["since"]) is not None:
-        breaks, was = summary["buckets"]["break"]["rows"], since["buckets"].get("break", 0)
-        yield f"- Breaks: {breaks:,} ({_signed(breaks - was)} since the previous run, {code_span(since['folder'])})"
+        breaks = summary["buckets"]["break"]["rows"]
+        more = breaks - since["buckets"].get("break", 0)
+        signed = f"{more:+,}" if more else "\N{PLUS-MINUS SIGN}0"
+        yield f"- Breaks: {breaks:,} ({signed} since the previous run, {code_span(since['folder'])})"
     if ledger is not None:
         yield f"- Ledger: {code_span(ledger['name'] or 'standard input')}"
     if service["environment"]:
@@ -98,10 +100,6 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"- Ended early: {code_span(summary['ended_by'])}"
     if summary["compared"]["remark"]:
         yield f"- {_plain(summary['compared']['remark'])}"
-
-
-def _signed(number: int) -> str:
-    return f"{number:+,}" if number else "\N{PLUS-MINUS SIGN}0"
 
 
 @frozen

@@ -21,7 +21,7 @@ from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped
 
 from payclient._atomic import GivenFile
 from payclient._escape import escape_unprintable
-from payclient.reconcile import Bucket, Row, Rules, Summary, Total
+from payclient.reconcile import Bucket, Row, Summary, Total
 from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
 from payclient.report._about import About, facts, to_sign, when
 from payclient.report._matrix import Matrix, status_of_word
@@ -275,27 +275,39 @@ class ReportWorkbook(BookWriter):
     def add(self, row: Row) -> None:
         if row.bucket in _SHEET_OF:
             name, columns = _SHEET_OF[row.bucket]
-            work = zip(WORK, _work(row, self._decisions), strict=True) if WORK[0] in columns else ()
-            cells = {column: column.in_sheet(row) for column in columns} | dict(work)
+            cells = {column: column.in_sheet(row) for column in columns}
+            if WORK[0] in columns:
+                code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
+                decision = self._decisions.get((row.reference or "", code))
+                cells |= zip(WORK, _NOTHING if decision is None else decision.cells, strict=True)
             self._sheets[name].add(list(cells.values()))
 
     def add_gone(self, change: BreakChange) -> None:
+        now, history = change.now, change.history
         if not change.is_old:
-            self._sheets[_GONE].add(_gone(change))
+            by, seen = now.by.label if now.by else None, when(history.first_seen)
+            what = (change.reference, now.severity.word, now.code.value, now.sentence, history.state.label)
+            self._sheets[_GONE].add((*what, by, change.why or None, seen, history.age_days))
 
     def write(self, summary: Summary, about: About, matrix: Matrix) -> None:
         """Write the sheets about all rows, and the file."""
-        sheets: dict[str, Iterator[Sequence[Value]]] = {
+        sheets: dict[str, Iterable[Sequence[Value]]] = {
             "Summary": _summary(summary, self._remarks()),
             "Patterns": (
                 (each.sentence, each.rows, each.amount, each.treatment, ", ".join(map(str, each.lines)))
                 for each in summary.patterns
             ),
-            "By status": _by_status(matrix, about.rules),
+            "By status": (
+                (*(each for word in words for each in (word, status_of_word(word, about.rules))), *_money(total))
+                for words, total in matrix.by(lambda cell: cell.words).items()
+            ),
             "By method": ((method, *_money(total)) for method, total in matrix.by(lambda cell: cell.method).items()),
             "Tie-out": _tie_out(summary),
             "Money by status": ((label, *astuple(total)) for label, total in money_by_status(summary.tie_out).items()),
-            "To sign": _to_sign(summary, about),
+            "To sign": (
+                *((fact.term, value) for fact in to_sign(summary, about) for value in fact.values),
+                *(line for term in ("Prepared by", "Reviewed by", "Date", "Signature") for line in ((), (term,))),
+            ),
             "Run": ((fact.term, value) for fact in facts(summary, about) for value in fact.values),
         }
         for name, rows in sheets.items():
@@ -309,20 +321,6 @@ class ReportWorkbook(BookWriter):
         for name in ("Breaks", "Open", "Unresolved", "Rejected"):
             if left_out := self._sheets[name].left_out:
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
-
-
-def _gone(change: BreakChange) -> Sequence[Value]:
-    now, history = change.now, change.history
-    return (
-        *(change.reference, now.severity.word, now.code.value, now.sentence, history.state.label),
-        *(now.by.label if now.by else None, change.why or None, when(history.first_seen), history.age_days),
-    )
-
-
-def _work(row: Row, decisions: Decisions) -> Sequence[Value]:
-    code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
-    decision = decisions.get((row.reference or "", code))
-    return _NOTHING if decision is None else decision.cells
 
 
 _SHEET_OF = {bucket: (name, columns) for name, (bucket, columns) in SHEETS.items()}
@@ -352,11 +350,6 @@ def _money(total: Total) -> Sequence[Value]:
     return (*astuple(total), total.paid_difference)
 
 
-def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
-    for (ours, theirs), total in matrix.by(lambda cell: cell.words).items():
-        yield (ours, status_of_word(ours, rules), theirs, status_of_word(theirs, rules), *_money(total))
-
-
 def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:
     yield from _steps(bridge_lines(summary.tie_out))
     yield ("Rows without amount", "the ledger states none", summary.tie_out.rows_without_amount)
@@ -365,12 +358,6 @@ def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:
         yield from _steps(settlement_lines(summary.settlement))
         if sentence := payout_sentence(summary.settlement):
             yield ("Payout", sentence)
-
-
-def _to_sign(summary: Summary, about: About) -> Iterator[Sequence[Value]]:
-    yield from ((fact.term, value) for fact in to_sign(summary, about) for value in fact.values)
-    for term in ("Prepared by", "Reviewed by", "Date", "Signature"):
-        yield from ((), (term,))
 
 
 def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:

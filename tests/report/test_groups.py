@@ -5,8 +5,8 @@ from __future__ import annotations
 from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
-from payclient.report._groups import ALLOWED as ALLOWED_BY_A_RULE
-from payclient.report._groups import RowGroups
+from payclient.report._html import ALLOWED as ALLOWED_BY_A_RULE
+from payclient.report._html import RowGroups
 
 
 def test_paid_twice():
