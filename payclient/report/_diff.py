@@ -8,9 +8,7 @@ matter are read in full: the breaks of either run, and what the later run says o
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
@@ -42,19 +40,17 @@ class RunDiff:
         earlier.check_same_service(later.service, str(later.folder))
         self.earlier: PastRun = earlier
         self.later: PastRun = later
-        self.counts: Counter[BreakState] = Counter()
-        self._tally = Tally()
-        with ExitStack() as opened:
-            self._database = opened.enter_context(temporary_database(*_TABLES))
-            self._compare()
-            self._opened = opened.pop_all()
-        self.open_findings: OpenFindings = self._tally.open_findings()
+        self._database = temporary_database(*_TABLES)
+        self.open_findings: OpenFindings = self._compare()
+        self.counts: Mapping[BreakState, int] = {
+            state: total.count for state, total in self.open_findings.by_state.items()
+        }
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._opened.close()
+        self._database.close()
 
     @property
     def changed_rules(self) -> tuple[str, ...]:
@@ -122,33 +118,38 @@ class RunDiff:
 
     # The comparison
 
-    def _compare(self) -> None:
+    def _compare(self) -> OpenFindings:
+        tally = Tally()
         execute, insert = self._database.execute, self._database.executemany
         insert(_ADD, ((False, line.reference, line.text) for line in self.earlier.lines() if _matters(line)))
         insert(_ADD, ((False, *known) for known in self.earlier.memory()))
         execute("CREATE INDEX by_reference ON rows (reference, is_later)")
         later = (line for line in self.later.lines() if _matters(line) or self._texts(line.reference, is_later=False))
         insert(_ADD, ((True, line.reference, line.text) for line in later))
-        insert("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self._all_changes())
+        for change in self._changes():
+            tally.add_change(change)
+            state, severity = _STATES.index(change.history.state), int(change.now.severity)
+            key = state, severity, change.reference, change.now.code.value
+            execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(change_as_json(change))))
         execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
+        return tally.open_findings()
 
     def _texts(self, reference: str | None, *, is_later: bool) -> list[bytes]:
         query = "SELECT text FROM rows WHERE reference = ? AND is_later = ?"
         return [text for (text,) in self._database.execute(query, (reference, is_later))]
 
-    def _all_changes(self) -> Iterator[tuple[object, ...]]:
+    def _changes(self) -> Iterator[BreakChange]:
         unchanged = self._unchanged()
         for (reference,) in self._database.execute("SELECT DISTINCT reference FROM rows ORDER BY reference"):
             was, before = self.earlier.breaks(self._texts(reference, is_later=False))
-            for change in changes_of(
+            found = changes_of(
                 *(reference, was, self.later.breaks(self._texts(reference, is_later=True))[1]),
                 run=self.later.note.run,
                 before=observed_at(before),
                 is_judged=self._is_judged,
                 unchanged=unchanged,
-            ):
-                if not change.is_old:
-                    yield self._taken(change)
+            )
+            yield from (change for change in found if not change.is_old)
 
     def _unchanged(self) -> list[ResolvedBy]:
         """Return the sides that are the same in both runs: the whole ledger, or the answers of a second judgement."""
@@ -157,13 +158,6 @@ class RunDiff:
         times = [(run.first_observed_at, run.note.last_observed_at) for run in (one, other)]
         are_answers = other.judged_run == one.note.run and times[0] == times[1]
         return [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
-
-    def _taken(self, change: BreakChange) -> tuple[object, ...]:
-        state, severity = change.history.state, change.now.severity
-        self.counts[state] += 1
-        self._tally.add_change(change)
-        text = json.dumps(change_as_json(change))
-        return _STATES.index(state), int(severity), change.reference, change.now.code.value, text
 
     def _is_judged(self, reference: str) -> bool:
         found = self._texts(reference, is_later=True)

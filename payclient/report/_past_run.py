@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -97,7 +97,7 @@ class PastRun:
         self, is_listed: Callable[[str], bool], *, recheck: tuple[Recheck, datetime] | None = None
     ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk."""
-        with temporary_database("kept (reference TEXT, text BLOB, again INTEGER)", TABLE) as database:
+        with closing(temporary_database("kept (reference TEXT, text BLOB, again INTEGER)", TABLE)) as database:
             database.executemany("INSERT INTO kept VALUES (?, ?, NULL)", self._kept(is_listed))
             if recheck is not None:
                 selection = Selection(database, *recheck, self.sha256, is_listed)
@@ -226,17 +226,16 @@ def open_past_run(folder: Path) -> PastRun:
     )
 
 
-@contextmanager
-def temporary_database(*tables: str) -> Generator[sqlite3.Connection]:
+def temporary_database(*tables: str) -> sqlite3.Connection:
     """Open a database in a temporary file, in which *tables* are created; nothing of it is kept."""
-    with closing(sqlite3.connect("", isolation_level=None)) as database:
-        for statement in (
-            *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
-            *(f"CREATE TABLE {table}" for table in tables),
-            "BEGIN",
-        ):
-            database.execute(statement)
-        yield database
+    database = sqlite3.connect("", isolation_level=None)
+    for statement in (
+        *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
+        *(f"CREATE TABLE {table}" for table in tables),
+        "BEGIN",
+    ):
+        database.execute(statement)
+    return database
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:
