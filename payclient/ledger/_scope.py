@@ -52,12 +52,13 @@ class Totals:
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
         """Return why a row is a totals row; otherwise count it and return an empty text."""
-        is_named = reference is not None and any(map(str.isalnum, reference))
+        is_named = reference is not None and (reference.isalnum() or any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
         found = next(filter(is_totals_text, texts), None)
-        is_sum = bool(amount) and any(rows >= _MIN_ROWS and amount == total for rows, total in self._parts)
+        (rows, total), (rows_since, total_since) = self._parts
+        is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
         is_numbered = _DIGIT.search(reference or "") is not None
-        is_sum = is_sum and (not is_named or (self._are_numbered and not is_numbered))
+        is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
         if found is None and not is_sum:
             self._are_numbered = self._are_numbered and (is_numbered or not is_named)
             for part in self._parts:

@@ -116,14 +116,14 @@ class TimeReader:
         """Return a time without a zone, or None for an empty cell."""
         # Refused is a time with a zone or a fraction of a second, and one that has no time of day or two readings.
         if isinstance(cell, datetime):
-            return _exact(cell, shown(cell), advice="; store it without")
+            return _exact(cell, cell, advice="; store it without")
         text = read_word(cell if isinstance(cell, str) else _text_of(cell))
         if text is None:
             return None
         if not self._formats:
             return _in_iso(text, _TIME, "written YYYY-MM-DD HH:MM:SS without a zone")
         time, form = self._found(text)
-        return _exact(time, quote(text), has_time=form.has_time)
+        return _exact(time, text, has_time=form.has_time)
 
     def read_creation(self, cell: Any) -> datetime | None:
         """Return the time of creation, aware if the cell states a zone, or None for an empty cell."""
@@ -163,8 +163,8 @@ def _offset(zone: str | None) -> str:
     return "Z" if zone and zone[0].isalpha() else zone or ""
 
 
-def _exact(time: datetime, text: str, *, has_time: bool = True, advice: str = "") -> datetime:
-    """Return *time*, which is written as *text*, if it is one of the service's."""
+def _exact(time: datetime, cell: object, *, has_time: bool = True, advice: str = "") -> datetime:
+    """Return the *time* in a cell, if it is one of the service's."""
     problem = ""
     if time.tzinfo is not None:
         problem = f"has a time zone, but the service's times have none{advice}"
@@ -173,7 +173,7 @@ def _exact(time: datetime, text: str, *, has_time: bool = True, advice: str = ""
     elif not has_time:
         problem = "is a date without a time of day"
     if problem:
-        message = f"{text} {problem}"
+        message = f"{quote(cell) if isinstance(cell, str) else shown(cell)} {problem}"
         raise CellProblem(message)
     return time
 
