@@ -94,8 +94,7 @@ def test_closed_while_others_wait():
         polled.set()
         return answer(document("T1", status="Pending"))
 
-    transport = ScriptedTransport()
-    transport.script("T1", *[pending] * 1000)
+    transport = ScriptedTransport(T1=[*[pending] * 1000])
     pay = blocking(transport)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(pay.wait_for, "T1", until={"Paid"}, deadline=900.0, interval=300.0, max_interval=300.0)
@@ -234,8 +233,7 @@ def test_stream():
 
 def test_watch():
     """A watch is a plain iterator, too."""
-    transport = ScriptedTransport()
-    transport.script("T1", *[answer(document("T1", status=status)) for status in ("Pending", "Paid")])
+    transport = ScriptedTransport(T1=[*[answer(document("T1", status=status)) for status in ("Pending", "Paid")]])
     with (
         blocking(transport) as pay,
         pay.watch(["T1"], until={"Paid"}, deadline=60.0, interval=0.01) as changes,

@@ -69,8 +69,7 @@ def test_nothing_is_left(use, moment):
     """Cancelled k times from the n-th turn on, a use of the client leaves no task, slot, attempt or shared lookup."""
 
     async def run():
-        transport = ScriptedTransport()
-        transport.script("T1", DOWN, DOWN)
+        transport = ScriptedTransport(T1=[DOWN, DOWN])
         pay = client(transport)
         task = asyncio.create_task(use(pay))
         await cancel_at_each_turn(task, first=moment[0], count=moment[1])
@@ -258,8 +257,7 @@ async def test_a_clock_that_fails_holds_no_slot():
     throttled = answer(b"{}", 429, retry_after="1")
     for answers in ([], [throttled], [DOWN], [answer(b"{", 200)], [TimeoutError()]):
         for at in range(1, 150):
-            transport = ScriptedTransport(latency=0.1)
-            transport.script("T1", *answers)
+            transport = ScriptedTransport(latency=0.1, T1=[*answers])
             pay = client(transport, max_concurrency=1, deadline=20)
             left = at
             lookups = [asyncio.create_task(pay.get_transaction(reference)) for reference in ("T1", "T2", "T3")]

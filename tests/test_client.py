@@ -60,9 +60,7 @@ async def test_names_itself():
 
 async def test_retries():
     """A failing lookup is retried up to `max_attempts`, and the error has the number of attempts."""
-    transport = ScriptedTransport()
-    transport.script("T1", DOWN, DOWN, DOWN)
-    transport.script("T2", *[DOWN] * 9)
+    transport = ScriptedTransport(T1=[DOWN, DOWN, DOWN], T2=[*[DOWN] * 9])
     async with client(transport) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
         with pytest.raises(ServiceError) as caught:
@@ -73,9 +71,7 @@ async def test_retries():
 
 async def test_no_retries():
     """With `retry=None` no attempt is retried, not even a throttled one."""
-    transport = ScriptedTransport()
-    transport.script("T1", answer(status=429))
-    transport.script("T2", DOWN)
+    transport = ScriptedTransport(T1=[answer(status=429)], T2=[DOWN])
     async with client(transport, retry=None) as pay:
         with pytest.raises(RateLimitedError):
             await pay.get_transaction("T1")
@@ -92,8 +88,7 @@ async def test_backoff_has_full_jitter():
         moments.append(loop.time())
         return DOWN
 
-    transport = ScriptedTransport()
-    transport.script("T1", note, note, note, note)
+    transport = ScriptedTransport(T1=[note, note, note, note])
     async with client(transport) as pay:
         pay._session._random = lambda: 0.5
         with pytest.raises(ServiceError):
@@ -103,8 +98,7 @@ async def test_backoff_has_full_jitter():
 
 async def test_throttled_costs_no_attempt():
     """A 429 with a short `Retry-After` does not count as an attempt."""
-    transport = ScriptedTransport()
-    transport.script("T1", *[answer(status=429, retry_after="1")] * 8)
+    transport = ScriptedTransport(T1=[*[answer(status=429, retry_after="1")] * 8])
     async with client(transport) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
         assert pay.stats.throttled == 8
@@ -112,8 +106,7 @@ async def test_throttled_costs_no_attempt():
 
 async def test_pause_stops_the_whole_client():
     """After `Retry-After: 7` no lookup is sent for seven seconds, and then all are."""
-    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
-    transport.script("T1", answer(status=429, retry_after="7"))
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(T1=[answer(status=429, retry_after="7")])
     async with client(transport) as pay:
         first = asyncio.create_task(pay.get_transaction("T1"))
         await asyncio.sleep(0.1)
@@ -125,8 +118,7 @@ async def test_pause_stops_the_whole_client():
 
 async def test_stats():
     """`stats` shows the current lookups, limit and pause."""
-    transport = ScriptedTransport()
-    transport.script("T1", answer(status=429, retry_after="7"))
+    transport = ScriptedTransport(T1=[answer(status=429, retry_after="7")])
     async with client(transport) as pay:
         lookup = asyncio.create_task(pay.get_transaction("T1"))
         await asyncio.sleep(3)
@@ -167,8 +159,7 @@ async def test_failure_with_retry_after():
 
 async def test_longest_pause_is_waited_for():
     """A pause exactly as long as the remaining time is waited out."""
-    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
-    transport.script("T1", answer(status=429, retry_after="100"))
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(T1=[answer(status=429, retry_after="100")])
     async with client(transport, deadline=None, retry=RetryPolicy(max_retry_after=100)) as pay:
         await pay.get_transaction("T1")
     assert loop.time() == 100
@@ -176,8 +167,7 @@ async def test_longest_pause_is_waited_for():
 
 async def test_pause_beyond_the_deadline_raises_at_once():
     """A pause longer than the deadline raises at once, here and later, and nothing is sent before it is over."""
-    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
-    transport.script("T1", answer(status=429, retry_after="86400"))
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(T1=[answer(status=429, retry_after="86400")])
     async with client(transport) as pay:
         with pytest.raises(RateLimitedError) as caught:
             await pay.get_transaction("T1")
@@ -194,8 +184,7 @@ async def test_pause_beyond_the_deadline_raises_at_once():
 
 async def test_rate():
     """With `workers=2` a client starts half of `max_rate`, retries included, and follows `set_max_rate`."""
-    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
-    transport.script("T1", DOWN)
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(T1=[DOWN])
     random.seed(1)
     first = 2.0 * random.Random(1).random()
     async with client(
@@ -218,8 +207,7 @@ async def test_rate():
 
 async def test_deadline_covers_everything():
     """The deadline ends a lookup during an attempt, and the error says where the time went."""
-    loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=6)
-    transport.script("T1", DOWN, DOWN, DOWN)
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=6, T1=[DOWN, DOWN, DOWN])
     async with client(transport, deadline=10) as pay:
         with pytest.raises(DeadlineExceededError) as caught:
             await pay.get_transaction("T1")
@@ -243,8 +231,7 @@ async def test_deadline_covers_the_queue():
 
 async def test_attempt_timeout():
     """An attempt that takes longer than `timeout` is cancelled and retried."""
-    transport = ScriptedTransport()
-    transport.script("T1", lambda: asyncio.sleep(3600))
+    transport = ScriptedTransport(T1=[lambda: asyncio.sleep(3600)])
     async with client(transport, timeout=2) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
         assert transport.in_flight == 0
@@ -255,8 +242,7 @@ async def test_attempt_timeout():
 
 async def test_foreign_timeout_error():
     """A `TimeoutError` from a bug in a transport propagates unchanged."""
-    transport = ScriptedTransport()
-    transport.script("T1", TimeoutError("mine"))
+    transport = ScriptedTransport(T1=[TimeoutError("mine")])
     async with client(transport) as pay:
         with pytest.raises(TimeoutError, match="mine") as caught:
             await pay.get_transaction("T1")
@@ -265,8 +251,7 @@ async def test_foreign_timeout_error():
 
 async def test_mismatch_discards_the_connection():
     """An answer about another reference is never returned: its connection is closed and the request repeated once."""
-    transport = ScriptedTransport()
-    transport.script("T1", answer(document("T9")))
+    transport = ScriptedTransport(T1=[answer(document("T9"))])
     transport.script("T2", answer(document("T9")), answer(document("T9")), answer(document("T9")))
     async with client(transport) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
@@ -278,8 +263,7 @@ async def test_mismatch_discards_the_connection():
 @pytest.mark.parametrize("refused", [NOT_FOUND, DOWN], ids=["not-found", "down"])
 async def test_refusal_keeps_the_connection(refused):
     """The connection of a refusal that names its reference is kept."""
-    transport = ScriptedTransport()
-    transport.script("T1", refused)
+    transport = ScriptedTransport(T1=[refused])
     async with client(transport, retry=None) as pay:
         with pytest.raises(ResponseError):
             await pay.get_transaction("T1")
@@ -317,8 +301,7 @@ async def test_attempts_by_error(step, error, attempts):
 )
 async def test_sent_is_of_the_whole_lookup(before, sent):
     """A lookup whose last attempt could not connect still says that the service may have received an earlier one."""
-    transport = ScriptedTransport(default=lambda _: ConnectionFailedError("refused", sent="no"))
-    transport.script("T1", *before)
+    transport = ScriptedTransport(default=lambda _: ConnectionFailedError("refused", sent="no"), T1=[*before])
     async with client(transport) as pay:
         with pytest.raises(ConnectionFailedError) as caught:
             await pay.get_transaction("T1")
@@ -350,8 +333,7 @@ async def test_short_deadline_of_the_leader_hurts_nobody():
 async def test_cancelled_at_every_moment():
     """A lookup cancelled at any await gives back its slot, its attempt and its in-flight entry."""
     for moment in range(40):
-        transport = ScriptedTransport(latency=1)
-        transport.script("T1", DOWN, answer(status=429, retry_after="1"))
+        transport = ScriptedTransport(latency=1, T1=[DOWN, answer(status=429, retry_after="1")])
         pay = client(transport)
         task = asyncio.create_task(pay.get_transaction("T1"))
         for _ in range(moment):
@@ -364,8 +346,7 @@ async def test_cancelled_at_every_moment():
 
 async def test_small_set_keeps_the_order():
     """`get_transactions` returns one outcome per reference in input order, duplicates and failures included."""
-    transport = ScriptedTransport()
-    transport.script("T2", NOT_FOUND)
+    transport = ScriptedTransport(T2=[NOT_FOUND])
     async with client(transport) as pay:
         outcomes = await pay.get_transactions(["T3", "T2", "T1", "T3", ""])
     assert [(type(o), o.reference, o.index) for o in outcomes] == [
@@ -417,8 +398,7 @@ async def test_stream_has_its_own_patience():
 
 async def test_deadline_in_a_stream_begins_at_admission():
     """In a stream, neither the queue nor a pause counts against a lookup's deadline."""
-    transport = ScriptedTransport(latency=4)
-    transport.script("T0", answer(status=429, retry_after="100"))
+    transport = ScriptedTransport(latency=4, T0=[answer(status=429, retry_after="100")])
     async with client(transport, max_concurrency=1, deadline=5) as pay:
         async with pay.stream_transactions((f"T{n}" for n in range(5)), concurrency=5) as stream:
             outcomes = [outcome async for outcome in stream]
@@ -427,8 +407,7 @@ async def test_deadline_in_a_stream_begins_at_admission():
 
 async def test_deadline_in_a_stream_counts_attempts():
     """In a stream, a lookup that spends its deadline on attempts is deferred, and fails after several passes."""
-    transport = ScriptedTransport()
-    transport.script("T1", *[lambda: asyncio.sleep(3600)] * 1000)
+    transport = ScriptedTransport(T1=[*[lambda: asyncio.sleep(3600)] * 1000])
     async with client(transport, deadline=5) as pay:
         async with pay.stream_transactions(["T1", *(f"A{n}" for n in range(5000))]) as stream:
             failed = [outcome async for outcome in stream if isinstance(outcome, Failed)]
@@ -536,8 +515,7 @@ async def test_shared_transport():
 
 async def test_transport_without_discard():
     """A transport needs only `send` and `aclose`."""
-    scripted = ScriptedTransport()
-    scripted.script("T1", answer(b"{}"))
+    scripted = ScriptedTransport(T1=[answer(b"{}")])
     bare = type("Bare", (), {"send": scripted.send, "aclose": scripted.aclose})()
     async with client(bare, retry=RetryPolicy(initial_backoff=0)) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
@@ -664,8 +642,7 @@ async def test_not_found_is_proven(is_fresh, message, attempts):
 
 async def test_freshness_of_the_last_attempt():
     """A refusal over a reused connection is sent once more, though an earlier attempt had a fresh one."""
-    transport = ScriptedTransport()
-    transport.script("T1", answer(b"", 503), attrs.evolve(NOT_FOUND, is_fresh=False))
+    transport = ScriptedTransport(T1=[answer(b"", 503), attrs.evolve(NOT_FOUND, is_fresh=False)])
     async with client(transport) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
     assert [request.needs_fresh_connection for request in transport.sent] == [False, False, True]

@@ -52,8 +52,7 @@ async def running(app):
 
 async def test_handler():
     """A handler answers from the lookup, and turns "not found" into its own 404."""
-    transport = ScriptedTransport()
-    transport.script("T2", answer(b'{"success": false, "message": "Transaction not found"}', 404))
+    transport = ScriptedTransport(T2=[answer(b'{"success": false, "message": "Transaction not found"}', 404)])
     async with running(make_app(client(transport))) as browser:
         assert (await browser.get("/payments/T1")).json() == {"status": "Canceled"}
         assert (await browser.get("/payments/T2")).status_code == 404

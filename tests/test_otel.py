@@ -36,8 +36,7 @@ def spans():
 async def test_one_span(spans):
     """A lookup with a retry is one span with two events, in order, with status and error class."""
     tracing, finished = spans
-    transport = ScriptedTransport()
-    transport.script("T1", DOWN)
+    transport = ScriptedTransport(T1=[DOWN])
     async with client(transport, tracing=tracing, retry=RetryPolicy(initial_backoff=0)) as pay:
         await pay.get_transaction("T1")
     (span,) = finished()
@@ -123,8 +122,7 @@ def request_key(**attributes):
 async def test_durations(meter):
     """Requests are measured by status and error, lookups by their outcome."""
     metrics, read = meter
-    transport = ScriptedTransport(latency=2.0)
-    transport.script("T1", DOWN)
+    transport = ScriptedTransport(latency=2.0, T1=[DOWN])
     transport.script("T9", *[answer(b'{"success": false, "message": "no such transaction"}', 404)] * 2)
     pay = client(transport, tracing=metrics, retry=RetryPolicy(initial_backoff=0))
     await pay.get_transaction("T1")
@@ -195,8 +193,7 @@ async def test_published_convention(spans):
     tracing, finished = spans
     reader = InMemoryMetricReader()
     metrics = OpenTelemetryMetrics(MeterProvider([reader]), tracing=tracing)
-    transport = ScriptedTransport()
-    transport.script("T1", DOWN, throttled(0))
+    transport = ScriptedTransport(T1=[DOWN, throttled(0)])
     async with client(transport, tracing=metrics, retry=RetryPolicy(initial_backoff=0)) as pay:
         metrics.observe(pay)
         await pay.get_transaction("T1")

@@ -217,8 +217,7 @@ async def test_view_that_waits():
 
 async def test_deadline_names_pause():
     """A deadline that ends in the queue names the pause that the service asked for, and the limit."""
-    transport = ScriptedTransport()
-    transport.script("T1", *[answer(status=429, retry_after="2")] * 9)
+    transport = ScriptedTransport(T1=[*[answer(status=429, retry_after="2")] * 9])
     async with client(transport, deadline=5.0, max_concurrency=1) as pay:
         told = [asyncio.create_task(pay.get_transaction(f"T{n}")) for n in (1, 2)]
         await asyncio.sleep(0.1)

@@ -67,8 +67,7 @@ async def test_confirmations_share_what_is_queued():
 
 async def test_confirmation_shares_what_is_sent_again():
     """A lookup that waits to be sent again is shared by a confirmation that is called before it is."""
-    transport = ScriptedTransport()
-    transport.script("T1", answer(b"{}", 429, retry_after="5"))
+    transport = ScriptedTransport(T1=[answer(b"{}", 429, retry_after="5")])
     pay = client(transport)
     page = asyncio.create_task(pay.get_transaction("T1"))
     await asyncio.sleep(1)

@@ -17,8 +17,7 @@ pytestmark = pytest.mark.virtual_time
 
 async def test_one_line_per_attempt(caplog):
     """Each attempt is one DEBUG line with number, status, time and error class."""
-    transport = ScriptedTransport(latency=1.25)
-    transport.script("T1", answer(status=500))
+    transport = ScriptedTransport(latency=1.25, T1=[answer(status=500)])
     with caplog.at_level(logging.DEBUG, "payclient"):
         async with client(transport, retry=RetryPolicy(initial_backoff=0)) as pay:
             await pay.get_transaction("T1")
@@ -32,8 +31,7 @@ async def test_one_line_per_attempt(caplog):
 async def test_no_secrets(caplog):
     """At DEBUG, for every logger, neither key nor payload is written, whatever the service echoes."""
     echo = answer(f"<html>you sent: Authorization: Bearer {KEY}</html>".encode(), x_request_id=f"id-{KEY}")
-    transport = ScriptedTransport()
-    transport.script("T1", echo)
+    transport = ScriptedTransport(T1=[echo])
     with caplog.at_level(logging.DEBUG):
         async with client(transport, retry=RetryPolicy(initial_backoff=0)) as pay:
             await pay.get_transaction("T1")
@@ -64,8 +62,7 @@ async def test_structured_fields(caplog):
 
 async def test_structured_pause(caplog):
     """The record of a pause has its status and its seconds."""
-    transport = ScriptedTransport()
-    transport.script("T1", answer(b'{"success": false, "message": "slow down"}', 429, retry_after="60"))
+    transport = ScriptedTransport(T1=[answer(b'{"success": false, "message": "slow down"}', 429, retry_after="60")])
     with caplog.at_level(logging.WARNING, "payclient"):
         await client(transport, deadline=None).get_transaction("T1")
     (record,) = [record for record in caplog.records if record.name == "payclient"]
@@ -76,9 +73,7 @@ async def test_structured_pause(caplog):
 async def test_longer_pause_is_logged(caplog, later, lines):
     """A pause is logged once, and again only when another answer makes it more than a second longer."""
     first, second = (answer(b"", 429, retry_after=seconds) for seconds in ("10", later))
-    transport = ScriptedTransport(latency=1.0)
-    transport.script("T1", first)
-    transport.script("T2", second)
+    transport = ScriptedTransport(latency=1.0, T1=[first], T2=[second])
     with caplog.at_level(logging.WARNING, "payclient"):
         await asyncio.gather(*map(client(transport, deadline=None).get_transaction, ("T1", "T2")))
     assert len(caplog.records) == lines
@@ -86,8 +81,7 @@ async def test_longer_pause_is_logged(caplog, later, lines):
 
 async def test_short_pause_is_logged(caplog):
     """The first pause is logged however short it is."""
-    transport = ScriptedTransport()
-    transport.script("T1", answer(b"", 429, retry_after="0.5"))
+    transport = ScriptedTransport(T1=[answer(b"", 429, retry_after="0.5")])
     with caplog.at_level(logging.WARNING, "payclient"):
         await client(transport).get_transaction("T1")
     assert [record.getMessage() for record in caplog.records] == ["the service asks for a pause of 0.5 s (status 429)"]

@@ -31,9 +31,7 @@ async def run(work):
 
 def troubled(latency=1.0):
     """Return a transport that answers T1 only after everything that can go wrong has."""
-    transport = ScriptedTransport(latency=latency)
-    transport.script("T1", DOWN, SLOW_DOWN, MIXED_UP)
-    return transport
+    return ScriptedTransport(latency=latency, T1=[DOWN, SLOW_DOWN, MIXED_UP])
 
 
 def flaky():

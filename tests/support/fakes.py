@@ -56,17 +56,18 @@ class ScriptedTransport:
         latency: Seconds of each answer, or a function that gives them.
         default: Gives the step for a reference that has no script.
         limits: Those of `payclient.testing`; what is beyond them is throttled.
+        scripts: The steps of each reference, in turn.
 
     Attributes:
         sent: The requests.
         asked: The time and the reference of each.
     """
 
-    def __init__(self, *, latency=0.0, default=None, limits=()):
+    def __init__(self, *, latency=0.0, default=None, limits=(), **scripts):
         self.latency = latency
         self.default = default
         self.limiter = Limiter(limits)
-        self.scripts = {}
+        self.scripts = {reference: list(steps) for reference, steps in scripts.items()}
         self.sent = []
         self.asked = []
         self.discarded = []

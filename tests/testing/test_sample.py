@@ -9,17 +9,11 @@ from payclient.testing import envelope, transaction
 
 
 def test_as_documented():
-    """A made-up transaction is read without any deviation."""
-    assert read_transaction(transaction()).deviations == ()
-
-
-def test_arithmetic():
-    """The amount received is amount less fee, as in the specification's sample, unless it is given."""
-    received = [
-        transaction(amount=9, fee=2)["amount_received"],
-        transaction(amount=9, amount_received=1)["amount_received"],
-    ]
-    assert received == [7, 1]
+    """A made-up transaction has no deviation, the status of the specification's sample, and its arithmetic."""
+    made = transaction(reference="T1", amount=9, fee=2)
+    assert (read_transaction(made).deviations, made["status"], made["amount_received"]) == ((), "Canceled", 7)
+    assert transaction(amount=9, amount_received=1)["amount_received"] == 1
+    assert envelope(reference="T1", amount=9, fee=2) == {"success": True, "data": made}
 
 
 @pytest.mark.parametrize(
@@ -31,17 +25,6 @@ def test_nothing_negative(fields):
     """No default amount is negative, even for a small given amount."""
     for made in (transaction(**fields), envelope(**fields)["data"]):
         assert [name for name in ("fee", "amount_received") if made[name] < 0] == []
-
-
-def test_documented_status():
-    """The made-up status is the only word that the specification shows."""
-    assert transaction()["status"] == "Canceled"
-
-
-def test_envelope():
-    """An envelope holds the transaction that the same fields make."""
-    expected = {"success": True, "data": transaction(reference="T1", amount=9, fee=2)}
-    assert envelope(reference="T1", amount=9, fee=2) == expected
 
 
 @pytest.mark.parametrize(

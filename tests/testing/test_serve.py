@@ -44,20 +44,14 @@ async def until(is_so):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("path", [LIVE, SANDBOX], ids=["live", "sandbox"])
-async def test_answers(service, path):
-    """Both paths answer over a socket."""
+async def test_answers(service):
+    """Both paths answer over a socket, with the headers of the reply, and of the server's own only the framing."""
+    service.script("T1", Reply(), Reply(status=429, headers={"Retry-After": "2"}), Reply(status=204))
     async with serve(service) as url:
-        answer = await post(url, path)
-    assert answer.json()["data"]["reference"] == "T1"
-
-
-async def test_headers(service):
-    """The response carries the headers of the reply, and nothing of the server's own but the framing."""
-    service.script("T1", Reply(status=429, headers={"Retry-After": "2"}))
-    async with serve(service) as url:
-        headers = (await post(url)).headers
-    assert sorted(headers) == ["content-length", "content-type", "retry-after"]
+        first, second, third = await post(url, LIVE), await post(url, SANDBOX), await post(url)
+    assert first.json()["data"]["reference"] == "T1"
+    assert (second.status_code, sorted(second.headers)) == (429, ["content-length", "content-type", "retry-after"])
+    assert (third.status_code, third.content) == (204, b"")
 
 
 async def test_one_date():
@@ -67,14 +61,6 @@ async def test_one_date():
         await post(url)
         answer = await post(url)
     assert (answer.status_code, len(answer.headers.get_list("date"))) == (429, 1)
-
-
-async def test_no_content(service):
-    """An answer without a body is sent without one."""
-    service.script("T1", Reply(status=204))
-    async with serve(service) as url:
-        answer = await post(url)
-    assert (answer.status_code, answer.content) == (204, b"")
 
 
 async def test_disconnect(service):
@@ -99,29 +85,17 @@ async def test_end_with_dead_request(service):
     assert service.in_flight == 0
 
 
-async def test_closed_after(service):
-    """After the block the port is closed, and no task is left."""
-    async with serve(service) as url:
-        await post(url)
+async def test_left_as_it_was(service):
+    """The server installs no signal handler; after the block the port is closed, and no task is left."""
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(KeyError, match="mine"):
+        async with serve(service) as url:
+            await post(url)
+            assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+            raise KeyError("mine")
     with pytest.raises(httpx.ConnectError):
         await post(url)
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_own_exception(service):
-    """The caller's exception propagates unchanged from the block."""
-    with pytest.raises(KeyError, match="mine"):
-        async with serve(service):
-            raise KeyError("mine")
-
-
-async def test_no_signal_handler(service):
-    """The server installs no signal handlers."""
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    async with serve(service) as url:
-        await post(url)
-        during = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    assert during == before
 
 
 async def test_port_in_use(service):
