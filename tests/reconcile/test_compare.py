@@ -11,13 +11,10 @@ import attrs
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import (
-    STRICT,
     Assumed,
     Code,
     FeeSchedule,
     Rules,
-    Severity,
-    Status,
     Tolerance,
     compare,
     expiry_rule,
@@ -255,15 +252,6 @@ def shown(ours, theirs):
 def test_matrix():
     """Every pair of states has a sentence that is true of it; this is the table to read by eye."""
     assert "\n".join(shown(ours, theirs) for ours in STATES for theirs in STATES[:-1]) == MATRIX.strip()
-
-
-def test_money_that_differs_is_critical():
-    """Whenever exactly one side holds the money, or exactly one has refunded it, and both words are known: critical."""
-    for ours, theirs in product(STATES, Status):
-        holding = STRICT.status_of(attrs.evolve(BARE, status=ours))
-        if holding not in (None, theirs):
-            is_money = bool({holding, theirs} & {Status.PAID, Status.REFUNDED})
-            assert (status_finding(ours, theirs.value).severity is Severity.CRITICAL) is is_money, (ours, theirs)
 
 
 def test_dash():

@@ -50,23 +50,22 @@ async def test_resumed(tmp_path, clock_from):
         assert len(first.asked) + len(second.asked) == 18 + 11
 
 
-@pytest.mark.parametrize(
-    ("other", "how"),
-    [
+async def test_another_statement(tmp_path):
+    """A journal that began with another statement is refused, and the message says how it differs."""
+    await rows_of(tmp_path / "journal.sqlite", Lookup())
+    for other, how in (
         (STATEMENT[:-1], "it has 15 rows, and this one 14"),
         ([*STATEMENT, Entry(line=20, reference="T20", amount=5)], "it has 15 rows, and this one has more"),
         ([Entry(line=5, reference="T5", amount=6), *STATEMENT[1:]], "on line 5, amount was different"),
-    ],
-)
-async def test_another_statement(tmp_path, other, how):
-    """A journal that began with another statement is refused, and the message says how it differs."""
-    await rows_of(tmp_path / "journal.sqlite", Lookup())
-    with pytest.raises(JournalError, match=f"began with another statement: {how}"):
-        await rows_of(tmp_path / "journal.sqlite", Lookup(), other)
+    ):
+        with pytest.raises(JournalError, match=f"began with another statement: {how}"):
+            await rows_of(tmp_path / "journal.sqlite", Lookup(), other)
 
 
 async def test_replayed(tmp_path):
     """The journal alone gives the same rows, in order: those of the ledger, then those of the statement alone."""
+    without = await rows_of(tmp_path / "without.sqlite", Lookup(), None)
+    assert {(row.other_side, row.is_listed) for row in without} == {(None, True)}
     path = tmp_path / "journal.sqlite"
     rows = await rows_of(path, Lookup())
     with Journal(path, must_exist=True) as journal:
@@ -89,26 +88,15 @@ async def test_damaged(tmp_path):
         await rows_of(path, Lookup())
 
 
-async def test_without_statement(tmp_path):
-    """A journal of a run without a statement has none, and its rows know of none."""
-    rows = await rows_of(tmp_path / "journal.sqlite", Lookup(), None)
-    assert {row.other_side for row in rows} == {None}
-    assert all(row.is_listed for row in rows)
-
-
-class Broken(Exception):  # noqa: N818  it is no error of ours
-    """What ends a statement in the middle."""
-
-
 async def test_not_read_to_its_end(tmp_path):
     """Of a statement that could not be read to its end nothing is kept, so a corrected one may follow."""
 
     def broken():
         yield from (Entry(line=line, reference=f"X{line}", amount=1) for line in range(2, 10_003))
-        raise Broken
+        raise Stop
 
     path = tmp_path / "journal.sqlite"
-    with pytest.raises(Broken):
+    with pytest.raises(Stop):
         await rows_of(path, Lookup(), broken())
     rows = await rows_of(path, Lookup())
     assert [row.reference for row in rows] == [f"T{number}" for number in range(2, 20)]

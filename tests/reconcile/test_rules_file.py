@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, time, timedelta, timezone
 from decimal import Decimal
-from itertools import product
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -31,6 +30,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.rules._rules_file import line_of
 from support.chance import examples
+from support.misses import check_table
 
 TEXT = """\
 time_zone = "Asia/Jakarta"
@@ -106,25 +106,16 @@ def test_everything(tmp_path):
 
 REFUSED = (
     ("below = 500", "below = -500", 9, "tolerances.amount.below must be a whole number that is not negative, got -500"),
-    ("below = 500", "below = 1.5", 9, "tolerances.amount.below must be a whole number that is not negative, got 1.5"),
-    ("below = 500", "below = true", 9, "tolerances.amount.below must be a whole number that is not negative, got True"),
     ("below = 500", "beneath = 500", 9, "tolerances.amount: there is no key 'beneath'; the keys are above, below, "),
     ("0.5\n", "nan\n", 10, "tolerances.amount.above_percent must be a percentage from 0 to 100 "),
     ("{ above = 1 }", "1", 12, "tolerances.fee must be a table of keys and values, got 1"),
     ("above = 1 ", "up = 1 ", 12, "tolerances.fee: there is no key 'up'"),
     ("fee =", "fees =", 12, "tolerances: there is no field 'fees'; the fields are amount, fee, amount_received"),
     ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', or '2 business days', got 36"),
-    ('"36h"', '"36"', 2, "grace must be a duration such as"),
-    ('"36h"', '""', 2, "grace must be a duration such as"),
-    (
-        "Asia/Jakarta",
-        "Asia/Nowhere",
-        1,
-        "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got ",
+    *(
+        ("Asia/Jakarta", zone, 1, "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got ")
+        for zone in ("Asia/Nowhere", "../../etc", "Asia", "")
     ),
-    ("Asia/Jakarta", "../../etc", 1, "time_zone must be a name"),
-    ("Asia/Jakarta", "Asia", 1, "time_zone must be a name"),
-    ("Asia/Jakarta", "", 1, "time_zone must be a name"),
     ("[columns]", "[column]", 6, "there is no key 'column'; the keys are time_zone, grace, calendar, assume_status, "),
     ("amount =", "sum =", 7, "columns: there is no field 'sum'"),
     ('"Betrag"', "3", 7, "columns.amount must be the name of a column, got 3"),
@@ -193,11 +184,12 @@ REFUSED_ALONE = (
             "1.5h",
             "1 week",
             "12",
+            "36",
             "1h 1d",
             "1h1h",
             "\u0663h",
             "",
-            "2 banking days",
+            "2 days",
             "1000 business days",
         )
     ),
@@ -353,11 +345,10 @@ LINES = (
 )
 
 
-def test_line(subtests):
+def test_line():
     """Headers, dotted keys, inline tables and values of several lines are on the line where they begin."""
-    for (key, line), end in product(LINES, ("\n", "\r\n")):
-        with subtests.test(key=key, line=line, end=end):
-            assert line_of(TEXT_TOML_LINES.replace("\n", end), key) == line
+    for end in ("\n", "\r\n"):
+        check_table(LINES, lambda key, end=end: line_of(TEXT_TOML_LINES.replace("\n", end), key))
 
 
 @given(before=st.lists(st.sampled_from(["", "# x", "a = 1"]), max_size=40), after=st.integers(0, 40))
