@@ -79,12 +79,8 @@ class ReportFiles:
             raise ValueError(message)
         rows, other_rows = (GZIP_ROWS, ROWS) if gzip_rows else (ROWS, GZIP_ROWS)
         self._formats = [rows if name == ROWS else name for name in FORMATS if name in formats]
-        if previous is not None:
-            self._formats.append(HISTORY)
-        if has_matched:
-            self._formats.append(MATCHED)
-        if has_contract:
-            self._formats.append(CONTRACT)
+        others = {HISTORY: previous is not None, MATCHED: has_matched, CONTRACT: has_contract}
+        self._formats += [name for name, is_written in others.items() if is_written]
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
         self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
@@ -97,6 +93,7 @@ class ReportFiles:
         self._previous = previous
         self._take: list[Callable[[Row], object]] = []
         self._take_gone: list[Callable[[BreakChange], object]] = []
+        self._zipped: dict[str, GzipText] = {}
         self._at_end: list[Callable[[Summary, About, Matrix], object]] = []
 
     def __enter__(self) -> Self:
@@ -109,32 +106,20 @@ class ReportFiles:
     def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
         self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
         self._take.append(self._tally.add)
-        if ROWS in self._formats:
-            self._take.append(row_lines(new.text(ROWS)))
-        if GZIP_ROWS in self._formats:
-            zipped = GzipText(new.binary(GZIP_ROWS))
-            self._take.append(row_lines(zipped))
-            self._at_end.append(lambda _summary, _about, _matrix: zipped.finish())
+        self._zipped = {name: GzipText(new.binary(name)) for name in (GZIP_ROWS, MATCHED) if name in self._formats}
+        if self._rows_name in self._formats:
+            self._take.append(row_lines(self._zipped.get(GZIP_ROWS) or new.text(ROWS)))
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
             self._take_gone.append(gone_lines(new.text(HISTORY)))
-        if MATCHED in self._formats:
-            self._matched = GzipText(new.binary(MATCHED))
         if (module := self._modules.get("report.xlsx")) is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
-            workbook = resources.enter_context(
-                module.ReportWorkbook(
-                    file,
-                    folder,
-                    rows_name=self._rows_name,
-                    has_previous=HISTORY in self._formats,
-                    decisions=self._log.latest,
-                )
-            )
+            options = {"rows_name": self._rows_name, "decisions": self._log.latest}
+            workbook = module.ReportWorkbook(file, folder, has_previous=HISTORY in self._formats, **options)
+            resources.enter_context(workbook)
             self._take.append(workbook.add)
-            if HISTORY in self._formats:
-                self._take_gone.append(workbook.add_gone)
+            self._take_gone.append(workbook.add_gone)
             self._at_end.append(workbook.write)
         if (module := self._modules.get("rows.parquet")) is not None:
             table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
@@ -167,7 +152,7 @@ class ReportFiles:
 
     def add_remembered(self, line: str) -> None:
         """Write a line about a row of an earlier run that matched, for the run after this one."""
-        self._matched.write(f"{line}\n")
+        self._zipped[MATCHED].write(f"{line}\n")
 
     def add_contract(self, text: str) -> None:
         """Write what the run remembers of the service, as JSON."""
@@ -205,8 +190,8 @@ class ReportFiles:
             self._write_json("summary.json", summary_as_json(summary, about, matrix))
         for write in self._at_end:
             write(summary, about, matrix)
-        if MATCHED in self._formats:
-            self._matched.finish()
+        for zipped in self._zipped.values():
+            zipped.finish()
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
         self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
         self._replacement.commit()

@@ -6,19 +6,35 @@ import csv
 import json
 import re
 from collections import Counter
+from datetime import date
 
 import openpyxl
 import pytest
-from attrs import astuple
+from attrs import astuple, evolve
 
-from payclient import errors
+from payclient import Transaction, errors
+from payclient.cli._output import Worst, verdict_lines
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket, Total
-from payclient.report import FORMATS
+from payclient.reconcile import (
+    STRICT,
+    Accepted,
+    Answer,
+    Bucket,
+    Case,
+    Code,
+    FeeSchedule,
+    Observation,
+    Rules,
+    Total,
+    judge,
+)
+from payclient.reconcile.values import FindingTotal
+from payclient.report import FORMATS, About, ReportFiles, RunDiff
 from payclient.report._rows import SHEETS
-from payclient.report._wording import BUCKETS, bridge_lines, settlement_lines
+from payclient.report._wording import BUCKETS, bridge_lines, open_lines, settlement_lines
 from support.nights import Nights, paid
 from support.pages import Page
+from support.reconciling import NOON
 
 pytestmark = pytest.mark.virtual_time
 DOWN = errors.ServiceError("no answer")
@@ -175,3 +191,104 @@ async def test_groups_add_up(second):
     assert [sum(map(int, column)) for column in zip(*found, strict=True)] == [total.ledger_paid, total.service_paid]
     broken = Counter(row.reference for row in second.rows if row.bucket is Bucket.BREAK)
     assert broken - Counter(page.all("th", scope="row")) == Counter()
+
+
+async def test_kind(tmp_path):
+    """A kind of break has the money that each side has as paid, on the page and on the terminal."""
+    for case, (ours, theirs, paid_sums) in enumerate(
+        (
+            *(("Paid", "Canceled", "8 0 -8"), ("Canceled", "Paid", "0 8 +8"), ("Paid", None, "8 0 -8")),
+            *(("Canceled", None, "0 0 0"), (None, "Paid", "0 8 +8"), ("Paid", "Refunded", "8 0 -8")),
+        )
+    ):
+        known = {"M": paid("M")} | ({"T": paid("T", 8, theirs)} if theirs else {})
+        more = {} if ours else {"statement": [entry("T", 8), entry("M", 9)]}
+        ledger = [entry("M", 9), *([entry("T", 8, ours)] if ours else [])]
+        night = Nights(tmp_path / str(case), formats=("report.html", "rows.jsonl", "summary.json"))
+        done = await night(ledger, known, **more)
+        page = Page((done.run.folder / "report.html").read_text())
+        (kinds,) = page.all("table", class_="kinds cards")
+        assert kinds.replace("\N{MINUS SIGN}", "-").endswith(f" 1 {paid_sums} All breaks 1 {paid_sums}")
+        lines = [" ".join(line.split()) for line in verdict_lines(done.summary, Worst(), rules=STRICT)]
+        (code,) = done.summary.codes
+        found = [line for line in lines if line.startswith((f"{code} ", "break "))]
+        assert found == [f"break 1 {paid_sums}", f"{code} 1 {paid_sums}"]
+
+
+async def test_at_stake(tmp_path):
+    """The kinds add up to all of them, and what is the same money of one payment again is a line of its own."""
+    ledger = [evolve(entry("N", 100), fee=1), entry("D", 5), entry("D", 5, line=3), entry("W", 6)]
+    answers = {"N": evolve(paid("N", 90), fee=2), "D": paid("D", 7), "W": paid("W", 6, "Pending")}
+    done = await Nights(tmp_path, formats=FORMATS)(ledger, answers)
+    found = {label: (count, amount) for label, count, amount in open_lines(done.summary.open_findings)}
+    kinds = [total for label, total in found.items() if label in {code.label for code in Code}]
+    assert (sum(count for count, _ in kinds), sum(amount for _, amount in kinds)) == found["All kinds"] == (5, 26)
+    assert found["Further findings of the same payments"] == (-2, -5)
+    assert found["Payments, each once"] == (3, 21)
+    said = "5 open, with 26 at stake; 21 in 3 payments, each counted once, by its largest finding"
+    assert done.summary.open_findings.at_stake_sentence == said
+    page = Page((tmp_path / "night-1" / "report.html").read_text())
+    assert "All kinds 5 26 Further findings of the same payments \N{MINUS SIGN}2 \N{MINUS SIGN}5" in page.text
+    assert "the lines below the kinds take that back" in page.text
+    book = openpyxl.load_workbook(tmp_path / "night-1" / "report.xlsx")
+    assert ("Payments, each once", None, 3, 21) in [row[:4] for row in book["Summary"].values]
+
+
+async def test_at_stake_of_what_is_not_known(tmp_path):
+    """A finding of which it is not known what became of it does not count its payment twice."""
+    nights = Nights(tmp_path)
+    first = await nights([entry("T", 8)], {"T": paid("T", 6)}, statement=[entry("T", 5)])
+    assert first.summary.open_findings.payments == FindingTotal(1, 2)
+    done = await nights([entry("T", 8)], {"T": paid("T", 6)}, previous=first)
+    assert done.states["T", "settled_differently"] == "not_known"
+    assert (done.summary.open_findings.closing, done.summary.open_findings.payments) == (
+        FindingTotal(2, 3),
+        FindingTotal(1, 2),
+    )
+    with RunDiff(first.run, done.run) as diff:
+        assert diff.open_findings.payments == FindingTotal(1, 2)
+
+
+RULES = Rules(
+    fees={"VA": FeeSchedule(flat=400)},
+    accepted=[
+        Accepted(
+            code="underpaid",
+            reference="T9",
+            largest_difference=500,
+            reason="agreed",
+            owner="Ana",
+            expires=date(2026, 12, 31),
+        ),
+    ],
+)
+ACCEPTANCE = "underpaid of 'T9', accepted by Ana until 2026-12-31, matches no row; remove it"
+LEAKAGE = "VA: 1 row, 40,000 not received, fees +100 against the schedule"
+
+
+async def test_to_review(tmp_path):
+    """An acceptance that matches no row, and leakage by method, stand in page, workbook, summary and terminal."""
+    transaction = Transaction(
+        reference="T1",
+        amount=100_000,
+        fee=500,
+        amount_received=59_500,
+        status="Paid",
+        payment_method="VA",
+    )
+    seen = Observation(answer=Answer.FOUND, at=NOON, transaction=transaction)
+    entry = Entry(line=2, reference="T1", amount=100_000, fee=500, status="Paid")
+    with ReportFiles(tmp_path, rules=RULES) as files:
+        files.add(judge(Case(entry=entry, first=seen, second=seen, other_found=1), rules=RULES))
+        summary = files.finish(About(rules=RULES))
+    page = (tmp_path / "report.html").read_text("utf-8").replace("&#39;", "'")
+    book = openpyxl.load_workbook(tmp_path / "report.xlsx")
+    cells = " ".join(str(cell) for sheet in book for row in sheet.values for cell in row)
+    terminal = " ".join(verdict_lines(summary, Worst(), rules=RULES))
+    told = json.loads((tmp_path / "summary.json").read_text())
+    for text in (page, cells, terminal):
+        assert (ACCEPTANCE in text, LEAKAGE in text) == (True, True)
+    assert told["leakage"] == [
+        {"method": "VA", "rows": 1, "short_received": 40_000, "fee_off_schedule": 100, "possible": 0}
+    ]
+    assert [(each["state"], each["sentence"]) for each in told["acceptances"]] == [("met_no_row", ACCEPTANCE)]
