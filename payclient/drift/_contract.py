@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from hashlib import blake2s
 from typing import Any
@@ -172,7 +172,7 @@ def contract_from_json(value: Any) -> Contract:
 @define(eq=False)
 class ContractRecorder(Recorder):
     """
-    Records the contract of one run, with golden answers that go on from the run before.
+    Records the contract of one run, with the golden answers of the run before.
 
     Args:
         side: From which it asks.
@@ -191,21 +191,8 @@ class ContractRecorder(Recorder):
             self._golden.update({each.reference: each for each in self.previous.golden})
             self._known |= {part for key in self.previous.profile.cells for part in key[1:]}
 
-    def add(
-        self,
-        reference: str,
-        response: Response | None,
-        seconds: float,
-        *,
-        transaction: Transaction | None,
-        error: str,
-        redact: Callable[[str], str],
-    ) -> None:
-        """Count one attempt, and keep the answer if it is a golden one."""
-        Recorder.add(self, reference, response, seconds, transaction=transaction, error=error, redact=redact)
-        golden = self._golden.get(reference)
-        is_answer = transaction is not None or error == "TransactionNotFoundError"
-        if golden is not None and response is not None and is_answer:
+    def _keep(self, reference: str, response: Response, transaction: Transaction | None) -> None:
+        if (golden := self._golden.get(reference)) is not None:
             self._golden[reference] = evolve(golden, parts=parts_of(response, transaction, self.salt))
 
     def offer(self, transaction: Transaction) -> None:

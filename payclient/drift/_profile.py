@@ -429,6 +429,8 @@ class Recorder:
         if error in _ENDED_HERE:
             return
         self.answers += 1
+        if response is not None and (transaction is not None or error == "TransactionNotFoundError"):
+            self._keep(reference, response, transaction)
         now = self._now()
         if transaction is None or response is None:
             self._add_failure(reference, response, int(now), error, redact)
@@ -464,6 +466,9 @@ class Recorder:
             tally.references.add(hash(reference))
             tally.first = min(tally.first, int(now) // 60)
         self._enter(reference, status, int(now) // 60)
+
+    def _keep(self, reference: str, response: Response, transaction: Transaction | None) -> None:
+        """Keep an answer beside the counts, which a recorder of contracts does."""
 
     def seed(self, reference: str, status: str, at: float) -> None:
         """Note the state that *reference* had in an earlier run, at a time in seconds since 1970."""

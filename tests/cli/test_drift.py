@@ -82,22 +82,18 @@ def test_json(command, changed):
     assert (result.status, result.out, result.err) == (1, "", "")
 
 
-def test_earlier(command, changed, folders):
-    """What an earlier run has told is not new any more, and still shown."""
+def test_known(command, changed, folders, tmp_path):
+    """A change is no news when it is accepted, up to the last day, and on the nights after it was told; it is shown."""
+    names = ("first transition Paid Pending", "golden type of amount integer text")
+    table = '[[accepted]]\ndrift = "{}"\nreason = "announced"\nowner = "ana"\nexpires = {}\n'
+    for expires, status, text in (("2026-01-09", 0, "Accepted:"), ("2026-01-08", 1, "until")):
+        (tmp_path / "accepted.toml").write_text("".join(table.format(name, expires) for name in names))
+        result = command("drift", *changed, "--accepted", "accepted.toml")
+        assert (result.status, text in result.out, "ana" in result.out) == (status, True, True)
     changed += folders([night(9, random.Random(3), goldens=golden(**NEW_TYPE), plant=planted)])
     result = command("drift", *changed)
     assert (result.status, result.out.splitlines()[0]) == (0, "NOTHING NEW.")
     assert "  night-008: high: First: Paid becomes Pending" in result.out
-
-
-@pytest.mark.parametrize(("expires", "status", "text"), [("2026-01-09", 0, "Accepted:"), ("2026-01-08", 1, "until")])
-def test_accepted(command, changed, tmp_path, expires, status, text):
-    """An accepted change is not new up to its last day; after it, it says who had accepted it."""
-    names = ("first transition Paid Pending", "golden type of amount integer text")
-    table = '[[accepted]]\ndrift = "{}"\nreason = "announced"\nowner = "ana"\nexpires = {}\n'
-    (tmp_path / "accepted.toml").write_text("".join(table.format(name, expires) for name in names))
-    result = command("drift", *changed, "--accepted", "accepted.toml")
-    assert (result.status, text in result.out, "ana" in result.out) == (status, True, True)
 
 
 def test_page(command, changed, tmp_path):
@@ -173,7 +169,7 @@ def in_text(answer):
 
 
 def test_other_version(reconcile, prepared, tmp_path):
-    """After a run with a contract of another version, memory begins anew, with golden answers of its own."""
+    """After a run with a contract of another version, memory restarts, with other golden answers."""
     prepared("20", lambda: reconcile("20"))
     contract = tmp_path / "20" / "contract.json"
     before = contract.read_bytes()

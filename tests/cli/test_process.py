@@ -178,7 +178,7 @@ def test_reconcile_interrupted_twice(reconciling, asked, service, tmp_path):
 
 
 def test_reconcile_killed(reconciling, asked, service, tmp_path):
-    """A run that was killed is gone on with by the same command, and repeats only what was under way."""
+    """A run that was killed is resumed by the same command, and repeats only what was under way."""
     with reconciling() as process:
         asked(ROWS // 2)
         process.kill()

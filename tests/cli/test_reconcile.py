@@ -262,7 +262,7 @@ def test_grace(reconcile):
 
 
 def test_refused_key(reconcile, report, monkeypatch):
-    """When the key is refused there is nothing to report; with the right one the same command goes on."""
+    """When the key is refused there is nothing to report; with the right one the same command resumes."""
     with monkeypatch.context() as wrong:
         wrong.setenv("PAYCLIENT_API_KEY", "some-other-key")
         refused = reconcile(lines=["T1,15000,Paid"])
@@ -286,7 +286,7 @@ def test_hostile_ledger(reconcile):
 
 
 def test_interrupted(reconcile, report, interrupt):
-    """The first signal ends the run in order: no half report, answers are kept, and the same command goes on."""
+    """The first signal ends the run in order: no half report, answers are kept, and the same command resumes."""
     interrupt(signal.SIGTERM)
     result = reconcile("--max-concurrency", "1", lines=["T1,15000,Paid", "T2,9000,Canceled"])
     files = {path.name for path in report.iterdir()}

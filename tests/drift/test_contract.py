@@ -1,4 +1,4 @@
-"""The contract of a run goes on from the one before, with golden answers that are compared byte for byte."""
+"""The contract of a run keeps the golden answers of the run before, and compares them byte for byte."""
 
 from __future__ import annotations
 
