@@ -126,8 +126,10 @@ def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[],
     except BrokenPipeError:
         abandon(streams.stdout)
         return Exit.CLOSED
-    except (OSError, ModuleNotFoundError) as error:
-        return _end(streams, Exit.AGAIN if _is_disk_at_fault(error) else Exit.USAGE, _in_words(error))
+    except ModuleNotFoundError as error:
+        return _end(streams, Exit.USAGE, str(error))
+    except OSError as error:
+        return _end(streams, *_about_system(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return _end(streams, Exit.INTERRUPTED, "interrupted")
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
@@ -142,16 +144,12 @@ def _end(streams: Streams, status: Exit, message: str) -> Exit:
     return status
 
 
-def _is_disk_at_fault(error: OSError | ModuleNotFoundError) -> bool:
+def _about_system(error: OSError) -> tuple[Exit, str]:
     from payclient.reconcile import JournalWriteError  # noqa: PLC0415  `get` need not load it
 
-    return isinstance(error, JournalWriteError) or getattr(error, "errno", None) in _NO_ROOM
-
-
-def _in_words(error: OSError | ModuleNotFoundError) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
+    is_disk = isinstance(error, JournalWriteError) or error.errno in _NO_ROOM
+    place = f"{error.filename}: " if error.filename else ""
+    return Exit.AGAIN if is_disk else Exit.USAGE, f"{place}{error.strerror}" if error.strerror else str(error)
 
 
 def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[[], object]) -> int:

@@ -16,7 +16,6 @@ from payclient._config import Profiling, decode_key, read_key_file
 from payclient._escape import escape_unprintable
 from payclient._options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
 from payclient.cli._streams import Streams, Texts, refuse
-from payclient.errors import ConfigurationError
 from payclient.transports import NetworkOptions, Transport, TransportName
 
 
@@ -74,13 +73,15 @@ class ConnectionOptions:
         profile: Profiling | None = None,
     ) -> AsyncClient:
         """Return a client for the service; the caller closes it, and the *transport*, made for `network`."""
-        self._check_address()
+        if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
+            refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL")
+        default: TransportName | None = None if os.environ.get("PAYCLIENT_TRANSPORT") else "fast"
         given = {
             **self._given("client", "view"),
             "api_key": self._api_key(streams),
             "not_found_messages": (*self.not_found_message, *not_found_messages),
             "deadline": deadline,
-            "transport": transport or _transport(),
+            "transport": transport or default,
             "profile": profile,
             **({} if transport else self.network()),
         }
@@ -102,29 +103,16 @@ class ConnectionOptions:
             if option.attribute and option.scope in scopes
         }
 
-    def _check_address(self) -> None:
-        if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
-            refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL")
-
     def _api_key(self, streams: Streams) -> str | None:
         """Return the key from the file or standard input; None when the client takes it from the environment."""
         if self.api_key_file is None:
             if not os.environ.get("PAYCLIENT_API_KEY", "").strip():
                 refuse("no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH")
             return None
-        content = decode_key(streams.stdin) if self.takes_key_from_stdin else _read_key(self.api_key_file)
+        try:
+            content = decode_key(streams.stdin) if self.takes_key_from_stdin else read_key_file(self.api_key_file)
+        except OSError as error:
+            refuse(f"--api-key-file {escape_unprintable(str(self.api_key_file))} cannot be read: {error.strerror}")
         if not content.strip():
             refuse("--api-key-file: there is no key in it")
         return content
-
-
-def _read_key(path: Path) -> str:
-    try:
-        return read_key_file(path)
-    except OSError as error:
-        message = f"--api-key-file {escape_unprintable(str(path))} cannot be read: {error.strerror}"
-    raise ConfigurationError(message)
-
-
-def _transport() -> TransportName | None:
-    return None if os.environ.get("PAYCLIENT_TRANSPORT") else "fast"

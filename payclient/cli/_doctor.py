@@ -77,7 +77,11 @@ async def doctor(
         streams: Of the process.
     """
     check_reference(reference)
-    checks = [_versions()]
+    found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
+    for name in _DEPENDENCIES:
+        with suppress(PackageNotFoundError):  # of an extra
+            found.append(f"{name} {version(name)}")
+    checks = [_ok("versions", ", ".join(found))]
     status = Exit.USAGE
     network = _configuration(connection, checks)
     if network is not None:
@@ -162,14 +166,6 @@ def table(checks: Iterable[Check]) -> list[str]:
     return aligned(rows)
 
 
-def _versions() -> Check:
-    found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
-    for name in _DEPENDENCIES:
-        with suppress(PackageNotFoundError):  # of an extra
-            found.append(f"{name} {version(name)}")
-    return _ok("versions", ", ".join(found))
-
-
 def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
     """Check what was given and where it comes from; return how the service is reached, if nothing is wrong."""
     try:
@@ -250,7 +246,9 @@ async def _look_up(
     connection = transport.connection
     if transport.request is not None:
         progress = connection.progress
-        checks.append(_ok("connection", f"{progress.address}, {steps_in_words(progress.times)}"))
+        # A step takes until the next one begins; the last one only ends the one before it.
+        steps = (f"{step} {after - began:.3f} s" for (step, began), (_, after) in pairwise(progress.times))
+        checks.append(_ok("connection", ", ".join((progress.address, *steps))))
         if connection.tls is not None:
             is_public = await is_publicly_trusted(transport.request, network.proxy)
             certificate = connection.tls.certificate()
@@ -327,12 +325,6 @@ def _advice_for_response(error: ResponseError, url: str) -> str:
         return _OTHER_ADDRESS
     is_odd = isinstance(error, UnexpectedResponseError)
     return "ask the service, with the URL above and this message" if is_odd else ""
-
-
-def steps_in_words(times: Sequence[tuple[str, float]]) -> str:
-    """Return how long each step took, from when each began; the last one only ends the one before it."""
-    seconds = ((step, after - began) for (step, began), (_, after) in pairwise(times))
-    return ", ".join(f"{step} {taken:.3f} s" for step, taken in seconds)
 
 
 def certificates(

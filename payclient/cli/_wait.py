@@ -88,7 +88,9 @@ async def _write(
     async for seen in changes:
         is_end = isinstance(seen, Failed) or seen.is_last
         if is_end:
-            status = most_urgent((status, _status_of(seen, until)))
+            reached = Exit.DONE if isinstance(seen, Change) and seen.transaction.status in until else Exit.DIFFERENT
+            ended = status_of(seen.error) if isinstance(seen, Failed) else reached
+            status = most_urgent((status, ended))
         if json_to is not None:
             json_to.write(json.dumps(_record(seen, until)))
         elif is_end:
@@ -96,12 +98,6 @@ async def _write(
         else:
             still_open.show(seen.index, _line(seen))
     return status
-
-
-def _status_of(seen: Seen, until: frozenset[str]) -> Exit:
-    if isinstance(seen, Failed):
-        return status_of(seen.error)
-    return Exit.DONE if seen.transaction.status in until else Exit.DIFFERENT
 
 
 def _record(seen: Seen, until: frozenset[str]) -> dict[str, Any]:

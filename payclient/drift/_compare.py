@@ -185,11 +185,8 @@ class _Cell:
             # The new level is learnt; the spread stays, and a share that jumps often is soon told no more.
             self.squares = (self.squares + (hits / answers - self.share) ** 2) / self.nights
             self.nights = self.hits = self.answers = self.evidence = 0.0
-        self._learn(hits if is_told else min(hits, most), answers)
+        self.learn(hits if is_told else min(hits, most), answers)
         return is_told
-
-    def skip(self, answers: int) -> None:
-        self._learn(0, answers)
 
     def _deviation(self, answers: int) -> float:
         likely = (self.hits + 1) / (self.answers + 2)
@@ -197,7 +194,7 @@ class _Cell:
         sampling = likely * (1 - likely) * (1 / answers + 1 / self.answers)
         return math.sqrt(between * (1 + 1 / self.nights) + sampling)
 
-    def _learn(self, hits: float, answers: int) -> None:
+    def learn(self, hits: float, answers: int) -> None:
         share = self.share
         excess = (hits / answers - share) ** 2 - share * (1 - share) / answers if self.nights else 0.0
         self.nights = self.nights * _KEPT + 1
@@ -219,7 +216,7 @@ class Shares:
                 continue
             # A share that was never above 0 has the nights of its method and hours behind it.
             empty = self._empty.setdefault(where, _Cell())
-            for key in [(*key, _side(key, side)) for key in hits if key[:2] == where]:
+            for key in [(*key, side * key[2].startswith("slower")) for key in hits if key[:2] == where]:
                 if key not in self._cells:
                     least = 3 if key[2].startswith("ends with") else 2
                     self._cells[key] = _Cell(least) if key[3] else _Cell(least, empty.nights, 0.0, empty.answers)
@@ -228,7 +225,7 @@ class Shares:
                     before, count = cell.share, hits.get(key[:3], 0)
                     if cell.rises(count, answers):
                         yield _drift(key, before, count, answers)
-            empty.skip(answers)
+            empty.learn(0, answers)
 
 
 def _night(table: Table) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]]:
@@ -242,10 +239,6 @@ def _night(table: Table) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ..
         else:
             hits[*where, feature] = hits.get((*where, feature), 0) + count
     return totals, hits
-
-
-def _side(key: tuple[str, ...], side: str) -> str:
-    return side if key[2].startswith("slower") else ""
 
 
 def _drift(key: tuple[str, ...], before: float, count: int, answers: int) -> Drift:

@@ -243,10 +243,6 @@ _MESSAGES = ("message", "error", "msg", "detail")
 _MAX_FIELDS = 40
 
 
-def latency_class(seconds: float) -> int:
-    return sum(seconds >= limit for limit in _LIMITS)
-
-
 def envelope_names(value: Any) -> str:
     """Return the names and types of a body's outermost object, as far as they are documented."""
     if not is_object(value):
@@ -435,13 +431,12 @@ class Recorder:
         if transaction is None or response is None:
             self._add_failure(reference, response, int(now), error, redact)
             return
-        headers = response.headers
-        names = self._envelope(response)
+        headers, names = response.headers, self._envelope(response)
         code, status = transaction.payment_code or "", transaction.status
         traits: Traits = (
             int(now) // 3600 % 24,
             relations_of(transaction, int(now) // 86_400),
-            latency_class(seconds),
+            sum(seconds >= limit for limit in _LIMITS),
             status,
             transaction.payment_method,
             len(reference),
