@@ -6,19 +6,25 @@ import pytest
 
 from payclient.ledger import FIELDS, LedgerError, find_columns
 from payclient.ledger._columns import SYNONYMS
+from support.misses import check_table
 
 
-def test_names():
-    """The service's own names are found in any order, and the rest is ignored and listed."""
-    columns = find_columns(["note", "amount", "reference"])
-    assert (dict(columns.used), columns.ignored) == ({"reference": "reference", "amount": "amount"}, ("note",))
+def used(header, chosen):
+    return dict(find_columns(header, chosen).used)
 
 
-def test_synonyms(subtests):
-    """Other usual column names are recognised, regardless of case, spaces and dashes."""
-    for name in ["Reference", " REFERENCE ", "Transaction ID", "trx-ref", "Kode Referensi", "ref."]:
-        with subtests.test(name=name):
-            assert find_columns([name]).places["reference"] == 0
+def test_found():
+    """A name is known whatever its case, accents, spaces and dashes; the field's own and a chosen one have priority."""
+    alone = ("Reference", " REFERENCE ", "Transaction ID", "trx-ref", "Kode Referensi", "ref.", "Référence")
+    rows = [
+        (["note", "amount", "reference"], {}, {"reference": "reference", "amount": "amount"}),
+        (["transaction_id", "reference"], {}, {"reference": "reference"}),
+        (["reference", "id", "amount"], {"reference": "id"}, {"reference": "id", "amount": "amount"}),
+        (["reference", "total"], {"fee": "total"}, {"reference": "reference", "fee": "total"}),
+        *(([name], {}, {"reference": name.strip()}) for name in alone),
+    ]
+    check_table(rows, used)
+    assert find_columns(["reference", "id", "amount"], {"reference": "id"}).ignored == ("reference",)
 
 
 def test_synonyms_are_distinct():
@@ -27,43 +33,19 @@ def test_synonyms_are_distinct():
     assert len(names) == len(set(names))
 
 
-def test_own_name_wins():
-    """A column with the field's own name is taken, although another could mean it too."""
-    assert find_columns(["transaction_id", "reference"]).places["reference"] == 1
-
-
-def test_choice_wins():
-    """A column that was chosen is taken for that field, and for no other."""
-    columns = find_columns(["reference", "id", "amount"], {"reference": "id"})
-    assert (columns.places["reference"], columns.ignored) == (1, ("reference",))
-
-
-def test_chosen_column_is_not_taken_twice():
-    """A column chosen for one field is not found for another by its name."""
-    assert dict(find_columns(["reference", "total"], {"fee": "total"}).used) == {
-        "reference": "reference",
-        "fee": "total",
-    }
-
-
-@pytest.mark.parametrize("header", [["trx_id", "ref"], ["reference", "reference"], ["reference", "Amount", "amount"]])
-def test_doubled(header):
-    """Two columns that mean the same are refused with their places."""
-    with pytest.raises(LedgerError, match=r"column \d .* and column \d .* both mean") as caught:
-        find_columns(header)
-    assert caught.value.line == 1
-
-
-def test_no_reference():
-    """A header without a reference, such as a first row of data, is refused and shown."""
-    with pytest.raises(LedgerError, match="no column is called reference; the columns are 'T1', '15000'"):
-        find_columns(["T1", "15000"])
-
-
-def test_chosen_column_absent():
-    """A chosen column that is not there is refused, and the columns that are there are named."""
-    with pytest.raises(LedgerError, match="no column is called 'id', which was chosen for reference; there are 'a'"):
-        find_columns(["a"], {"reference": "id"})
+def test_refused(subtests):
+    """Two columns for a field, none for the reference and a choice that is not there refuse the header."""
+    for header, chosen, reason in [
+        (["trx_id", "ref"], {}, r"column 1 .* and column 2 .* both mean"),
+        (["reference", "reference"], {}, r"column 1 .* and column 2 .* both mean"),
+        (["reference", "Amount", "amount"], {}, r"column 2 .* and column 3 .* both mean"),
+        (["T1", "15000"], {}, "no column is called reference; the columns are 'T1', '15000'"),
+        (["a"], {"reference": "id"}, "no column is called 'id', which was chosen for reference; there are 'a'"),
+    ]:
+        with subtests.test(header=header):
+            with pytest.raises(LedgerError, match=reason) as caught:
+                find_columns(header, chosen)
+            assert caught.value.line == 1
 
 
 def test_chosen_field_unknown():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import ABSENT, Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
 
 FIRST = '{"reference": "T0", "amount": 1, "status": "Paid"}'
 
@@ -24,13 +24,6 @@ def after_first(line):
     before, row, after = read(f'{FIRST}\n{line}\n{{"reference": "T9", "amount": 9, "status": "Paid"}}\n')
     assert (before.reference, after.reference) == ("T0", "T9")
     return row
-
-
-def test_entry():
-    """Keys that are there are read, null is an empty cell, and a key that is not there is absent."""
-    (entry,) = read('{"reference": "T1", "amount": 15000.00, "fee": null}')
-    assert entry == Entry(line=1, reference="T1", amount=15000, fee=None)
-    assert entry.status is ABSENT
 
 
 def test_missing_key():
@@ -71,15 +64,10 @@ def test_rejected(subtests):
         ("{}", "reference: the cell is empty; amount: the cell is empty"),
         ('{"reference": 12, "amount": 1}', "reference: 12 is a number, so leading zeros or digits may be lost"),
         ('{"reference": {"id": "T1"}, "amount": 1}', "reference: an object is not text"),
-        ('{"reference": "T1", "amount": 1, "status": 1}', "status: 1 is a number"),
-        ('{"reference": "T1", "amount": "15.000"}', "amount: '15.000' may mean 15 or 15000"),
         ('{"reference": "T1", "amount": 15.000}', "amount: '15.000' may mean 15 or 15000"),
         ('{"reference": "T1", "amount": 1.5}', "amount: '1.5' is not a whole number"),
         ('{"reference": "T1", "amount": 1e30}', "amount: 1E+30 is not a whole number of at most 18 digits"),
         ('{"reference": "T1", "amount": 9223372036854775808}', "amount: 9223372036854775808 is not a whole number"),
-        ('{"reference": "T1", "amount": true}', "amount: True is not a whole number"),
-        ('{"reference": "T1\u00a0", "amount": 1}', "reference: 'T1<U+00A0>' holds U+00A0"),
-        ('{"reference": "1.23457E+15", "amount": 1}', "damaged by a spreadsheet"),
         ('{"reference": "T1", "amount": 1, "fee": 5}', "has 'fee', which the first row does not have"),
     ]:
         with subtests.test(line=line):
@@ -94,12 +82,6 @@ def test_whole_number(number):
     assert after_first(f'{{"reference": "T1", "amount": {number}}}').amount == 15000
 
 
-def test_rejected_keeps_what_can_be_read():
-    """A rejected row keeps its reference and its amount, so that the totals tie."""
-    row = after_first('{"reference": "T1", "amount": 500, "biaya": 3}')
-    assert (row.reference, row.amount) == ("T1", 500)
-
-
 def test_first_line(subtests):
     """A first line that is not a complete object refuses the file, with the line and the remedy."""
     for text in ["{", '["T1"]', "[]", "[{}]", '[\n{"reference": "T1"}\n]', "5", '{"a": 1, "a": 2}']:
@@ -107,33 +89,6 @@ def test_first_line(subtests):
             with pytest.raises(LedgerError, match=r"line 2: .* jq -c") as caught:
                 read(f"\n{text}\n")
             assert caught.value.line == 2
-
-
-@pytest.mark.parametrize(
-    ("data", "remedy"),
-    [
-        (FIRST.encode("utf-16"), "--encoding utf-16"),
-        (f'{FIRST}\n{{"reference": "é"}}\n'.encode("cp1252"), "--encoding cp1252"),
-        (FIRST.encode() + b"\n\0", "NUL byte at offset 51"),
-    ],
-)
-def test_encoding(data, remedy):
-    """Bytes that are not UTF-8 are refused with the offset and the remedy."""
-    with pytest.raises(LedgerError, match=remedy), open_ledger(io.BytesIO(data), format="jsonl") as ledger:
-        list(ledger)
-
-
-def test_blank():
-    """A ledger of blank lines gives no rows, and a warning."""
-    with open_ledger(io.StringIO("\n \r\n"), format="jsonl") as ledger:
-        assert (list(ledger), ledger.warnings) == ([], ("the ledger is empty: nothing was read",))
-
-
-@pytest.mark.parametrize("first", ['{"trx_id": "T1", "ref": "T2"}', '{"Amount": 1, "amount": 2, "reference": "T1"}'])
-def test_doubled(first):
-    """Two keys that mean the same are refused."""
-    with pytest.raises(LedgerError, match="both mean"):
-        read(first)
 
 
 def test_unknown_keys():

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payclient.ledger import ABSENT, Entry, LedgerChangedError, LedgerError, open_ledger
 from payclient.ledger import FIELDS as COLUMNS
-from payclient.ledger import Entry, LedgerChangedError, LedgerError, open_ledger
 from payclient.ledger._open import SUFFIXES
 from support.chance import examples
 from support.workbooks import by_openpyxl, by_xlsxwriter
@@ -123,13 +123,6 @@ def test_packed_in_small_pieces():
     assert read(Slow()) == ("jsonl", ENTRIES)
 
 
-def test_packed_name(tmp_path):
-    """The suffix before `.gz` selects the format, also of an empty file."""
-    path = tmp_path / "ledger.jsonl.gz"
-    path.write_bytes(gzip.compress(b""))
-    assert read(path) == ("jsonl", [])
-
-
 @pytest.mark.parametrize("form", ["xlsx", "parquet"])
 def test_packed_twice(form):
     """XLSX and Parquet inside gzip are refused, and the message says what to do."""
@@ -193,6 +186,65 @@ def test_fingerprint(form, tmp_path):
             ledger.check_unchanged()
 
 
+def test_alike(subtests):
+    """In every format, columns are found or chosen, an empty cell is None, and a column that is not there is absent."""
+    for form, write in WRITERS.items():
+        with subtests.test(form=form):
+            data = write(("Kode", "amount", "fee", "ref2"), [("T1", 15000, None, "x")])
+            with open_ledger(io.BytesIO(data), columns={"reference": "Kode"}) as ledger:
+                (entry,) = ledger
+            assert entry == Entry(line=entry.line, reference="T1", amount=15000, fee=None)
+            assert (entry.status, ledger.columns.ignored) == (ABSENT, ("ref2",))
+
+
+REJECTED = [
+    (("", "1", "Paid"), "reference: the cell is empty"),
+    (("T1", "", "Paid"), "amount: the cell is empty"),
+    (("1.23457E+15", "1", "Paid"), "reference: '1.23457E+15' looks damaged by a spreadsheet"),
+    (("T1\u00a0", "1", "Paid"), "reference: 'T1<U+00A0>' holds U+00A0"),
+    (("T1", "15.000", "Paid"), "amount: '15.000' may mean 15 or 15000"),
+    (("1001.0", "1.5", "Paid"), "amount: '1.5' is not a whole number"),
+    (("reference", "total", "status"), "is the header again; were two files joined?"),
+    (("T1", "500", "Paid\u00a0"), "status: 'Paid<U+00A0>' holds U+00A0"),
+]
+
+
+def test_rejected(subtests):
+    """In every format, such a row is rejected with its line and why, and keeps its amount; the others are read."""
+    header, first, last = ("reference", "total", "status"), ("T0", "1", "Paid"), ("T9", "9", "Paid")
+    for form, write in WRITERS.items():
+        for row, reason in REJECTED:
+            with subtests.test(form=form, row=row), open_ledger(io.BytesIO(write(header, [first, row, last]))) as rows:
+                before, rejected, after = rows
+                assert (before.reference, rejected.line, after.reference) == ("T0", before.line + 1, "T9")
+                assert reason in rejected.reason
+                assert rejected.amount == (int(row[1]) if row[1].isdigit() else None)
+
+
+def test_refused(subtests, tmp_path):
+    """In every format, a header that cannot be understood refuses the file, which is closed."""
+    for form, write in WRITERS.items():
+        for header, reason in (("total", "x"), "no column is called reference"), (("ref", "trx_id"), "both mean"):
+            with subtests.test(form=form, header=header):
+                path = tmp_path / f"ledger.{form}"
+                path.write_bytes(write(header, [("1", "2")]))
+                with pytest.raises(LedgerError, match=reason):
+                    open_ledger(path)
+
+
+def test_no_rows(subtests):
+    """A ledger with a header, or nothing but blanks, gives no rows and a warning; one with rows gives none."""
+    header = {form: WRITERS[form](HEADER, []) for form in ("csv", "xlsx", "parquet")}
+    blank = {"csv": b"\n\r\n", "jsonl": b"\n \r\n", "xlsx": by_openpyxl(("", " ")), "parquet": as_parquet((), [])}
+    for files, warning in (
+        (header, ("the ledger has a header and no rows: nothing was read",)),
+        (blank, ("the ledger is empty: nothing was read",)),
+    ):
+        for form, data in files.items():
+            with subtests.test(form=form, warning=warning), open_ledger(io.BytesIO(data), format=form) as ledger:
+                assert (list(ledger), ledger.warnings) == ([], warning)
+
+
 @pytest.mark.parametrize("form", FILES)
 def test_time_of_creation(form):
     """Unreadable times of creation reject no row, and one warning counts them."""
@@ -248,8 +300,3 @@ def test_any_bytes(beginning, data, form):
     """Any bytes in any format give entries or a `LedgerError`."""
     with suppress(LedgerError), open_ledger(io.BytesIO(beginning + data), format=form) as ledger:
         list(ledger)
-
-
-def test_openpyxl_agrees():
-    """Workbooks of different programs give the same entries."""
-    assert read(io.BytesIO(by_openpyxl(HEADER, *ROWS))) == ("xlsx", ENTRIES)

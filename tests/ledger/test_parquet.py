@@ -35,15 +35,6 @@ def one(**columns):
     return row
 
 
-def test_entries():
-    """Rows are counted from 1; null is an empty cell, and a column that is not there is absent."""
-    rows = read({"reference": ["T1", "T2"], "amount": [1, 2], "expdate": [TIME, None], "note": [1, 2]})
-    assert rows == [
-        Entry(line=1, reference="T1", amount=1, expdate=TIME),
-        Entry(line=2, reference="T2", amount=2, expdate=None),
-    ]
-
-
 def test_money(subtests):
     """Whole numbers of every type are money, and the scale of a decimal is not a thousands separator."""
     for amounts in [
@@ -76,28 +67,17 @@ def test_texts(kind):
     assert one(status=pa.array(["007"], pa.string()).cast(kind)).status == "007"
 
 
-def test_nothing_but_null():
-    """A column of nothing but null is there, and empty."""
-    assert one(fee=pa.nulls(1)) == Entry(line=1, reference="T1", fee=None)
-
-
 def test_rejected(subtests):
     """A row that cannot be used is rejected with why."""
     for columns, reason in [
         ({"reference": [12]}, "reference: 12 is a number, so leading zeros or digits may be lost"),
-        ({"reference": pa.array([None], pa.string())}, "reference: the cell is empty"),
         ({"reference": [b"T1"]}, "reference: binary data is not text"),
         ({"reference": pa.array([b"T\xff"]).view(pa.string())}, "reference: cannot be read (UnicodeDecodeError)"),
-        ({"reference": ["1.23457E+15"]}, "damaged by a spreadsheet"),
-        ({"reference": ["T1\u00a0"]}, "holds U+00A0"),
         ({"amount": pa.nulls(1)}, "amount: the cell is empty"),
-        ({"amount": [1.5]}, "amount: '1.5' is not a whole number"),
         ({"amount": [1e16]}, "is not a whole number of at most 15 digits"),
         ({"amount": [float("nan")]}, "amount: nan is not a whole number"),
         ({"amount": pa.array([2**64 - 1], pa.uint64())}, "is not a whole number of at most 18 digits"),
         ({"amount": [Decimal("1.50")]}, "amount: '1.50' is not a whole number"),
-        ({"amount": ["15.000"]}, "may mean 15 or 15000"),
-        ({"amount": [True]}, "amount: True is not a whole number"),
         ({"amount": [[1]]}, "amount: a list is not a whole number"),
         ({"expdate": pa.array([TIME], pa.timestamp("us", "Asia/Jakarta"))}, "has a time zone"),
         ({"expdate": [TIME.replace(microsecond=1)]}, "has a fraction of a second"),
@@ -116,38 +96,11 @@ def test_rows_around_one_that_cannot_be_read():
     assert [row.reference for row in read({"reference": references})] == ["T0", None, "T9"]
 
 
-@pytest.mark.parametrize("name", ["ref.", "Transaction ID", "kode referensi", "trx-ref"])
-def test_names(name):
-    """A column is found even if its name has dots, and parts of the name are not found."""
-    assert read({name: ["T1"], "ref2": ["x"]})[0].reference == "T1"
-
-
 def test_groups_of_rows():
     """Rows go on counting from group to group and from batch to batch."""
     data = written({"reference": [f"T{n}" for n in range(10_000)]}, row_group_size=6_000)
     with open_ledger(io.BytesIO(data)) as ledger:
         assert [(row.line, row.reference) for row in ledger] == [(n + 1, f"T{n}") for n in range(10_000)]
-
-
-@pytest.mark.parametrize(
-    ("columns", "warning"),
-    [({}, "is empty"), ({"reference": pa.array([], pa.string())}, "has a header and no rows")],
-    ids=["no columns", "no rows"],
-)
-def test_nothing_to_read(columns, warning):
-    """An empty ledger gives no rows, and a warning."""
-    with open_ledger(io.BytesIO(written(columns))) as ledger:
-        assert (list(ledger), ledger.warnings) == ([], (f"the ledger {warning}: nothing was read",))
-
-
-@pytest.mark.parametrize(
-    ("names", "reason"),
-    [(["amount"], "no column is called reference"), (["ref", "trx_id"], "both mean")],
-)
-def test_header(names, reason):
-    """Columns that cannot be understood refuse the file."""
-    with pytest.raises(LedgerError, match=reason):
-        read({name: ["1"] for name in names})
 
 
 GOOD = written({"reference": ["T1", "T2"], "amount": [1, 2], "expdate": [TIME, None]})

@@ -19,72 +19,52 @@ from payclient.ledger._open import Source, unpack
 CONTENT = b"reference\nT1\nT2\n"
 
 
+WHEN = (10**18, 10**18)
+
+
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "ledger.csv"
     path.write_bytes(CONTENT)
-    os.utime(path, ns=(10**18, 10**18))
+    os.utime(path, ns=WHEN)
     return path
 
 
-@pytest.fixture
-def source(path):
-    source = Source(path)
-    assert b"".join(source.chunks()) == CONTENT
-    yield source
-    source.close()
-
-
-def test_fingerprint(source):
-    """The fingerprint has length and SHA-256 of the file, and its name without the folder."""
-    fingerprint = source.fingerprint
-    assert (fingerprint.name, fingerprint.size_bytes) == ("ledger.csv", len(CONTENT))
-    assert fingerprint.sha256 == hashlib.sha256(CONTENT).hexdigest()
-
-
-def test_unchanged(source):
-    """An unchanged file passes."""
-    source.check_unchanged()
-
-
-def test_replaced(source, path):
-    """A file of the same content in its place is another file."""
+def replaced(path):
     other = path.with_name("other")
     other.write_bytes(CONTENT)
-    os.utime(other, ns=(10**18, 10**18))
+    os.utime(other, ns=WHEN)
     other.replace(path)
-    with pytest.raises(LedgerChangedError, match="changed while it was reconciled"):
-        source.check_unchanged()
 
 
-@pytest.mark.parametrize("content", [CONTENT + b"T3\n", CONTENT[:-3]])
-def test_grown_or_cut(source, path, content):
-    """A file that was appended to, or cut, has changed."""
-    path.write_bytes(content)
-    with pytest.raises(LedgerChangedError):
-        source.check_unchanged()
-
-
-def test_edited_in_secret(source, path):
-    """An edit that keeps length and time is found by the content."""
+def edited_in_secret(path):
     path.write_bytes(CONTENT.replace(b"T2", b"T9"))
-    os.utime(path, ns=(10**18, 10**18))
-    with pytest.raises(LedgerChangedError):
-        source.check_unchanged()
+    os.utime(path, ns=WHEN)
 
 
-def test_touched(source, path):
-    """A file that was written again has changed, although its content is the same."""
-    path.write_bytes(CONTENT)
-    with pytest.raises(LedgerChangedError):
-        source.check_unchanged()
+CHANGES = {
+    "replaced": replaced,
+    "grown": lambda path: path.write_bytes(CONTENT + b"T3\n"),
+    "cut": lambda path: path.write_bytes(CONTENT[:-3]),
+    "edited in secret": edited_in_secret,
+    "written again": lambda path: path.write_bytes(CONTENT),
+    "removed": lambda path: path.unlink(),
+}
 
 
-def test_removed(source, path):
-    """A file that is gone has changed."""
-    path.unlink()
-    with pytest.raises(LedgerChangedError, match="cannot be read again"):
-        source.check_unchanged()
+def test_changed(path, subtests):
+    """A file that is not what was read, or is another one of the same content, has changed; a plain one has not."""
+    for name, change in CHANGES.items():
+        with subtests.test(name):
+            path.write_bytes(CONTENT)
+            os.utime(path, ns=WHEN)
+            source = Source(path)
+            assert b"".join(source.chunks()) == CONTENT
+            source.check_unchanged()
+            change(path)
+            with pytest.raises(LedgerChangedError, match=r"cannot be read again|changed while it was reconciled"):
+                source.check_unchanged()
+            source.close()
 
 
 @pytest.mark.parametrize("stream", [io.BytesIO("é\n".encode()), io.StringIO("é\n")])
@@ -114,7 +94,12 @@ def test_whole(path):
     for ledger in (path, io.BytesIO(CONTENT), io.StringIO(CONTENT.decode())):
         source = Source(ledger)
         file = source.whole(source.chunks())
-        assert (file.read(), source.fingerprint.size_bytes) == (CONTENT, len(CONTENT))
+        found = source.fingerprint
+        assert (file.read(), found.size_bytes, found.sha256) == (
+            CONTENT,
+            len(CONTENT),
+            hashlib.sha256(CONTENT).hexdigest(),
+        )
         source.close()
         assert file.closed
 
