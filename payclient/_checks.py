@@ -28,7 +28,7 @@ def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = Fa
 
     def check(_: object, attribute: Any, value: Any) -> None:
         if not is_fit(value):
-            raise unfit(attribute.name, wanted, type(value) if shows_type else value)
+            raise unfit(attribute.alias, wanted, type(value) if shows_type else value)
 
     return check
 

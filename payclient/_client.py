@@ -20,8 +20,6 @@ from payclient._config import (
     resolve_application,
     resolve_base_url,
     resolve_environment,
-    resolve_messages,
-    resolve_profile,
     resolve_rate,
     resolve_transport_object,
 )
@@ -191,11 +189,11 @@ class AsyncClient:
             url=self._url,
             keys=self._keys,
             user_agent=_user_agent(application),
-            max_concurrency=check_count("max_concurrency", max_concurrency),
-            max_rate=resolve_rate(max_rate),
-            workers=check_count("workers", workers),
-            not_found_messages=resolve_messages(not_found_messages),
-            profile=resolve_profile(profile),
+            max_concurrency=max_concurrency,
+            max_rate=max_rate,
+            workers=workers,
+            not_found_messages=not_found_messages,
+            profile=profile,
             name=repr(self) if is_ours else None,
         )
         self._calls, self._polls = SingleFlight[Transaction](), Polls()

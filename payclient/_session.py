@@ -20,13 +20,14 @@ import math
 import os
 import random
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Self
 
-from attrs import asdict, define, evolve, fields_dict
+from attrs import asdict, define, evolve, field, fields_dict
 
-from payclient._config import Options, Profiling
+from payclient._checks import is_count
+from payclient._config import Options, Profiling, resolve_messages, resolve_profile, resolve_rate
 from payclient._keys import Keys
 from payclient._lookup import Lookup, Refusal, may_end
 from payclient._refusals import Refusals
@@ -109,42 +110,38 @@ class _Slot:
         self.release(Signal.SILENT)
 
 
+@define(eq=False, repr=False, kw_only=True, slots=False)
 class Session:
     """The state that all views of one client share: transport, limiter, key, counters and life cycle."""
 
-    def __init__(
-        self,
-        *,
-        transport: Transport,
-        url: str,
-        keys: Keys,
-        user_agent: str,
-        max_concurrency: int,
-        max_rate: float | None,
-        workers: int,
-        not_found_messages: frozenset[str] = frozenset(),
-        profile: Profiling | None = None,
-        name: str | None = None,
-        random: Callable[[], float] = random.random,
-    ) -> None:
-        self._process = os.getpid()
-        self._clock: Clock | None = None
-        self._is_closed = False
-        self._name = name
-        self.max_concurrency = max_concurrency
-        self._transport = transport
-        self._discard: Callable[[Response], Awaitable[None]] | None = getattr(transport, "discard", None)
-        self._url = url
-        self._keys = keys
-        self._headers = request_headers(user_agent)
-        self._not_found_messages = not_found_messages
-        self._profile = profile
-        self._random = random
-        self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
+    _name: str | None = None  # of a client that closes its transport
+    _process: int = field(init=False, factory=os.getpid)
+    _clock: Clock | None = field(init=False, default=None)
+    _is_closed: bool = field(init=False, default=False)
+    _transport: Transport
+    _url: str
+    _keys: Keys
+    _headers: Mapping[str, str] = field(alias="user_agent", converter=request_headers)
+    max_concurrency: int = field(validator=is_count)
+    _max_rate: float | None = field(converter=resolve_rate)
+    _workers: int = field(validator=is_count)
+    _not_found_messages: frozenset[str] = field(converter=resolve_messages)
+    _profile: Profiling | None = field(converter=resolve_profile)
+    _random: Callable[[], float] = random.random
+    _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
+    _limiter: Limiter = field(init=False)
+    refusals: Refusals = field(init=False)
+    _counts: _Counters = field(init=False, factory=_Counters)
+    _pending: int = field(init=False, default=0)
+    _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self._discard = getattr(self._transport, "discard", None)
+        self._limiter = Limiter(
+            max_concurrency=self.max_concurrency, max_rate=self._max_rate, workers=self._workers, random=self._random
+        )
         self.refusals = Refusals(self._limiter)
-        self._counts = _Counters()
-        self._pending = 0
-        self._drained, self._closing = asyncio.Event(), asyncio.Event()
 
     # Life cycle
 

@@ -23,7 +23,7 @@ import payclient.policies._limiter
 import payclient.protocol._wire
 import payclient.reconcile._run
 import payclient.reconcile.journal._answers
-import payclient.reconcile.journal._journal
+import payclient.reconcile.journal._cases
 import payclient.transports._connection
 import payclient.transports._dial
 import payclient.waiting._watch
@@ -487,7 +487,7 @@ def _make_in_order(scope, *arguments, make=CancelScope.__init__, **options):
 
 
 _OF_A_JOURNAL = (
-    (payclient.reconcile.journal._journal, "_ROWS_PER_COMMIT"),
+    (payclient.reconcile.journal._cases, "_ROWS_PER_COMMIT"),
     (payclient.reconcile.journal._answers, "_ANSWERS_PER_WRITE"),
     (payclient.reconcile._run, "_ROWS_PER_TURN"),
 )
