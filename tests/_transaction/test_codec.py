@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from payclient._transaction import FieldProblem, read_transaction
+from payclient._transaction import FieldProblem, kind, read_transaction
 from payclient.testing import transaction
 
 ABSENT = object()
@@ -46,180 +46,99 @@ def test_documented():
     assert actual == ("R", 15000, 2500, 12500, "Canceled", ())
 
 
-def test_money_as_documented(subtests):
-    """A whole number is money, and no deviation."""
-    cases = {"usual": 15000, "zero": 0, "negative": -1, "largest": 10**18 - 1}
-    for name, (case, value) in product(MONEY, cases.items()):
-        with subtests.test(name=name, case=case):
-            assert read(name, value) == (value, ())
-
-
-def test_money_is_tolerated_where_exact(subtests):
-    """A whole number that is written in another way is money, and a deviation."""
-    cases = {
-        "text": ("15000", 15000, "text '15000'"),
-        "text-with-cents": ("15000.00", 15000, "text '15000.00'"),
-        "text-negative": ("-15000", -15000, "text '-15000'"),
-        "text-with-plus": ("+15000", 15000, "text '+15000'"),
-        "text-with-zeros": ("007", 7, "text '007'"),
-        "point": (Decimal("15000.0"), 15000, "number 15000.0"),
-        "cents": (Decimal("15000.00"), 15000, "number 15000.00"),
-        "exponent": (Decimal("1.5e4"), 15000, "number 1.5E+4"),
-    }
-    for name, (case, (value, number, shown)) in product(MONEY, cases.items()):
-        with subtests.test(name=name, case=case):
-            assert read(name, value) == (number, (f"{name}: {shown} read as integer",))
-
-
-NOT_EXACT = {
-    "separators": ("3.809.488", "text '3.809.488'"),
-    "commas": ("3,809,488", "text '3,809,488'"),
-    "space": ("15 000", "text '15 000'"),
-    "space-after": ("15000 ", "text '15000 '"),
-    "newline": ("15000\n", r"text '15000\n'"),
-    "text-fraction": ("15000.50", "text '15000.50'"),
-    "one-separator": ("15.000", "text '15.000'"),
-    "separator-as-number": (Decimal("15.000"), "number 15.000"),
-    "text-ends-in-point": ("15000.", "text '15000.'"),
-    "text-exponent": ("1e3", "text '1e3'"),
-    "text-hexadecimal": ("0x10", "text '0x10'"),
-    "text-underscore": ("1_000", "text '1_000'"),
-    "arabic-digits": ("\u0661\u0665", "text '\u0661\u0665'"),
-    "full-width-digits": ("\uff11\uff15", "text '\uff11\uff15'"),
-    "currency": ("Rp15000", "text 'Rp15000'"),
-    "words": ("free", "text 'free'"),
-    "5000-digits": ("9" * 5000, f"text '{'9' * 40}…'"),
-    "fraction": (Decimal("15000.5"), "number 15000.5"),
-    "too-large": (10**18, f"number {10**18}"),
-    "too-small": (-(10**18), f"number {-(10**18)}"),
-    "exponent-too-large": (Decimal("1e30"), "number 1E+30"),
-    "true": (True, "true"),
-    "false": (False, "false"),
-    "list": ([15000], "a list"),
-    "object": ({"value": 15000}, "an object"),
-}
-
-
-def test_money_is_refused_where_not_exact(subtests):
-    """A value that is not exactly one whole number is refused as money, in every field."""
-    for name, (case, (value, shown)) in product(MONEY, NOT_EXACT.items()):
-        with subtests.test(name=name, case=case):
-            assert refusal(name, value) == f"{name}: {shown} is not an exact whole number"
-
-
-def test_optional_money_may_be_missing(subtests):
-    """A fee that is not there is None, and not 0."""
-    cases = {"null": (None, "null"), "empty": ("", "empty text"), "absent": (ABSENT, "absent")}
-    for name, (case, (value, shown)) in product(("fee", "amount_received"), cases.items()):
-        with subtests.test(name=name, case=case):
-            assert read(name, value) == (None, (f"{name}: {shown} read as nothing",))
-
-
-@pytest.mark.parametrize(("value", "shown"), [(None, "null"), ("", "empty text")], ids=["null", "empty"])
-def test_amount_may_not_be_missing(value, shown):
-    """There is no transaction without an amount."""
-    assert refusal("amount", value) == f"amount: {shown} is not an exact whole number"
-
-
-@pytest.mark.parametrize("name", ["reference", "amount", "status"])
-def test_required(name):
-    """A field that nothing works without is refused when it is absent."""
-    assert refusal(name, ABSENT) == f"{name}: absent"
-
-
-def test_required_text(subtests):
-    """A required text field accepts text or a whole number only."""
-    cases = {
-        "null": (None, "null"),
-        "empty": ("", "empty text"),
-        "true": (True, "true"),
-        "point": (Decimal("1.0"), "number 1.0"),
-        "list": (["a"], "a list"),
-        "object": ({}, "an object"),
-    }
-    for name, (case, (value, shown)) in product(("reference", "status"), cases.items()):
-        with subtests.test(name=name, case=case):
-            assert refusal(name, value) == f"{name}: {shown} where text is needed"
-
-
-@pytest.mark.parametrize("name", ["reference", "status", "merchant_reff", "payment_method", "payment_name"])
-def test_number_as_text(name):
-    """A whole number where text is documented is read as its digits, and is a deviation."""
-    assert read(name, 100) == ("100", (f"{name}: number 100 read as text",))
-
-
-def test_optional_text_may_be_missing(subtests):
-    """An optional text that is not there is None, and a deviation."""
-    cases = {"null": (None, "null"), "absent": (ABSENT, "absent")}
-    for name, (case, (value, shown)) in product(OPTIONAL_TEXT, cases.items()):
-        with subtests.test(name=name, case=case):
-            assert read(name, value) == (None, (f"{name}: {shown} read as nothing",))
-
-
-@pytest.mark.parametrize("name", OPTIONAL_TEXT)
-def test_optional_text_may_be_empty(name):
-    """An empty text is kept, and is a deviation."""
-    assert read(name, "") == ("", (f"{name}: empty text is empty",))
-
-
-def test_odd_optional_text_costs_no_row(subtests):
-    """An optional text of another kind is None and a deviation; the row is not lost over it."""
-    cases = {"true": True, "point": Decimal("1.5"), "list": ["a"], "object": {"a": 1}}
-    for name, (case, value) in product(OPTIONAL_TEXT, cases.items()):
-        with subtests.test(name=name, case=case):
-            found, deviations = read(name, value)
-            assert (found, [text.endswith("read as nothing") for text in deviations]) == (None, [True])
-
-
-@pytest.mark.parametrize(
-    "value",
-    [8800000000000001, Decimal("8800000000000001.5"), ["8800000000000001"]],
-    ids=["number", "point", "list"],
+TEXTS = ("reference", "status", "merchant_reff", "payment_method", "payment_name")
+EXACT = (
+    *("15000", "15000.00", "-15000", "+15000", "007"),
+    *(Decimal("15000.0"), Decimal("15000.00"), Decimal("1.5e4")),
 )
-def test_payment_code_is_not_shown(value):
+NOT_EXACT = (
+    *("3.809.488", "3,809,488", "15 000", "15000 ", "15000\n", "15000.50", "15.000", "15000.", "1e3", "0x10", "1_000"),
+    *("\u0661\u0665", "\uff11\uff15", "Rp15000", "free", "9" * 5000, Decimal("15.000"), Decimal("15000.5")),
+    *(Decimal("1e30"), 10**18, -(10**18), True, False, [15000], {"value": 15000}),
+)
+NO_TIME = (
+    *("2030-01-31T23:59:59Z", "2030-01-31 23:59:59+07:00", "2030-01-31 23:59:59.5", "2030-01-31 23:59:59.0000000"),
+    *(
+        "0000-00-00 00:00:00",
+        "2030-02-30 00:00:00",
+        "31/01/2030",
+        "2030-01-31 23:59:59\n",
+        1896134399,
+        "",
+        None,
+        ABSENT,
+    ),
+    "\u0662030-01-31 23:59:59",
+)
+
+
+def shown(value):
+    """Return the words for a value in a deviation."""
+    if value is ABSENT:
+        return "absent"
+    if isinstance(value, str) and value:
+        return f"text {value[:40] + '…' if len(value) > 40 else value!r}"
+    if value is None or isinstance(value, (bool, str, list, dict)):
+        return kind(value)
+    return f"number {value}"
+
+
+def check_read(names, values, read_as, words, subtests):
+    """See that each value is read in each field as *read_as* gives it, with one deviation of these words, or none."""
+    for name, value in product(names, values):
+        with subtests.test(f"{name}: {value!r}"):
+            expected = (f"{name}: {shown(value)} {words}",) if words else ()
+            assert read(name, value) == (read_as(value), expected)
+
+
+def check_refused(names, values, words, subtests):
+    for name, value in product(names, values):
+        with subtests.test(f"{name}: {value!r}"):
+            assert refusal(name, value) == f"{name}: {shown(value)} {words}"
+
+
+def test_money(subtests):
+    """A whole number is money; in another notation it is money and a deviation; anything else is refused."""
+    check_read(MONEY, (15000, 0, -1, 10**18 - 1), int, "", subtests)
+    check_read(MONEY, EXACT, lambda value: int(Decimal(value)), "read as integer", subtests)
+    check_refused(MONEY, NOT_EXACT, "is not an exact whole number", subtests)
+
+
+def test_absent(subtests):
+    """An optional field that is not there is None and a deviation, and no 0; a required one is refused."""
+    check_read((*MONEY[1:], *OPTIONAL_TEXT), (None, ABSENT), lambda _: None, "read as nothing", subtests)
+    check_read(MONEY[1:], ("",), lambda _: None, "read as nothing", subtests)
+    check_refused(("amount",), (None, ""), "is not an exact whole number", subtests)
+    for name in ("reference", "amount", "status"):
+        assert refusal(name, ABSENT) == f"{name}: absent"
+
+
+def test_text(subtests):
+    """A whole number is read as its digits; an empty optional text is kept; no other kind of value costs the row."""
+    odd = (True, Decimal("1.5"), ["a"], {"a": 1})
+    check_read(TEXTS, (100,), str, "read as text", subtests)
+    check_read(OPTIONAL_TEXT, ("",), str, "is empty", subtests)
+    check_read(OPTIONAL_TEXT[:3], odd, lambda _: None, "read as nothing", subtests)
+    check_refused(("reference", "status"), (None, "", *odd), "where text is needed", subtests)
+
+
+def test_payment_code_is_not_shown():
     """A payment code of another type is a deviation that does not show it."""
-    found = read_transaction(changed("payment_code", value))
-    assert ("8800000000000001" in f"{found!r}{found.deviations}", len(found.deviations)) == (False, 1)
+    number = 8800000000000001
+    assert read("payment_code", number)[0] == str(number)
+    for value in (number, Decimal(f"{number}.5"), [str(number)], True):
+        found = read_transaction(changed("payment_code", value))
+        assert (str(number) in f"{found!r}{found.deviations}", len(found.deviations)) == (False, 1)
+        assert found.deviations[0].startswith("payment_code: a value that is not text read as")
 
 
-def test_payment_code_as_number():
-    """A payment code that is a number is read as its digits."""
-    expected = ("8800000000000001", ("payment_code: a value that is not text read as text",))
-    assert read("payment_code", 8800000000000001) == expected
-
-
-def test_expdate_as_documented():
-    """The documented format gives a naive time, because the specification states no zone."""
-    assert read("expdate", "2030-01-31 23:59:59") == (datetime(2030, 1, 31, 23, 59, 59), ())  # noqa: DTZ001
-
-
-@pytest.mark.parametrize("value", ["2030-01-31T23:59:59", "2030-01-31 23:59:59.000000"], ids=["T", "fraction-of-0"])
-def test_expdate_is_tolerated(value):
-    """The same time in another notation is read, and is a deviation."""
-    expected = (datetime(2030, 1, 31, 23, 59, 59), (f"expdate: text {value!r} read as time",))  # noqa: DTZ001
-    assert read("expdate", value) == expected
-
-
-def test_expdate_is_not_guessed(subtests):
-    """A time that would lose its zone or its fraction, or is none, is None and a deviation."""
-    cases = {
-        "utc": ("2030-01-31T23:59:59Z", "text '2030-01-31T23:59:59Z'"),
-        "zone": ("2030-01-31 23:59:59+07:00", "text '2030-01-31 23:59:59+07:00'"),
-        "fraction": ("2030-01-31 23:59:59.5", "text '2030-01-31 23:59:59.5'"),
-        "long-fraction": ("2030-01-31 23:59:59.0000000", "text '2030-01-31 23:59:59.0000000'"),
-        "zeros": ("0000-00-00 00:00:00", "text '0000-00-00 00:00:00'"),
-        "no-such-day": ("2030-02-30 00:00:00", "text '2030-02-30 00:00:00'"),
-        "other-order": ("31/01/2030", "text '31/01/2030'"),
-        "newline": ("2030-01-31 23:59:59\n", r"text '2030-01-31 23:59:59\n'"),
-        "arabic-digit": ("\u0662030-01-31 23:59:59", "text '\u0662030-01-31 23:59:59'"),
-        "empty": ("", "empty text"),
-        "epoch": (1896134399, "number 1896134399"),
-        "null": (None, "null"),
-        "absent": (ABSENT, "absent"),
-    }
-    for case, (value, shown) in cases.items():
-        with subtests.test(case):
-            assert read("expdate", value) == (None, (f"expdate: {shown} read as nothing",))
+def test_expdate(subtests):
+    """The documented format gives a naive time; one that would lose zone or fraction, or is none, is None."""
+    time = datetime(2030, 1, 31, 23, 59, 59)  # noqa: DTZ001  the specification states no zone
+    check_read(("expdate",), ("2030-01-31 23:59:59",), lambda _: time, "", subtests)
+    other = ("2030-01-31T23:59:59", "2030-01-31 23:59:59.000000")
+    check_read(("expdate",), other, lambda _: time, "read as time", subtests)
+    check_read(("expdate",), NO_TIME, lambda _: None, "read as nothing", subtests)
 
 
 def test_unknown_field():
