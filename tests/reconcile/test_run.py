@@ -19,6 +19,9 @@ DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
 WEB_PAGE = errors.UnexpectedResponseError("the answer is a web page", status_code=200)
 MOVED = errors.UnexpectedResponseError("the answer is a redirect", status_code=302)
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
+MALFORMED = errors.UnexpectedResponseError(
+    "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
+)
 
 
 def entry(line, reference, **fields):
@@ -74,12 +77,46 @@ async def test_buckets(service_of, rows_of):
     assert buckets(rows) == ["matched", "break", "break", "unresolved", "rejected", "open"]
 
 
-async def test_second_look(service_of, rows_of):
-    """Only what differs, is not found or cannot be used is asked again, after everything was asked once."""
-    answers = {"A": [paid("A")], "B": [paid("B", amount=90)], "D": [errors.RejectedError("no")]}
-    service = service_of(answers | {"E": [errors.PermissionDeniedError("no")]})
-    await rows_of([entry(n, reference) for n, reference in enumerate("ABCDE")], service, concurrency=1)
-    assert service.asked == ["A", "B", "C", "D", "E", "B", "C", "D"]
+DENIED, DECLINED = errors.PermissionDeniedError("no"), errors.RejectedError("no")
+AGREES, LESS, PENDING, INVOICE = {}, {"amount": 90}, {"status": "pending"}, {"merchant_reff": "INV"}
+LOOKUPS = (
+    # Only what differs, is not found or cannot be used is asked again, after everything was asked once.
+    (
+        "ABCDE",
+        {"A": [AGREES], "B": [LESS], "D": [DECLINED], "E": [DENIED]},
+        "ABCDEBCD",
+        "matched break break break unresolved",
+    ),
+    # A difference that follows an unusable answer is asked for once more, because it was seen once.
+    ("AB", {"A": [AGREES], "B": [MALFORMED, LESS]}, "ABABB", "matched break"),
+    # When nothing else is found, nothing is missing, and nothing is asked a second time.
+    ("AB", {}, "AB", "unresolved unresolved"),
+    ("A", {"A": [LESS, NOT_FOUND]}, "AA", "unresolved"),
+    # A canary is asked first and makes "not found" credible; without an answer it proves nothing, and stops nothing.
+    ("A", {"C": [AGREES]}, "CAA", "break"),
+    ("A", {"C": [DENIED]}, "CA", "unresolved"),
+    ("", {"C": [AGREES]}, "", ""),
+    # A reference on several rows is asked once.
+    ("ABA", {"A": [AGREES], "B": [AGREES]}, "AB", "break matched break"),
+    # Two payments of one invoice are both asked again; a second lookup brings the suspicion, or takes it off.
+    ("ABD", {"A": [INVOICE], "B": [INVOICE], "D": [AGREES]}, "ABDAB", "break break matched"),
+    ("AB", {"A": [INVOICE], "B": [INVOICE | PENDING, INVOICE]}, "ABBA", "break break"),
+    ("AB", {"A": [INVOICE], "B": [INVOICE, INVOICE | PENDING]}, "ABAB", "matched break"),
+)
+
+
+async def test_lookups(service_of, rows_of):
+    """Each reference is asked for once, and what must be confirmed a second time."""
+    for ledger, answers, asked, expected in LOOKUPS:
+        service = service_of(
+            {
+                name: [paid(name, **each) if isinstance(each, dict) else each for each in several]
+                for name, several in answers.items()
+            }
+        )
+        canary = "C" if "C" in answers else None
+        rows = await rows_of([entry(n, name) for n, name in enumerate(ledger)], service, concurrency=1, canary=canary)
+        assert (" ".join(buckets(rows)), "".join(service.asked)) == (expected, asked), answers
 
 
 async def test_moved(service_of, rows_of):
@@ -90,25 +127,12 @@ async def test_moved(service_of, rows_of):
     assert (row.observed_at, row.confirmed_at) == (noon + timedelta(seconds=1), noon + timedelta(seconds=2))
 
 
-async def test_duplicates(service_of, rows_of):
-    """A reference on several rows is asked once, and each of its rows is reported and marked."""
-    service = service_of({"A": [paid("A")], "B": [paid("B")]})
+async def test_repeats(service_of, rows_of):
+    """Each row of a repeated reference is marked, and each payment of one invoice has the name of the other."""
+    service = service_of({name: [paid(name, merchant_reff="INV")] for name in "AB"})
     rows = await rows_of([entry(2, "A"), entry(3, "B"), entry(4, "A")], service)
-    assert sorted(service.asked) == ["A", "B"]
-    assert [(row.bucket.value, row.is_repeat, len(row.findings)) for row in rows] == [
-        *(("break", False, 1), ("matched", False, 0), ("break", True, 1)),
-    ]
-
-
-async def test_paid_twice(service_of, rows_of):
-    """Two paid references with one merchant_reff are both asked again, and reported with each other's name."""
-    service = service_of(
-        {name: [paid(name, merchant_reff="INV")] for name in "AB"} | {"C": [paid("C", merchant_reff="X")]},
-    )
-    rows = await rows_of([entry(n, reference) for n, reference in enumerate("ABC")], service)
-    assert buckets(rows) == ["break", "break", "matched"]
+    assert [row.is_repeat for row in rows] == [False, False, True]
     assert [row.primary.sentence[-3:] for row in rows[:2]] == ["'B'", "'A'"]
-    assert sorted(service.asked) == ["A", "A", "B", "B", "C"]
 
 
 async def test_paid_twice_or_once(service_of, rows_of):
@@ -123,32 +147,6 @@ async def test_paid_twice_or_once(service_of, rows_of):
         ledger = [Entry(line=2, reference="A"), Entry(line=3, reference="B")]
         rows = await rows_of(ledger, service, rules=Rules(assume_status="none"))
         assert [row.primary and row.primary.code for row in rows] == [code, code], (first, second)
-
-
-async def test_paid_twice_at_second_look(service_of, rows_of):
-    """A sibling that is paid, or refunded, at its second lookup brings the suspicion, or takes it off."""
-    for first, second, expected in (("pending", "Paid", "break"), ("Paid", "refunded", "matched")):
-        invoice = {"merchant_reff": "INV"}
-        answers = [paid("B", status=first, **invoice), paid("B", status=second, **invoice)]
-        service = service_of({"A": [paid("A", **invoice)], "B": answers})
-        rows = await rows_of([entry(2, "A"), entry(3, "B", status=second.lower())], service)
-        assert buckets(rows) == [expected, expected]
-        assert sorted(service.asked) == ["A", "A", "B", "B"]
-
-
-async def test_no_witness(service_of, rows_of):
-    """When nothing else is found, nothing is missing, and nothing is asked a second time."""
-    service = service_of({})
-    rows = await rows_of([entry(2, "A"), entry(3, "B")], service)
-    assert (buckets(rows), sorted(service.asked)) == (["unresolved", "unresolved"], ["A", "B"])
-    # A reference that was found once does not count as another for itself.
-    (row,) = await rows_of([entry(2, "A", amount=5)], service_of({"A": [paid("A"), NOT_FOUND]}))
-    assert row.bucket is Bucket.UNRESOLVED
-
-
-MALFORMED = errors.UnexpectedResponseError(
-    "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
-)
 
 
 @pytest.mark.virtual_time
@@ -175,13 +173,6 @@ async def test_unusable_answer_of_the_last_row(service_of, clock_from, tmp_path)
     rows, asked = await run()
     assert (buckets(rows), asked.count("B"), loop.time() - began) == (["matched", "break"], 2, 0.0)
     assert (await run())[1] == []
-
-
-async def test_unusable_at_first(service_of, rows_of):
-    """A difference that follows an unusable answer is asked for once more, because it was seen once."""
-    service = service_of({"A": [paid("A")], "B": [MALFORMED, paid("B", amount=90)]})
-    rows = await rows_of([entry(2, "A"), entry(3, "B")], service, concurrency=1)
-    assert (buckets(rows), service.asked) == (["matched", "break"], ["A", "B", "A", "B", "B"])
 
 
 async def test_unusable_second_is_asked_again(service_of, clock_from, tmp_path):
@@ -261,18 +252,13 @@ async def test_held_up_before_the_first_answer(service_of, rows_of):
     assert f"to ask 'B' again (ServiceError), {until}" in {each.waiting for each in told}
 
 
-async def test_canary(service_of, rows_of, until_error):
-    """A canary is asked first and makes "not found" credible; if it is missing, nothing else is asked."""
-    service = service_of({"CANARY": [paid("CANARY")]})
-    (row,) = await rows_of([entry(2, "A")], service, canary="CANARY")
-    assert (row.bucket, service.asked) == (Bucket.BREAK, ["CANARY", "A", "A"])
+async def test_canary(service_of, until_error):
+    """If the canary is missing, nothing else is asked."""
     service = service_of({"A": [paid("A")]})
     rows, error = await until_error([entry(2, "A")], service, canary="CANARY")
     assert isinstance(error, errors.ConfigurationError)
     assert "does not know the canary 'CANARY'" in str(error)
     assert (buckets(rows), service.asked) == (["unresolved"], ["CANARY"])
-    unanswered = service_of({"CANARY": [errors.PermissionDeniedError("no")]})  # it proves nothing, and stops nothing
-    assert buckets(await rows_of([entry(2, "A")], unanswered, canary="CANARY")) == ["unresolved"]
 
 
 async def test_fatal(service_of, until_error):
@@ -326,12 +312,6 @@ async def test_async_entries(service_of, rows_of):
             yield entry(line, reference)
 
     assert buckets(await rows_of(entries(), service_of({"A": [paid("A")], "B": [paid("B")]}))) == ["matched"] * 2
-
-
-async def test_empty(service_of, rows_of):
-    """An empty ledger gives no rows, and asks nothing, not even for the canary."""
-    service = service_of({})
-    assert (await rows_of([], service, canary="CANARY"), service.asked) == ([], [])
 
 
 @pytest.mark.virtual_time
