@@ -92,14 +92,14 @@ def background_client(spec: LookupSpec) -> BackgroundClient:
 
 def share_rate(spec: LookupSpec, *, workers: int) -> None:
     """
-    Tell this process's client for *spec* how many worker processes now share the key.
+    Tell this process's client for *spec* the number of worker processes that share the key.
 
     Call it when workers join or leave. From the next attempt on, `max_rate` is divided by the new number; without
     `max_rate`, the adaptive limit is. The client is made if there is none yet.
 
     Args:
         spec: As given to `lookup_batches`.
-        workers: How many there are, including this one.
+        workers: Their number, including this one.
 
     Raises:
         ConfigurationError: When the worker has no key, or *workers* is no count.

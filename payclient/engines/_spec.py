@@ -111,7 +111,7 @@ _STRICT = _to_rules(STRICT)
 @frozen(kw_only=True)
 class LookupSpec:
     """
-    How workers look references up.
+    The instructions for a worker that looks references up.
 
     Options that are not given come from the environment of the process that makes the specification, as with
     `AsyncClient`. Only the key is read by each worker. A specification can be pickled, compared, hashed and printed;
@@ -135,7 +135,7 @@ class LookupSpec:
         retry: When to ask again; None for never.
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
         application: Name and version of your job, such as `ledger/1.2`; comes first in the `User-Agent`.
-        network: How the service is reached, as with `AsyncClient`: any of `proxy`, `trust_env`, `trust`, `ca_file`,
+        network: The way to the service, as with `AsyncClient`: any of `proxy`, `trust_env`, `trust`, `ca_file`,
             `client_cert` and `client_key`. The files are the worker's. A proxy's password is not among them: the worker
             takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
         stall_timeout: Seconds without any answer after which a worker gives up.
@@ -172,10 +172,10 @@ class LookupSpec:
 @frozen(kw_only=True)
 class ReconcileSpec(LookupSpec):
     """
-    How workers look references up, and compare the answers with the ledger's own columns.
+    The instructions for a worker that also compares the answers with the ledger's own columns.
 
     Attributes:
-        rules: How differences are judged: `Rules`, or the JSON text of `rules_as_json`; kept as JSON.
+        rules: For the judgement of differences: `Rules`, or the JSON text of `rules_as_json`; kept as JSON.
         canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
             else is found.
         ignore: Names of columns to leave unused, although they look like money, like a field or like what decides a

@@ -57,12 +57,12 @@ def lookup(
 
     Args:
         ds: With the column of the references.
-        spec: What is asked, and how.
+        spec: The service, its limits and the columns.
         reference: Name of the column with the references; that of *spec* if not given.
         workers: Actors, each in its own process.
         cpus: CPUs that each reserves.
-        rows: At most how many rows a task has. When a worker is killed, its two current tasks are repeated.
-        retries: How often a task is repeated when its worker dies. Ray's default is without limit.
+        rows: Largest number of rows of a task. When a worker is killed, its two current tasks are repeated.
+        retries: Repetitions of a task whose worker dies. Ray's default is without limit.
 
     Returns:
         A dataset with the columns of `payclient.engines.arrow.lookup_schema`.

@@ -48,7 +48,7 @@ def lookup(
 
     Args:
         df: With the column of the references.
-        spec: What is asked, and how. Its `workers` are the tasks that run at the same time in the whole cluster.
+        spec: The service, its limits and the columns. Its `workers` are the tasks of the cluster that run at once.
         reference: Name of the column with the references; that of *spec* if not given.
         partitions: Number of tasks; equal references go to the same one. The partitions of *df* if not given.
             `partitions_of` computes a number.
@@ -85,7 +85,7 @@ def reconcile(
 
     Args:
         df: A streaming data frame with the columns of a ledger, such as `spark.readStream.schema(…).parquet(folder)`.
-        spec: What is asked, how, and how it is judged. Its `workers` are the tasks that run at the same time.
+        spec: The service, its limits, the columns and the rules. Its `workers` are the tasks that run at the same time.
         output: Folder for Parquet files. Read it with Spark, which skips the files that a killed run left behind;
             other programs do not.
         checkpoint: Folder in which Spark records its progress. Use one for each output.

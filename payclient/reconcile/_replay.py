@@ -21,7 +21,7 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
 
     Args:
         journal: Of a run that has read its whole ledger; rows that were not looked up are unresolved.
-        rules: How differences are judged.
+        rules: For the judgement of differences.
         reference: Only the rows that have it.
 
     Note:
@@ -77,7 +77,7 @@ def _has_same_rows(before: Rules, rules: Rules) -> bool:
 
 
 def judge_again(journal: Journal, *, rules: Rules) -> int:
-    """Derive a copy of a journal again by other *rules*; return how many second lookups it lacks by them."""
+    """Derive a copy of a journal again by other *rules*; return the number of second lookups it lacks by them."""
     # The ledger and the answers stay as they are. What lacks its second lookup is unresolved.
     rules.check_zone()
     if not journal.is_ledger_complete:

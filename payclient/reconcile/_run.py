@@ -75,7 +75,7 @@ class Progress:
         differences: References whose first lookup differed from the ledger.
         differences_amount: Their total amount in the ledger.
         unresolved: References without an answer in this phase.
-        waiting: What the run waits for, when nothing is in flight; empty otherwise.
+        waiting: Reason for waiting, when nothing is in flight; empty otherwise.
     """
 
     phase: Phase
@@ -123,7 +123,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
             run.
         canary: A reference that is known to exist. It is looked up first; finding it makes "not found" credible when
             nothing else is found.
-        rules: How differences are judged.
+        rules: For the judgement of differences.
         stall_timeout: Seconds without any answer after which the run ends.
         confirm_after: Minimum seconds between a first answer that differs and the second lookup.
         stop: When set, no new lookup starts; those in flight finish, and the run ends.

@@ -99,7 +99,7 @@ LOOKUPS = (
     # A reference on several rows is asked once.
     ("ABA", {"A": [AGREES], "B": [AGREES]}, "AB", "break matched break"),
     # Two payments of one invoice are both asked again; a second lookup brings the suspicion, or takes it off.
-    ("ABD", {"A": [INVOICE], "B": [INVOICE], "D": [AGREES]}, "ABDAB", "break break matched"),
+    ("ABE", {"A": [INVOICE], "B": [INVOICE], "E": [AGREES]}, "ABEAB", "break break matched"),
     ("AB", {"A": [INVOICE], "B": [INVOICE | PENDING, INVOICE]}, "ABBA", "break break"),
     ("AB", {"A": [INVOICE], "B": [INVOICE, INVOICE | PENDING]}, "ABAB", "matched break"),
 )

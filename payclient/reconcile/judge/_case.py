@@ -163,7 +163,7 @@ class Case:
     Everything known about one row.
 
     Attributes:
-        entry: What the ledger says.
+        entry: The ledger's side.
         first: The answer to the first lookup; None when there was none.
         second: The answer to the second lookup.
         rows: The number of ledger rows with this reference.

@@ -137,7 +137,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
             counts as *paid* unless the rules say otherwise.
         transaction: The service's answer.
         at: Aware time of the answer; decides whether an expiry has passed.
-        rules: How differences are judged.
+        rules: For the judgement of differences.
 
     Returns:
         The findings, the most severe first and waived ones last; empty when everything compared agrees. `judge`

@@ -94,7 +94,7 @@ class IgnoredLines:
 
     Attributes:
         word: The ledger's word for the kind.
-        lines: How many.
+        lines: Number of lines.
         amount: Sum of their amounts; lines that cannot be read have none.
     """
 
@@ -141,8 +141,8 @@ class Lines:
     Several ledger rows with one reference.
 
     Attributes:
-        of_one_reference: What they are.
-        kind: Which of them are charges, refunds and fees; None where all are charges. Needs `sum`.
+        of_one_reference: Their meaning.
+        kind: Words for charges, refunds and fees; None where all are charges. Needs `sum`.
 
     Raises:
         RulesError: When a value cannot be used.
@@ -192,7 +192,7 @@ class Invoices:
 
     Attributes:
         sum: Compare the sum of what is paid with the amount of the invoice, rather than report `paid_twice`.
-        amount: What each row states.
+        amount: Meaning of the amount on each row.
 
     Raises:
         RulesError: When a value cannot be used.

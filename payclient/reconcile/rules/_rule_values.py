@@ -252,7 +252,7 @@ _is_minute = must_be(
 @frozen(kw_only=True)
 class Calendar:
     """
-    Which days are business days: Monday to Friday, but for the holidays.
+    The business days: Monday to Friday, but for the holidays.
 
     Attributes:
         holidays: Days that are none, in order.

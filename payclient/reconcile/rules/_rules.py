@@ -43,10 +43,10 @@ class Tolerance:
     Bounds of the difference between a number of the service and the ledger's.
 
     Attributes:
-        above: How much more the service may state, in the unit of the service.
-        below: How much less it may state.
-        above_percent: How much more, in percent of the ledger's number.
-        below_percent: How much less, in percent of it.
+        above: Largest excess of the service, in its unit.
+        below: Largest shortfall of the service.
+        above_percent: Largest excess, in percent of the ledger's number.
+        below_percent: Largest shortfall, in percent of it.
 
     Where both bounds of one side are given, both must hold. A side without a bound allows no difference.
     """
@@ -96,7 +96,7 @@ class FeeSchedule:
         percent: Charged on top of it, in percent of the amount.
         minimum: The lowest fee.
         maximum: The highest fee; None for no limit.
-        rounding: How the percentage becomes a whole number.
+        rounding: Of the percentage, to a whole number.
     """
 
     flat: int = field(default=0, validator=values.is_whole)
@@ -141,11 +141,11 @@ class Accepted:
     Attributes:
         code: The kind of finding; all others of the row still count.
         reference: Of the row.
-        ledger: What the ledger said when it was accepted, as `Finding.ledger` has it; empty text for nothing.
-        service: What the service said then, as `Finding.service` has it.
+        ledger: The ledger's value when it was accepted, as `Finding.ledger` has it; empty text for nothing.
+        service: The service's value then, as `Finding.service` has it.
         largest_difference: The largest amount at stake, in the unit of the service.
-        reason: Why it is no break, for the reader of the report.
-        owner: Who is responsible for it.
+        reason: For the reader of the report.
+        owner: The person responsible for it.
         expires: The last day on which it holds; from the next day it is a break again.
 
     Either both sides or a largest difference must be given; where both are, both must hold.
@@ -229,8 +229,8 @@ class StatementRules:
             its age; a row without is never young.
         columns: Name of the statement's column, by field, where it is not one that is known.
         ignore_columns: Columns that need not be used, although they look like money or like a field.
-        reading: How the statement is written.
-        kind: Which of its lines are charges, refunds and fees; None where all are charges.
+        reading: The notation of the statement.
+        kind: Words for charges, refunds and fees; None where all lines are charges.
         new_lines_only: Whether a statement has only lines that no statement before it has. What the statements of this
             run and of earlier ones list for a reference is then summed. Otherwise the newest that lists it counts,
             unless that only takes money back.
@@ -323,32 +323,32 @@ _are_texts = values.are_texts("a list of texts, each with a word in it", plain)
 @frozen(kw_only=True)
 class Rules:
     """
-    How differences are judged.
+    The rules by which differences are judged.
 
     Attributes:
-        time_zone: What the service's and the ledger's times mean; without it, an expiry has passed when it
+        time_zone: Of the service's and the ledger's times; without it, an expiry has passed when it
             has passed in every zone, and a row is young when it is young in every zone.
         grace: A row younger than this that is missing, or pending on one side only, is open. The
             ledger's `created_at` tells its age; a row without is never young.
-        calendar: Which days are business days, where `grace` or `settles_within` counts them.
-        assume_status: What a row says where the ledger has no status column: `paid`, or `none`, with which the status
+        calendar: The business days, where `grace` or `settles_within` counts them.
+        assume_status: Status of each row where the ledger has no such column: `paid`, or `none`, with which the status
             is not compared and no report is clean.
         columns: Name of the ledger's column, by field, where it is not one that is known.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, although they look like money or like a field.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up; a journal with other ones is of another run.
-        ledger: How the ledger is written.
-        tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
-        statuses: What other words for a state mean, by word; kept normalised, as `read_status` does it. A
+        ledger: The notation of the ledger.
+        tolerances: Bounds of a difference in money, by field: `amount`, `fee`, `amount_received`.
+        statuses: Meaning of other words for a state, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
         final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
-        fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
+        fees: Fees of each payment method, by the service's short code; expected where the ledger states no fee.
         accepted: Accepted differences, in the order of their references.
-        approval: Which decisions need a second person; it does not change how a row is judged.
-        lines: What several rows with one reference are.
-        invoices: What several references with one merchant_reff are.
-        statement: How a statement is read, and how long a payment may take to be settled.
+        approval: The bound of decisions by one person; it does not change the judgement of a row.
+        lines: Meaning of several rows with one reference.
+        invoices: Meaning of several references with one merchant_reff.
+        statement: Reading of a statement, and the time until a payment is settled.
 
     Raises:
         RulesError: When a rule cannot be used.

@@ -93,7 +93,7 @@ class Severity(IntEnum):
 
 class PatternKind(StrEnum):
     """
-    What the rows of a pattern have in common.
+    The common trait of the rows of a pattern.
 
     Attributes:
         FACTOR: The service's amount is the same multiple of the ledger's, or of the statement's.
@@ -138,14 +138,14 @@ class Code(StrEnum):
     The stable name of a finding. Of findings that are equally severe, the one named first here leads.
 
     Attributes:
-        severity: How severe such a finding is, unless it says otherwise itself.
-        label: What it is, in a few words.
-        advice: What it means and what to do next, in a sentence or two.
+        severity: Of such a finding, unless it states its own.
+        label: Its name in a few words.
+        advice: Its meaning and the next step, in a sentence or two.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
-        pattern: What such findings may have in common; None if nothing.
+        pattern: The common trait of such findings; None if they have none.
         step: The step of the bridge that has the paid money of such a row; None where its amounts or another finding
             tell the step.
-        unplanted: What keeps it out of the seeded dataset; empty for a code that is planted there.
+        unplanted: Reason for its absence from the seeded dataset; empty for a code that is planted there.
         is_soft: Whether it is a remark, and no difference between the two sides.
         is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.
         is_of_status: Whether it is about the states of both sides.

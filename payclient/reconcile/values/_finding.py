@@ -122,7 +122,7 @@ class Finding:
         sentence: A description with the values of both sides; safe to print.
         ledger: The ledger's value.
         service: The service's value.
-        severity: How much it matters; that of its code if not given.
+        severity: That of its code if not given.
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
         history: Its age, in a run that has a previous one; None for what is no break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
@@ -215,9 +215,9 @@ class Row:
         carried_from: Name of the previous run, for one of its rows that is not in the ledger any more and was asked
             about again; empty for a row of the ledger.
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
-        other_side: What the statement lists for the reference; None without a statement.
+        other_side: The statement's lines for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
-        matched: What it was when it matched in an earlier run, for a row that is looked up again because of that.
+        matched: The service's side when it matched in an earlier run, for a row that is looked up again for that.
     """
 
     entry: Entry | RejectedEntry

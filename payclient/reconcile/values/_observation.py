@@ -44,7 +44,7 @@ class Observation:
     Attributes:
         answer: Its evidence.
         at: When it came, in UTC.
-        transaction: What was found.
+        transaction: The one that was found.
         error: Name of the error class, when nothing was.
         message: The error's text.
         status_code: Of the last attempt; None when it got no response, or was not watched.

@@ -28,10 +28,10 @@ class Settled:
 
     Attributes:
         lines: Of the statement.
-        amount: What was paid, less refunds; None where no line states it.
-        amount_received: What was paid out for it; None where no line states it.
-        money: What was paid out or, where that is not stated, what was paid; it adds to the total of the statement.
-        before: What of it the statements of earlier runs have, and this one does not; None if they do not list it.
+        amount: Money paid, less refunds; None where no line states it.
+        amount_received: Money paid out for it; None where no line states it.
+        money: The money paid out or, where that is not stated, the money paid; it adds to the total of the statement.
+        before: The part that only statements of earlier runs have; None if they do not list it.
     """
 
     lines: tuple[int, ...]
@@ -76,7 +76,7 @@ class StatementSide:
     The statement's side of a case.
 
     Attributes:
-        settled: What it lists for the reference; None if it does not list it as settled.
+        settled: Its lines for the reference, summed; None if it does not list it as settled.
         is_in_ledger: Whether the ledger has a usable row with the reference, too.
         is_left_out: Whether the ledger has it in a row that is left out of the run.
         unusable_line: A line with the reference that cannot be used; None if there is none.
@@ -95,7 +95,7 @@ class StatementTotals:
 
     Attributes:
         lines: Lines that were read.
-        total: Sum of what all its lines add: what was paid out or, where a line does not state that, what was paid.
+        total: Sum over all its lines of the money paid out or, where a line does not state that, paid.
         rejected_lines: Lines that cannot be used.
         rejected_amount: Sum of what these state.
         fee_lines: Fees that belong to no payment.

@@ -64,7 +64,7 @@ def normalise(word: str) -> str:
 
 def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType({})) -> Status | None:
     """
-    Return what *word* means, whatever its case and its spaces, dashes and underscores; None if not known.
+    Return the meaning of *word*, whatever its case and its spaces, dashes and underscores; None if not known.
 
     Args:
         word: As a side wrote it; None where it wrote nothing.
