@@ -30,39 +30,23 @@ def refusal(resolve, *args, **kwargs):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("resolve", "given", "expected"),
-    [
-        pytest.param(resolve_base_url, "https://argument.example", "https://argument.example", id="base_url"),
-        pytest.param(resolve_environment, "live", Environment.LIVE, id="environment"),
-        pytest.param(
-            lambda given, environ: resolve_api_key(given, environ).authorization(),
-            "key-a",
-            "Bearer key-a",
-            id="api_key",
-        ),
-    ],
+RESOLVED = (
+    # What resolves an option, an argument with its result, and the result of the variable
+    (resolve_base_url, "https://argument.example", "https://argument.example", "https://environment.example"),
+    (resolve_environment, "live", Environment.LIVE, Environment.SANDBOX),
+    (
+        lambda given, environ: resolve_api_key(given, environ).authorization(),
+        "key-a",
+        "Bearer key-a",
+        "Bearer key-of-the-environment",
+    ),
 )
-def test_arguments_win(resolve, given, expected):
-    """An argument wins over the variable."""
-    assert resolve(given, ENVIRON) == expected
 
 
-@pytest.mark.parametrize(
-    ("resolve", "expected"),
-    [
-        pytest.param(resolve_base_url, "https://environment.example", id="base_url"),
-        pytest.param(resolve_environment, Environment.SANDBOX, id="environment"),
-        pytest.param(
-            lambda given, environ: resolve_api_key(given, environ).authorization(),
-            "Bearer key-of-the-environment",
-            id="api_key",
-        ),
-    ],
-)
-def test_variables(resolve, expected):
-    """What is not given comes from the variable."""
-    assert resolve(None, ENVIRON) == expected
+def test_arguments_win():
+    """An argument wins over the variable; without one, the value comes from the variable."""
+    found = [(resolve(given, ENVIRON), resolve(None, ENVIRON)) for resolve, given, _, _ in RESOLVED]
+    assert found == [(by_argument, by_variable) for _, _, by_argument, by_variable in RESOLVED]
 
 
 def test_process_environment(monkeypatch):

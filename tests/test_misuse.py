@@ -135,47 +135,25 @@ async def test_coroutine_of_a_callback():
         await pay.get_transaction("T1")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"time_out": 3},
-            "with_options cannot change time_out; it changes timeout, deadline, retry, on_attempt, tracing, on_outage",
-        ),
-        (
-            {"api_key": KEY},
-            "with_options cannot change api_key; it changes timeout, deadline, retry, on_attempt, tracing, on_outage",
-        ),
-        (
-            {"time_out": 3, "api_key": KEY},
-            "with_options cannot change api_key, time_out; it changes "
-            + ", ".join(("timeout", "deadline", "retry", "on_attempt", "tracing", "on_outage")),
-        ),
-    ],
-    ids=["typo", "other", "both"],
-)
-def test_option_of_a_view(changes, message):
+CANNOT = "with_options cannot change {}; it changes timeout, deadline, retry, on_attempt, tracing, on_outage"
+
+
+def test_option_of_a_view():
     """An option that a view cannot change is named, without the name of a private class, and without its value."""
-    with pytest.raises(TypeError) as caught:
-        client(ScriptedTransport()).with_options(**changes)
-    assert str(caught.value) == message
+    for names in (["time_out"], ["api_key"], ["api_key", "time_out"]):
+        with pytest.raises(TypeError) as caught:
+            client(ScriptedTransport()).with_options(**dict.fromkeys(names, KEY))
+        assert str(caught.value) == CANNOT.format(", ".join(names))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"concurrency": 0}, "concurrency" + COUNT + "0"),
-        ({"concurrency": 1.0}, "concurrency" + COUNT + "1.0"),
-        ({"stall_timeout": -1}, "stall_timeout" + SECONDS + "-1"),
-        ({"stall_timeout": math.nan}, "stall_timeout" + SECONDS + "nan"),
-        ({"stall_timeout": None}, "stall_timeout" + SECONDS + "None"),
-    ],
-)
-async def test_option_of_a_stream(options, message):
+async def test_option_of_a_stream(subtests):
     """An invalid option of a stream is refused when the stream is created, by name."""
-    with pytest.raises(ConfigurationError) as caught:
-        client(ScriptedTransport()).stream_transactions(["T1"], **options)
-    assert str(caught.value) == message
+    cases = (("concurrency", 0), ("concurrency", 1.0), *(("stall_timeout", value) for value in (-1, math.nan, None)))
+    for name, value in cases:
+        with subtests.test(name=name, value=value):
+            with pytest.raises(ConfigurationError) as caught:
+                client(ScriptedTransport()).stream_transactions(["T1"], **{name: value})
+            assert str(caught.value) == f"{name}{COUNT if name == 'concurrency' else SECONDS}{value!r}"
 
 
 ONE = "references must be an iterable of references, got one {}; use get_transaction for a single one"

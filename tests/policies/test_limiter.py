@@ -297,15 +297,19 @@ async def test_signals_reach_the_controller():
     }
 
 
-async def test_first_gaps():
-    """Below 1, unused capacity is compensated once; then there is a gap after each attempt."""
-    limiter = make(initial=0.5)
+async def in_turn(limiter, count, signal=Signal.SILENT):
+    """Return when each of so many attempts starts, one after the other, each of which shows *signal*."""
     started_at = []
-    for _ in range(5):
+    for _ in range(count):
         ticket = await limiter.acquire()
         started_at.append(ticket.started_at)
-        limiter.release(ticket, Signal.SILENT)
-    assert started_at == pytest.approx([0.0, 0.0, 0.2, 0.4, 0.6])
+        limiter.release(ticket, signal)
+    return started_at
+
+
+async def test_first_gaps():
+    """Below 1, unused capacity is compensated once; then there is a gap after each attempt."""
+    assert await in_turn(make(initial=0.5), 5) == pytest.approx([0.0, 0.0, 0.2, 0.4, 0.6])
 
 
 async def test_gaps_follow_the_round_trip():
@@ -316,23 +320,12 @@ async def test_gaps_follow_the_round_trip():
     await asyncio.sleep(2.1)
     limiter.release(ticket, Signal.ACCEPTED)  # the mean goes from 0.1 to 0.3 s, and the limit to 2.5
     await take(limiter, 2)
-    started_at = []
-    for _ in range(4):
-        ticket = await limiter.acquire()
-        started_at.append(ticket.started_at)
-        limiter.release(ticket, Signal.SILENT)
-    assert started_at == pytest.approx([3.1, 3.1, 3.3, 3.5])
+    assert await in_turn(limiter, 4) == pytest.approx([3.1, 3.1, 3.3, 3.5])
 
 
 async def test_gap_below_one():
     """In slow start, each refused probe doubles the gap to the next, up to ten seconds."""
-    limiter = make()
-    started_at = []
-    for _ in range(12):
-        ticket = await limiter.acquire()
-        started_at.append(ticket.started_at)
-        limiter.release(ticket, Signal.THROTTLED)
-    gaps = [later - earlier for earlier, later in pairwise(started_at)]
+    gaps = [later - earlier for earlier, later in pairwise(await in_turn(make(), 12, Signal.THROTTLED))]
     assert gaps[5:] == pytest.approx([0.8, 1.6, 3.2, 6.4, 10.0, 10.0])
 
 
@@ -364,27 +357,43 @@ def part(workers=1, max_rate=None, initial=64.0):
     return Limiter(max_concurrency=64, initial=initial, max_rate=max_rate, workers=workers, random=lambda: 0.25)
 
 
-async def starts(limiter, count):
-    """Return when so many tickets are granted to somebody who wants them all at once."""
-    return [ticket.started_at for ticket in await take(limiter, count)]
+ONE_OF_FOUR = {"workers": 4, "max_rate": 10.0}
+STARTS = {
+    # What happens before: attempts that start, seconds that pass, pauses and new rates
+    "the first at once, the others with the gap of the rate": ({}, [], [0.0, 0.1, 0.2, 0.3]),
+    "one of four workers: a quarter, from a random offset in the first gap": (ONE_OF_FOUR, [], [0.1, 0.5, 0.9]),
+    "after idle time at once, and then a full gap later": ({}, [1, 60.05], [60.05, 60.15, 60.25]),
+    "none in a pause, and the gaps after it as before": ({}, [("pause", 30.0)], [30.0]),
+    "a new rate does not shorten a pause": ({}, [("pause", 30.0), ("share", 1000.0, 1)], [30.0]),
+    "a lower rate": ({}, [1, ("share", 5.0, 1)], [0.2, 0.4]),
+    "a higher rate": ({}, [1, ("share", 20.0, 1)], [0.05, 0.1]),
+    "more workers": ({}, [1, ("share", 10.0, 3)], [0.3, 0.6]),
+    "no rate any more": ({}, [1, ("share", None, 1)], [0.0, 0.0]),
+    "a rate that comes later: at random offsets too": (
+        {"workers": 4, "max_rate": None},
+        [1, ("share", 10.0, 4)],
+        [0.1, 0.5],
+    ),
+    "a gap shortened below the time that has passed: not all at once": (
+        ONE_OF_FOUR,
+        [1, 0.3, ("share", 40.0, 4)],
+        [0.425, 0.525],
+    ),
+}
 
 
-async def test_rate():
-    """The first attempt starts at once, the others with the gap of the rate."""
-    assert await starts(part(max_rate=10.0), 4) == pytest.approx([0.0, 0.1, 0.2, 0.3])
-
-
-async def test_part_of_a_rate():
-    """One of four workers starts a quarter of the rate, from a random offset in its first gap."""
-    assert await starts(part(4, max_rate=10.0), 3) == pytest.approx([0.1, 0.5, 0.9])
-
-
-async def test_nothing_saved_up():
-    """After idle time the next attempt starts at once, and the one after it a full gap later."""
-    limiter = part(max_rate=10.0)
-    await take(limiter, 1)
-    await asyncio.sleep(60.05)
-    assert await starts(limiter, 3) == pytest.approx([60.05, 60.15, 60.25])
+async def test_starts(subtests):
+    """A worker starts its part of the rate, evenly spaced, whatever was before; those that wait already follow."""
+    for case, (options, steps, expected) in STARTS.items():
+        limiter, began = part(**{"max_rate": 10.0, **options}), now()
+        for step in steps:
+            if isinstance(step, tuple):
+                getattr(limiter, step[0])(*step[1:])
+            else:
+                await (take(limiter, step) if isinstance(step, int) else asyncio.sleep(step))
+        with subtests.test(case):
+            started_at = [ticket.started_at - began for ticket in await take(limiter, len(expected))]
+            assert started_at == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("late", "following"), [(0.009, 0.2), (0.03, 0.23)], ids=["timer", "busy"])
@@ -424,52 +433,13 @@ async def test_no_slot_when_the_rate_allows_one():
     assert [third.started_at, (await waiters[1]).started_at] == pytest.approx([0.305, 0.405])
 
 
-async def test_rate_and_pause():
-    """No attempt starts during a pause, and after it the gaps are as before."""
-    limiter = part(max_rate=10.0)
-    limiter.pause(30.0)
-    first = await take(limiter, 1)
-    give_back(limiter, first, Signal.ACCEPTED)
-    assert [first[0].started_at, *await starts(limiter, 2)] == pytest.approx([30.0, 30.1, 30.2])
-
-
-@pytest.mark.parametrize(
-    ("rate", "workers", "expected"),
-    [(5.0, 1, [0.2, 0.4]), (20.0, 1, [0.05, 0.1]), (10.0, 3, [0.3, 0.6]), (None, 1, [0.0, 0.0])],
-    ids=["lower", "higher", "more workers", "none"],
-)
-async def test_share_while_running(rate, workers, expected):
-    """A new rate or number of workers applies from the last attempt on, also to those that wait already."""
+async def test_share_while_running():
+    """A new rate applies from the last attempt on, also to those that wait already."""
     limiter = part(max_rate=10.0)
     await take(limiter, 1)
     waiters = await queue_up(limiter, 2)
-    limiter.share(rate, workers)
-    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
-
-
-async def test_rate_that_comes_later():
-    """Workers that get a rate at run time also start at random offsets."""
-    limiter = part(4)
-    await take(limiter, 1)
-    limiter.share(10.0, 4)
-    assert await starts(limiter, 2) == pytest.approx([0.1, 0.5])
-
-
-async def test_workers_are_spread_again():
-    """Workers whose gap is shortened below the elapsed time do not all start at once."""
-    limiter = part(4, max_rate=10.0)
-    await take(limiter, 1)
-    await asyncio.sleep(0.3)
-    limiter.share(40.0, 4)
-    assert await starts(limiter, 2) == pytest.approx([0.425, 0.525])
-
-
-async def test_share_in_a_pause():
-    """A new rate does not shorten a pause."""
-    limiter = part(max_rate=10.0)
-    limiter.pause(30.0)
-    limiter.share(1000.0, 1)
-    assert (await limiter.acquire()).started_at == 30.0
+    limiter.share(20.0, 1)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx([0.05, 0.1])
 
 
 @pytest.mark.parametrize("change", [False, True], ids=["from the start", "later"])
