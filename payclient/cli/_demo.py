@@ -7,14 +7,14 @@ import csv
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import frozen
 from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
@@ -125,7 +125,7 @@ def generate(rows: int, *, seed: int) -> Dataset:
         message = f"rows must be at least {MIN_ROWS}, got {rows}"
         raise ValueError(message)
     random = Random(seed)  # noqa: S311  made-up data, not a secret
-    agreed = agreed_transactions(random)
+    agreed = _agreed(random)
     per_kind = max(1, rows // _ROWS_PER_KIND)
     generated = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
     for _ in range(per_kind):
@@ -139,19 +139,12 @@ def generate(rows: int, *, seed: int) -> Dataset:
     return Dataset(ledger=ledger, transactions=tuple(filter(None, transactions)), expected=expected)
 
 
-def write_ledger(rows: Iterable[Fields], path: Path, columns: Sequence[str] = COLUMNS) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def as_expected(row: Row) -> Expected:
     """Return the result that reconciliation gave *row*, for comparison with the expected one."""
     return Expected(row.bucket, frozenset((finding.code, finding.severity) for finding in row.findings))
 
 
-def agreed_transactions(random: Random) -> Iterator[Fields]:
+def _agreed(random: Random) -> Iterator[Fields]:
     for number in count(1):
         amount, fee = random.randrange(10, 5000) * 1000, random.randrange(1, 10) * 500
         method, name = random.choice(_METHODS)
@@ -171,10 +164,10 @@ def agreed_transactions(random: Random) -> Iterator[Fields]:
 
 def _apply(kind: _Kind, fields: Fields) -> tuple[Fields, Fields | None, Expected]:
     expected, ledger, service = kind
-    return changed(fields, ledger), None if service is None else changed(fields, service), expected
+    return _changed(fields, ledger), None if service is None else _changed(fields, service), expected
 
 
-def changed(fields: Fields, changes: Fields) -> Fields:
+def _changed(fields: Fields, changes: Fields) -> Fields:
     """Return *fields* with *changes*; a function in them gets the original value."""
     new = {name: change(fields[name]) if callable(change) else change for name, change in changes.items()}
     return {**fields, **new}
@@ -229,12 +222,15 @@ async def demo(
 async def _run_once(
     dataset: Dataset, folder: Path, service: FakeService, progress: ProgressMode, streams: Streams
 ) -> bool:
-    write_ledger(dataset.ledger, folder / "ledger.csv")
+    with (folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(dataset.ledger)
     streams.tell(
         f"{plural(len(dataset.ledger), 'row')} in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
         f"{_FAULT_SHARE:.0%} of its responses fail",
     )
-    check, worst, report = Check(dataset.expected), Worst(), folder / "report"
+    found, worst, report = list[Row](), Worst(), folder / "report"
     service.load(dataset.transactions)
     async with (
         serving(service) as base_url,
@@ -256,14 +252,15 @@ async def _run_once(
                 progress=progress,
                 streams=streams,
             )
-            summary = await job.run(worst.add, check.add)
+            summary = await job.run(worst.add, found.append)
     manifest = (report / "manifest.json").read_bytes()
     write_again(report)
     is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest
     files = (f"{path}  {path.stat().st_size:,} bytes" for path in sorted(report.iterdir()) if path.is_file())
     written = _REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs."
-    streams.show([*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *check.lines(), written])
-    return check.is_passed and is_same
+    is_passed, checked = check(dataset.expected, found)
+    streams.show([*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *checked, written])
+    return is_passed and is_same
 
 
 async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
@@ -291,30 +288,16 @@ async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
     return f"the first run ended by itself within {_KILL_AFTER:g} s, so there was nothing to kill"
 
 
-@define
-class Check:
-    _expected: Sequence[Expected]
-    _rows: int = field(init=False, default=0)
-    _differences: list[tuple[Row, Expected]] = field(init=False, factory=list)
-
-    def add(self, row: Row) -> None:
-        expected = self._expected[self._rows]
-        self._rows += 1
-        if as_expected(row) != expected:
-            self._differences.append((row, expected))
-
-    @property
-    def is_passed(self) -> bool:
-        return self._rows == len(self._expected) and not self._differences
-
-    def lines(self) -> list[str]:
-        planted = sum(len(verdict.findings) for verdict in self._expected)
-        if self.is_passed:
-            return [f"CHECKED: {planted} findings were planted; exactly these were found, and no other."]
-        missed = len(self._expected) - self._rows
-        head = f"CHECK FAILED: {plural(len(self._differences), 'row')} not as planted, {plural(missed, 'row')} missing"
-        shown = self._differences[:_MAX_SHOWN]
-        return [head, *(f"  line {row.line}: {_words(as_expected(row))}, planted {_words(it)}" for row, it in shown)]
+def check(expected: Sequence[Expected], rows: Sequence[Row]) -> tuple[bool, list[str]]:
+    """Compare *rows* with the planted results; return whether exactly those were found, and it in words."""
+    different = [(row, it) for row, it in zip(rows, expected, strict=False) if as_expected(row) != it]
+    missed = len(expected) - len(rows)
+    if not different and not missed:
+        planted = sum(len(verdict.findings) for verdict in expected)
+        return True, [f"CHECKED: {planted} findings were planted; exactly these were found, and no other."]
+    head = f"CHECK FAILED: {plural(len(different), 'row')} not as planted, {plural(missed, 'row')} missing"
+    shown = different[:_MAX_SHOWN]
+    return False, [head, *(f"  line {row.line}: {_words(as_expected(row))}, planted {_words(it)}" for row, it in shown)]
 
 
 def _words(verdict: Expected) -> str:

@@ -6,19 +6,12 @@ import json
 
 import pytest
 
-from payclient.cli._demo import COLUMNS, MIN_ROWS, Check, Expected, generate
+from payclient.cli._demo import COLUMNS, MIN_ROWS, Expected, check, generate
 from payclient.ledger import RejectedEntry
 from payclient.reconcile import Bucket, Code, Row, Severity
 from payclient.testing import transaction
 
 REJECTED = Row(entry=RejectedEntry(line=2, reason="x"), bucket=Bucket.REJECTED)
-UNDERPAID = frozenset({(Code.UNDERPAID, Severity.HIGH)})
-
-
-def check(*expected):
-    checked = Check(expected)
-    checked.add(REJECTED)
-    return checked
 
 
 def test_demo(command, tmp_path):
@@ -48,10 +41,12 @@ def test_temporary_folder(command, monkeypatch, tmp_path):
 
 def test_check():
     """A row in another bucket, a finding that is not there, or a row that is not, fails, and is listed."""
-    assert check(Expected(Bucket.REJECTED)).is_passed
-    assert not check(Expected(Bucket.MATCHED)).is_passed
-    assert not check(Expected(Bucket.REJECTED), Expected(Bucket.REJECTED)).is_passed
-    assert check(Expected(Bucket.BREAK, UNDERPAID)).lines() == [
+    rejected = Expected(Bucket.REJECTED)
+    assert check([rejected], [REJECTED])[0]
+    assert not check([Expected(Bucket.MATCHED)], [REJECTED])[0]
+    assert not check([rejected, rejected], [REJECTED])[0]
+    underpaid = frozenset({(Code.UNDERPAID, Severity.HIGH)})
+    assert check([Expected(Bucket.BREAK, underpaid)], [REJECTED])[1] == [
         "CHECK FAILED: 1 row not as planted, 0 rows missing",
         "  line 2: rejected, planted break underpaid (high)",
     ]
