@@ -93,7 +93,7 @@ BANKS = {
     "CAMT": Bank(
         text=CAMT,
         options=("--profile bank-de-camt",),
-        rows={"T1": 150000, "T2": -20000, "T3": 7000},  # T3 is announced: see below
+        rows={"T1": 150000, "T2": -20000, "T3": 7000},
         encoding="cp1252",
     ),
     "MT940": Bank(
@@ -145,18 +145,3 @@ def test_led(name, read):
         if option not in said and "reference=" not in option:  # which column has it, only people know
             unnamed.append((option, said))
     assert unnamed == []
-
-
-def test_announced(configured, service, tmp_path):
-    """What a German bank has only announced settles nothing; it is counted and said."""
-    for number, amount in ((1, 150000), (3, 7000)):
-        service.add(reference=f"T{number}", amount=amount, status="Paid")
-    (tmp_path / "ledger.csv").write_text("reference,amount,status\nT1,150000,Paid\nT3,7000,Paid\n")
-    (tmp_path / "bank.csv").write_bytes(
-        CAMT.replace("T2;;-200,00;EUR;Umsatz gebucht\n", "T1;;0,00;EUR;Umsatz gebucht\n").encode("cp1252")
-    )
-    statement = ("--statement", str(tmp_path / "bank.csv"), "--statement-profile", "bank-de-camt")
-    result = configured("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "out"), *statement)
-    assert result.status == 1
-    assert "1 line of the statement left out, as the rules say: 7,000" in result.err
-    assert "T3: high, not_settled" in result.out
