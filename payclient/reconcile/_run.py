@@ -32,8 +32,7 @@ from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import PASSES, is_passing
 from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile._replay import replay
-from payclient.reconcile.journal import NOTE as REUSED
-from payclient.reconcile.journal import Journal, Reuse, take_over
+from payclient.reconcile.journal import REUSED, Journal, Reuse, take_over
 from payclient.reconcile.judge import PendingLookup, StatementSum, differing, paid_reff_of, stated_money, usable_line
 from payclient.reconcile.nights import PreviousRun, Records
 from payclient.reconcile.rules import STRICT, IgnoredCount, Rules, duration_text

@@ -28,7 +28,6 @@ import payclient.protocol._secret
 import payclient.protocol._wire
 import payclient.reconcile.journal._answers
 import payclient.reconcile.journal._journal
-import payclient.reconcile.journal._reuse
 import payclient.transports._client
 import payclient.transports._connection
 import payclient.transports._connections
@@ -321,7 +320,7 @@ CONTROLS = (
             "if self._ready:", "if self._ready and not self._is_done():", works=("stream",), oracle="lost",
             needs=("observer raises",)),
     # The journal
-    Control("an answer of the night before stands", "reconcile.journal._reuse:_take",
+    Control("an answer of the night before stands", "reconcile.journal._journal:_take",
             "journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))", "pass",
             works=("reconcile",), oracle="reuse"),
     Control("an answer is committed before the next lookup", "reconcile.journal._answers:Answers.committed",

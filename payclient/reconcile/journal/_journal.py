@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from datetime import datetime, timedelta
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from payclient.ledger import Entry, RejectedEntry
+from payclient.ledger import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import Cases, StatementLines, StoredLines, StoredStatement, carry_over
 from payclient.reconcile.journal._database import Database, with_checksum
@@ -36,10 +39,10 @@ from payclient.reconcile.journal._schema import (
     observation_from,
     of,
 )
-from payclient.reconcile.judge import Case, PendingLookup
+from payclient.reconcile.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_from
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
-from payclient.reconcile.values import JournalError, Observation, StatementSide, StatementTotals
+from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -341,3 +344,56 @@ class Journal:
     def run(self) -> str:
         """The name of this run, as noted by its caller; empty without one."""
         return self.note("run") or ""
+
+
+REUSED = "reused"
+"""The note of a journal that answers were taken over into."""
+
+_same = attrgetter(*COMPARED, "kind")
+_ANSWERS_PER_STEP = 1_000
+
+
+@frozen(kw_only=True)
+class Reuse:
+    """The answers of the previous run that stand, and the age of the oldest at the start of this run."""
+
+    # Only of rows that matched then and match now, with a status that the rules list as final, and whose ledger row is
+    # the same; what is not certain is looked up. The age counts from the answer, and stays when it is reused again. A
+    # reused answer confirms nothing in this run: it is no probe, and no difference rests on it.
+
+    max_age: timedelta
+    answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # of rows that matched, with their entries
+
+
+def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
+    """Store the answers that can be reused, once for each journal; yield the number read, for a turn of the loop."""
+    if journal.note(REUSED) is not None:
+        return
+    answers, previous = reuse.answers(), journal.previous
+    last = 0 if previous is None else previous.rows  # those after it are of the run before, and looked up again
+    while some := list(islice(answers, _ANSWERS_PER_STEP)):
+        for entries, answer in some:
+            if timedelta(0) <= now - answer.at <= reuse.max_age:
+                _take(journal, entries, answer, rules, last=last)
+        yield len(some)
+    journal.answers.write()
+    journal.set_note(REUSED, "done")
+
+
+def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules: Rules, *, last: int) -> None:
+    found = answer.transaction
+    if found is None or rules.read_status(found.status) not in rules.final_statuses:
+        return
+    pending = journal.answers.pending(entries[0].reference)
+    if pending is None or (last and pending.position > last) or _fields(pending.entries) != _fields(entries):
+        return
+    judged = judged_entries(pending.entries, found, rules)
+    if len(judged) > 1:
+        return
+    case = Case(entry=judged[0], first=answer, other_side=journal.side_of(pending, rules))
+    if judge(case, rules=rules).bucket is Bucket.MATCHED:
+        journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))
+
+
+def _fields(entries: Sequence[Entry]) -> list[str]:
+    return sorted(repr(_same(entry)) for entry in entries)
