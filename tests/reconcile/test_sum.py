@@ -40,13 +40,9 @@ def figures(rows):
 
 
 async def test_summed(service_of, clock_from):
-    """Lines of one reference are one row with their sum, which matches."""
+    """Lines of one reference are one row; a finding names each of them, and the bridge has their sum once."""
     (row,) = await rows_of(service_of, clock_from, [line(2, 60), line(5, 30), line(7, 10)], paid(100))
     assert (row.bucket, row.entry.amount, row.lines, row.findings) == (Bucket.MATCHED, 100, (2, 5, 7), ())
-
-
-async def test_names_all_lines(service_of, clock_from):
-    """A finding names each line, and the bridge has their sum once."""
     (row,) = await rows_of(service_of, clock_from, [line(2, 60), line(5, 30), line(7, 20)], paid(100))
     assert row.primary.sentence == (
         "amount is 110 in the ledger and 100 at the service, which is 10 less; "
@@ -95,50 +91,49 @@ async def test_refund(service_of, clock_from):
     assert row.bucket is Bucket.MATCHED
 
 
-async def test_full_refund(service_of, clock_from):
-    """A payment that was paid back in full is refunded, with the numbers of the charge."""
-    ledger = [
-        line(2, 100, "charge", fee=3, amount_received=97),
-        line(5, -70, "refund", fee=0, amount_received=-70),
-        line(6, -30, "refund", fee=0, amount_received=-30),
-    ]
-    answer = paid(100, status="Refunded", fee=3, amount_received=97)
-    (row,) = await rows_of(service_of, clock_from, ledger, answer, BY_KIND)
-    assert (row.bucket, row.entry.status, row.entry.amount_received) == (Bucket.MATCHED, "refunded", 97)
-    assert figures([row]).tie_out.ledger_paid_total == 0
+KIND_CASES = (
+    # A payment that was paid back in full is refunded, with the numbers of the charge.
+    (
+        [
+            line(2, 100, "charge", fee=3, amount_received=97),
+            line(5, -70, "refund", fee=0, amount_received=-70),
+            line(6, -30, "refund", fee=0, amount_received=-30),
+        ],
+        paid(100, status="Refunded", fee=3, amount_received=97),
+        ("matched", 100, 3, 97, 0),
+    ),
+    # A fee on a line by itself is the payment's fee, and taken off what is received.
+    (
+        [line(2, 100, "charge", amount_received=100), line(5, -3, "fee", amount_received=None)],
+        *(paid(100, fee=3, amount_received=97), ("matched", 100, 3, 97, 100)),
+    ),
+    # A fee without its charge states no amount, so that only the fee is compared.
+    ([line(2, 3, "fee")], paid(100, fee=4), ("break", ABSENT, 3, ABSENT, 0)),
+)
 
 
-async def test_fee_line(service_of, clock_from):
-    """A fee on a line by itself is the payment's fee, and taken off what is received."""
-    ledger = [line(2, 100, "charge", amount_received=100), line(5, -3, "fee", amount_received=None)]
-    (row,) = await rows_of(service_of, clock_from, ledger, paid(100, fee=3, amount_received=97), BY_KIND)
-    assert (row.bucket, row.entry.amount, row.entry.fee, row.entry.amount_received) == (Bucket.MATCHED, 100, 3, 97)
+async def test_kinds(service_of, clock_from):
+    """Charges, refunds and fees make the numbers of a payment."""
+    for ledger, answer, expected in KIND_CASES:
+        (row,) = await rows_of(service_of, clock_from, ledger, answer, BY_KIND)
+        entry = row.entry
+        total = figures([row]).tie_out.ledger_paid_total
+        assert (row.bucket.value, entry.amount, entry.fee, entry.amount_received, total) == expected
+        assert [each.code.value for each in row.findings] == (["fee_differs"] if row.bucket is Bucket.BREAK else [])
 
 
-async def test_fee_alone(service_of, clock_from):
-    """A fee without its charge states no amount, so that only the fee is compared."""
-    (row,) = await rows_of(service_of, clock_from, [line(2, 3, "fee")], paid(100, fee=4), BY_KIND)
-    assert (row.entry.amount, [each.code.value for each in row.findings]) == (ABSENT, ["fee_differs"])
-
-
-async def test_unknown_kind(service_of, clock_from):
-    """A kind that the rules do not list is never guessed."""
+async def test_other_kinds(service_of, clock_from):
+    """A kind that the rules do not list is never guessed; one that they leave out is counted with its money."""
     (row,) = await rows_of(service_of, clock_from, [line(2, 100, "charge"), line(5, 1, "Reversal")], paid(100), BY_KIND)
     assert row.bucket is Bucket.REJECTED
     assert row.reason.startswith("kind: 'Reversal' on line 5 is not listed in the rules; add it to charge, refund, fee")
-
-
-async def test_ignored_lines(service_of, clock_from):
-    """Lines that are no part of a payment are left out, usable or not, and counted with their money."""
     payout = RejectedEntry(line=3, reason="reference: the cell is empty", amount=-97, kind="Payout")
     with Journal() as journal:
-        rows = reconcile(
-            [line(2, 100, "charge"), payout], service_of({"T": [paid(100)]}), rules=BY_KIND, journal=journal
-        )
-        assert [row.bucket async for row in rows] == [Bucket.MATCHED]
-        assert [each.sentence for each in journal.ignored] == [
-            "1 line of the kind 'payout' left out, as the rules say: -97"
-        ]
+        ledger, service = [line(2, 100, "charge"), payout], service_of({"T": [paid(100)]})
+        rows = [row async for row in reconcile(ledger, service, rules=BY_KIND, journal=journal)]
+        assert [row.bucket for row in rows] == [Bucket.MATCHED]
+        (left_out,) = journal.ignored
+    assert left_out.sentence == "1 line of the kind 'payout' left out, as the rules say: -97"
 
 
 def test_texts_that_differ():
