@@ -60,14 +60,11 @@ class _LoopThread:
     def wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
         """Run a coroutine in the loop, and return its result."""
         self._check_place()
-        coroutine = call()
+        answer = Future[_Result]()
+        self._open.add(answer)
         try:
-            answer = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        except RuntimeError:  # the loop is closed
-            coroutine.close()
-            raise closed(self.problem or _IS_CLOSED) from None
-        try:
-            self._open.add(answer)
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._start, call, answer)
             if self.problem is None:
                 return answer.result()
         except CancelledError:
@@ -121,6 +118,20 @@ class _LoopThread:
         self._loop.close()
         self._ended.set_exception(None if ending.cancelled() else ending.exception())
 
+    # Not `asyncio.run_coroutine_threadsafe`: it logs answers that have no reader at the end of the loop.
+    def _start(self, call: Callable[[], Coroutine[Any, Any, _Result]], answer: Future[_Result]) -> None:
+        if answer.cancelled() or self._ending is not None:
+            answer.cancel()
+            return
+        task = self._loop.create_task(_run(call))
+        task.add_done_callback(partial(_pass_on, answer))
+        answer.add_done_callback(lambda _: self._cancel_left(answer, task))
+
+    def _cancel_left(self, answer: Future[Any], task: asyncio.Task[Any]) -> None:
+        if answer.cancelled():
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(task.cancel)
+
     def _stop(self) -> None:
         if not self._stopping.done():
             self._stopping.set_result(None)
@@ -137,6 +148,21 @@ class _LoopThread:
             self._cancel()
             await asyncio.gather(*others, return_exceptions=True)
             await self._loop.shutdown_asyncgens()
+
+
+async def _run(call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+    return await call()
+
+
+def _pass_on(answer: Future[_Result], task: asyncio.Task[_Result]) -> None:
+    error = None if task.cancelled() else task.exception()  # read in any case, or asyncio logs it
+    if task.cancelled():
+        answer.cancel()
+    elif answer.set_running_or_notify_cancel():
+        if error is None:
+            answer.set_result(task.result())
+        else:
+            answer.set_exception(error)
 
 
 def _blocking(

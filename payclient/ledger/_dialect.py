@@ -184,6 +184,7 @@ def _to_text(value: Any) -> Any:
 
 
 def _trimmed(value: Any) -> Any:
+    """Return text without what may be around a symbol."""
     return value.strip().rstrip(".") if isinstance(value, str) else value
 
 

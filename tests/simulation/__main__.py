@@ -15,16 +15,19 @@ import sys
 import time
 from collections import Counter
 from hashlib import blake2b
+from itertools import islice
 
 from simulation import controls
 from simulation.cells import CELLS, Cells
-from simulation.draws import draw
+from simulation.draws import draw, seeds_for
 from simulation.plan import MUTANTS
 from simulation.shrink import shrink
 from simulation.world import run
 
 TWICE = 50
 """One in so many seeds is run twice, and must give the same trace."""
+AIMED = 20
+"""More seeds for each cell that is empty, at most."""
 ENOUGH = 10_000
 """Seeds that reach every cell."""
 
@@ -150,7 +153,15 @@ def _run_many(seeds, options):
     with multiprocessing.get_context("fork").Pool(options.jobs, gc.freeze) as pool:
         runs.play(pool, seeds)
         if len(runs.traces) == len(seeds):
-            runs.play(pool, runs.cells.mutants(len(seeds) // 10))
+            more = len(seeds) // 10
+            empty = runs.cells.empty()
+            aimed = [
+                seed
+                for cell in empty
+                for seed in islice(seeds_for(cell, after=seeds.stop), min(AIMED, more // len(empty)))
+            ]
+            runs.play(pool, aimed)
+            runs.play(pool, runs.cells.mutants(more - len(aimed)))
     runs.report()
     for seed in runs.failed[:5]:
         plan = draw(seed)

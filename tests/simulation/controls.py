@@ -3,6 +3,7 @@
 from __future__ import annotations
 import __future__
 
+import importlib
 import inspect
 import multiprocessing
 import sys
@@ -13,28 +14,6 @@ from functools import partial
 
 from attrs import evolve, field, frozen
 
-import payclient._keys
-import payclient._lookup
-import payclient._refusals
-import payclient._session
-import payclient._stream
-import payclient.policies._concurrency
-import payclient.policies._deferral
-import payclient.policies._limiter
-import payclient.policies._outage
-import payclient.policies._single_flight
-import payclient.policies._timeouts
-import payclient.protocol._secret
-import payclient.protocol._wire
-import payclient.reconcile.journal._answers
-import payclient.reconcile.journal._journal
-import payclient.transports._client
-import payclient.transports._connection
-import payclient.transports._connections
-import payclient.transports._known_head
-import payclient.transports._parser
-import payclient.waiting._polls
-import payclient.waiting._watch  # noqa: F401  one of the places
 from payclient.transports import Response
 from simulation import oracles, world
 from simulation.draws import draw
@@ -74,7 +53,7 @@ class Control:
     def removed(self):
         """Run the block without the guard."""
         module, _, path = self.place.partition(":")
-        module = sys.modules[f"payclient.{module}"]
+        module = importlib.import_module(f"payclient.{module}")
         *owners, name = path.split(".")
         original = inspect.getattr_static(getattr(module, owners[0]) if owners else module, name)
         changed = self._changed(original, module)
@@ -234,8 +213,8 @@ CONTROLS = (
     Control("the last lookup that leaves ends the call of the source", _RENEW,
             "if not (call.waiters or call.task.done()):", "if False:", needs=("source hangs",)),
     Control("a call of the source outlives the lookup that made it", _RENEW,
-            "if not (call.waiters or call.task.done()):", "if not call.task.done():", needs=("source hangs", "cancel"),
-            oracle="source"),
+            "if not (call.waiters or call.task.done()):", "if not call.task.done():", needs=("source hangs",),
+            oracle="error"),
     Control("a key that is refused is asked for again", "_session:Session._attempt_until_final",
             "if isinstance(error, AuthenticationError) and self._keys.has_source and not refused_version:", "if False:",
             oracle="error", needs=("key rotates",)),
@@ -311,7 +290,7 @@ CONTROLS = (
     Control("no row is to blame for an outage", "policies._deferral:Deferral._defer",
             "if is_outage and self.answers == row.answers_when_sent:", "if False:", works=("stream",)),
     Control("a deferred row wakes the worker that waits", "_stream:_Stream._judge", "self._news.set()", "pass",
-            works=("stream",)),
+            works=("stream",), oracle="held up", needs=("input stalls",)),
     Control("a row is taken from the source by one worker", "_stream:_Stream._read",
             "if not self._is_reading:", "if True:", works=("stream",)),
     Control("bad rows that hold up the input are told from an outage", "_stream:_Stream._ask_known",
@@ -319,6 +298,24 @@ CONTROLS = (
     Control("results that are ready are read before the end", "_results:Results.__anext__",
             "if self._ready:", "if self._ready and not self._is_done():", works=("stream",), oracle="lost",
             needs=("observer raises",)),
+    # Threads
+    Control("a thread that calls as the client ends is told", "blocking:_LoopThread.wait",
+            "if self.problem is None:", "if True:", works=("threads",), oracle="waits for ever"),
+    Control("the end of the loop fails each open call", "blocking:_LoopThread._run",
+            "for answer in tuple(self._open):", "for answer in ():", works=("threads",)),
+    Control("the end of the loop cancels its tasks", "blocking:_LoopThread._end",
+            "self._cancel()", "pass", works=("threads",)),
+    Control("a thread that calls a loop that has ended is told", "blocking:_LoopThread.wait",
+            "with suppress(RuntimeError):", "if True:", works=("threads",)),
+    Control("what a thread has left is read by its loop", "blocking:_pass_on",
+            "None if task.cancelled() else task.exception()",
+            "None if task.cancelled() or answer.cancelled() else task.exception()", works=("threads",), oracle="loop"),
+    Control("a loop that ends begins no call", "blocking:_LoopThread._start",
+            "or self._ending is not None", "", works=("threads",)),
+    Control("a thread that is interrupted leaves no lookup", "blocking:_LoopThread.wait",
+            "answer.cancel()", "pass", works=("threads",), needs=("cancel",)),
+    Control("who asks a client to close asks its loop to stop", "blocking:_LoopThread.stop",
+            "with suppress(RuntimeError):", "if True:", works=("threads",)),
     # The journal
     Control("an answer of the night before stands", "reconcile.journal._journal:_take",
             "journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))", "pass",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 from typing import Any
 
@@ -42,6 +43,7 @@ FOCUSES = (
 
 WORKS = ("lookups", "lookups", "stream", "stream", "batch", "reconcile")
 TRANSPORTS = ("httpx", "httpx", "fast", "fast", "injected", "mounted")
+OURS = ("httpx", "fast")
 
 
 def draw(seed):
@@ -51,6 +53,9 @@ def draw(seed):
     plan = _at_a_cell(original, *AIMED_AT[(2 * turn + rest) * _STEP % len(AIMED_AT)]) if rest < 2 else _drawn(original)
     if number:
         plan = _mutated(Random(f"mutant {seed}"), evolve(plan, seed=seed))
+    if original % 10 == 7:
+        transport = plan.transport if plan.transport in OURS else "fast"
+        plan = evolve(plan, work="threads", clients=1, transport=transport)
     return evolve(plan, faults=tuple(fault for fault in plan.faults if fault.kind not in _impossible(plan)))
 
 
@@ -87,7 +92,7 @@ def _drawn(seed):
     if plan.work in ("lookups", "wait") and chance.random() < 0.4:
         plan = evolve(plan, work="crowd")
     plan = evolve(plan, has_source=chance.random() < 0.25)
-    if plan.work == "crowd" and chance.random() < 0.3:
+    if plan.work == "crowd" and chance.random() < 0.5:
         plan = _undisturbed(chance, plan)
     plan = evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
     chance = Random(f"for ever {seed}")
@@ -274,7 +279,7 @@ def _undisturbed(chance, plan):
     """Let nothing go wrong but callers who leave, so that what one of them spoils for another is seen."""
     leaving = tuple(Fault("cancel", chance.randrange(10, 1500), number) for number in range(len(plan.references)))
     plan = evolve(plan, faults=leaving, limit=Limit(), loss=0.0, max_rate=None, proxy=False, timeout=10.0)
-    return evolve(plan, deadline=max(plan.deadline, 20.0))
+    return evolve(plan, deadline=max(plan.deadline, 20.0), spread=chance.choice((0.0, 1.0, 10.0)))
 
 
 def _never_healed(chance):
@@ -339,30 +344,43 @@ class Stage:
     """What brings about a state that is rare otherwise."""
 
     works: tuple[str, ...] = ()  # the workloads in which it is likely; any if empty
-    letters: str = "TTTTTTUR"  # of its references, by chance
-    kinds: tuple[str, ...] = ()  # the faults that lead to it
+    kinds: dict[str, float] = field(factory=dict)  # the faults that lead to it, each with its share
     changes: dict[str, Any] = field(factory=dict)  # of the plan
+    letters: str = "T"  # of its references, by chance
+    count: int = 24  # of them
 
 
-_OUTAGE = Stage(("lookups", "crowd"), "CCT", ("error 500", "stall"), {"spread": 30.0, "deadline": 20.0})
-_KEY = Stage(
-    ("lookups", "stream"), "T", (ROTATES, "source hangs"), {"has_source": True, "spread": 10.0, "work_seconds": 1.0}
+_ANY = Stage(letters="TTTTTTUR")
+_OUTAGE = Stage(
+    ("lookups",),
+    {"error 500": 1.0, "stall": 0.15},
+    {"clients": 1, "spread": 60.0, "deadline": 20.0, "concurrency": 8},
+    count=120,
 )
-_NEW = Stage((), "T", ("close after",), {"is_tls": True})
+_KEY = Stage(
+    ("lookups", "stream"),
+    {ROTATES: 1.0, "source hangs": 0.4},
+    {"has_source": True, "spread": 10.0, "work_seconds": 1.0, "deadline": 10.0},
+)
+_NEW = Stage(("lookups", "stream"), {"close after": 0.4, "hang": 0.3}, {"is_tls": True})
+_FEW = {"references": ("T0", "T1", "T2") * 8, "spread": 1.0}
 _BUSY = {"concurrency": 8, "work_seconds": 1.0}
 STAGES = {
-    "lookup queued": Stage(changes={"concurrency": 1, "spread": 0.0}),
-    "lookup backing off": Stage(kinds=("error 500",)),
-    "lookup shared": Stage(("lookups", "crowd"), changes={"references": ("T0", "T1", "T2") * 8, "spread": 1.0}),
-    "lookup paused": Stage(("lookups", "stream"), "T", ("throttled",), _BUSY),
+    "lookup queued": Stage(("lookups", "crowd"), changes={"concurrency": 1, "spread": 0.0}),
+    "lookup backing off": Stage(("lookups", "stream"), {"error 500": 0.4}),
+    "lookup shared": Stage(("lookups", "crowd"), changes=_FEW),
+    "lookup paused": Stage(("lookups", "stream"), {"throttled": 0.4}, _BUSY),
     "lookup in an outage": _OUTAGE,
     "lookup probing": _OUTAGE,
-    "wait unread": Stage(("crowd",), "T", ("reader stalls",), {"spread": 60.0}),
-    "stream awaits input": Stage(("stream",), "T", ("input stalls",)),
-    "stream one by one": Stage(("stream",), "T", (), {"spread": 10.0, "work_seconds": 1.0}),
-    "stream defers": Stage(("stream",), "TTTTC", ("error 500",)),
-    "stream full": Stage(("stream",), "T", ("reader stalls",), {"spread": 1.0, "troubles": ("queues of one",)}),
-    "stream drains": Stage(("stream",), "T", ("observer raises", REVOKED), {"spread": 1.0, **_BUSY}),
+    "wait shared": Stage(("crowd",), changes=_FEW),
+    "wait unread": Stage(("crowd",), {"reader stalls": 0.4}, {"spread": 40.0}),
+    "stream awaits input": Stage(("stream",), {"input stalls": 0.4}),
+    "stream one by one": Stage(("stream",), changes={"spread": 10.0, "work_seconds": 1.0}),
+    "stream defers": Stage(("stream",), {"error 500": 0.4}, letters="TTTTC"),
+    "stream full": Stage(("stream",), {"reader stalls": 0.4}, {"spread": 1.0, "troubles": ("queues of one",)}),
+    "stream drains": Stage(
+        ("stream",), {"observer raises": 0.1, "late": 0.4, REVOKED: 1.0}, {"spread": 1.0, **_BUSY}, count=72
+    ),
     "key not known": _KEY,
     "key asked for": _KEY,
     "key renewed": _KEY,
@@ -375,15 +393,25 @@ _STEP = 1009
 """From one cell to the next: a prime, so that all come, in a mixed order."""
 
 
+def seeds_for(cell, *, after):
+    """Yield the seeds from *after* on whose plans are drawn for *cell*."""
+    first = AIMED_AT.index(cell) * pow(_STEP, -1, len(AIMED_AT)) % len(AIMED_AT)
+    for number in itertools.count(first, len(AIMED_AT)):
+        if (seed := 5 * (number // 2) + number % 2) >= after:
+            yield seed
+
+
 def _at_a_cell(seed, kind, state):
     """Return a plan in which faults of one kind, and of some others, strike often while there is one state."""
-    chance, stage = Random(f"cell {seed}"), STAGES.get(state, Stage())
+    chance, stage = Random(f"cell {seed}"), STAGES.get(state, _ANY)
     works = sorted(KINDS[kind] & STATES[state])
     work = chance.choice([each for each in works if each in stage.works] or works)
     plan = evolve(
         _plan(chance, seed, work),
         clients=3 if work in ("lookups", "stream") else 1,
-        references=tuple(f"{chance.choice(stage.letters)}{number}" for number in range(24)),
+        references=tuple(
+            f"{chance.choice(stage.letters)}{number}" for number in range(24 if len(stage.letters) < 6 else 40)
+        ),
         has_source=chance.random() < 0.25,
         latency=chance.choice(((0.005, 0.03), (0.01, 0.4))),
         timeout=10.0,
@@ -394,10 +422,11 @@ def _at_a_cell(seed, kind, state):
     )
     plan = evolve(plan, **stage.changes)
     others = [each for each in KINDS if work in KINDS[each] and each not in (*TICKS, *BLOWS, *AIMED)]
+    shares = {each: share for each, share in stage.kinds.items() if work in KINDS[each]}
     faults = ()
-    for each in (*(each for each in stage.kinds if work in KINDS[each]), *chance.sample(others, 2), kind):
+    for each in (*shares, *chance.sample(others, 1 if state in STAGES else 2), kind):
         plan = _bearing(plan, each)
-        faults = (*faults, *_often(chance, each, plan))
+        faults = (*faults, *_often(chance, each, plan, shares.pop(each, 0.3 if stage is _OUTAGE else 0.4)))
     return evolve(plan, faults=faults)
 
 
@@ -415,12 +444,12 @@ def _bearing(plan, kind):
     return plan
 
 
-def _often(chance, kind, plan):
-    """Yield many faults of one kind."""
+def _often(chance, kind, plan, share):
+    """Yield many faults of one kind: a share of those that there could be."""
     kinds = PROXY.get(kind) or (PROXY_CONNECTING if kind.startswith("a proxy") else (kind,))
     if kinds[0] in _CONNECTED:  # so that there are more connections
         yield from (Fault("close after", number) for number in _some(chance, 100, 0.3))
-    for known, count, share, most in _BY_NUMBER:
+    for known, count, most in _BY_NUMBER:
         for number in _some(chance, count, share) if kinds[0] in known else ():
             yield Fault(chance.choice(kinds), number, round(most * chance.random(), 3))
     seconds = chance.choice((3.0, 30.0, 60.0))
@@ -435,12 +464,12 @@ def _often(chance, kind, plan):
 
 _CONNECTED = (*CONNECTING, *TUNNELS, *PROXY_CONNECTING)
 _BY_NUMBER = (
-    (ANSWERS, 100, 0.4, 3.0),
-    (_CONNECTED, 40, 0.4, 3.0),
-    ((*KEYS, *CALLERS), 24, 0.4, 20.0),
-    (AIMED, 60, 0.1, 0.005),
+    (ANSWERS, 100, 3.0),
+    (_CONNECTED, 40, 3.0),
+    ((*KEYS, *CALLERS), 48, 30.0),
+    (AIMED, 60, 0.005),
 )
-"""Kinds of faults by number: of how many the faults are, which share of them, and the most of their value."""
+"""Kinds of faults by number: how many there could be, and the most of their value."""
 _BY_TIME = dict.fromkeys((*TIMED, *PROXY_TIMED, *NEVER_HEALED, RATE, ROTATES), 12)
 _BY_TIME |= {"reader gone for ever": 4, REVOKED: 4}
 """How many faults of a kind there are by time."""

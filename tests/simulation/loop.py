@@ -81,6 +81,7 @@ class SimulatedLoop(VirtualTimeLoop):
         self.ticks = 0  # steps run
         self.jumped = 0.0  # virtual seconds by which the clock was moved by `jump`
         self.complaints = []
+        self.on_told = lambda: None  # called when a thread has told the loop something
         self.lateness = None  # returns the seconds by which a timer of the client is late; None for no such timer
         _Task._numbers = itertools.count()
         self.set_task_factory(lambda loop, work, **options: _Task(work, loop=loop, **options))
@@ -140,6 +141,12 @@ class SimulatedLoop(VirtualTimeLoop):
         if self.lateness is not None and (getattr(callback, "__module__", None) or "").startswith("payclient"):
             when += self.lateness()
         return super().call_at(when, callback, *arguments, context=context)
+
+    def call_soon_threadsafe(self, callback, *arguments, context=None):
+        """Call *callback* soon, for another thread."""
+        handle = super().call_soon_threadsafe(callback, *arguments, context=context)
+        self.on_told()
+        return handle
 
     # What asyncio and anyio ask the system for
 

@@ -30,8 +30,8 @@ class Direction:
         """Whether nothing arrives any more, and nobody is told: the other side has vanished."""
 
     def send(self, item):
-        """Deliver bytes, `END` or `RESET`, in one or more parts."""
-        for part in self._network.split(item):
+        """Deliver bytes, `END` or `RESET`, in one or more parts; nothing when the process has ended."""
+        for part in () if self._network.loop.is_closed() else self._network.split(item):
             self._parts.append(part)
             self._last = max(self._last, self._network.arrival())
             self._network.loop.call_at(self._last, self._arrive)

@@ -25,7 +25,7 @@ RULES = {
     "_stream": (
         ("A worker takes the next reference only", "lost", "test_stream:test_fatal_while_the_reader_stalls"),
         ("Rows that wait for a later pass", "error", "test_stream:test_bad_rows_that_hold_up_the_input"),
-        ("Deferred rows do not wait", "", "test_stream:test_deferred_rows_do_not_wait_for_a_slow_source"),
+        ("Deferred rows do not wait", "held up", "test_stream:test_deferred_rows_do_not_wait_for_a_slow_source"),
         ("All workers end before the block", "left behind", "test_cancellation:test_no_worker_outlives_its_block"),
         ("A stream is read inside its block", "", "test_stream:test_after_leaving"),
     ),
@@ -74,8 +74,8 @@ RULES = {
         ("All tasks end before the block", "left behind", "waiting/test_watch:test_left_early"),
     ),
     "blocking": (
-        ("No lock", "", "test_blocking:test_closed_while_others_wait"),
-        ("However the loop ends", "", "test_blocking:test_loop_ends"),
+        ("No lock", "waits for ever", "test_blocking:test_closed_while_others_wait"),
+        ("However the loop ends", "waits for ever, left behind", "test_blocking:test_loop_ends"),
     ),
 }
 """By module: the first words of a rule, the oracles, and the test as `file:name`."""

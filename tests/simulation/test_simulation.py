@@ -53,11 +53,12 @@ def test_other_seed():
     assert run(Plan(seed=1)).trace != run(Plan(seed=2)).trace
 
 
-@pytest.mark.parametrize("work", ["lookups", "batch", "stream", "wait", "crowd", "reconcile"])
+@pytest.mark.parametrize("work", ["lookups", "batch", "stream", "wait", "crowd", "reconcile", "threads"])
 def test_quiet(work):
     """Where nothing goes wrong, each reference is answered, by one request and one more for each in doubt."""
-    result = run(Plan(seed=3, work=work, references=("T0", "T1", "U2", "R4")))
-    assert result.problems == ()
+    plan = Plan(seed=3, work=work, references=("T0", "T1", "U2", "R4"))
+    result = run(plan)
+    assert (result.problems, run(plan).trace) == ((), result.trace)
     assert result.counts["found"] >= 2
 
 

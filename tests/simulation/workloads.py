@@ -263,6 +263,7 @@ async def _stream(world):
 async def _references(world, references):
     for number, reference in enumerate(references):
         await world.stall("input stalls", number)
+        oracles.check_held_up(world)
         await asyncio.sleep(world.plan.spread * world.chance.random() / len(references))
         yield reference
 

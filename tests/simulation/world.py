@@ -547,7 +547,8 @@ def _patched(world):
 
 def run(plan):
     """Return what the run of a plan came to."""
-    from simulation.workloads import WORKLOADS  # noqa: PLC0415  they need a world
+    from simulation.threads import in_threads  # noqa: PLC0415  they need a world
+    from simulation.workloads import WORKLOADS  # noqa: PLC0415
 
     gc.disable()  # what it finalises, and when, is not drawn from the seed
     world = World(plan)
@@ -555,7 +556,7 @@ def run(plan):
         with _patched(world), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                WORKLOADS[plan.work](world)
+                (in_threads if plan.work == "threads" else WORKLOADS[plan.work])(world)
                 world.check_end()
             except StuckError as error:
                 world.fail("waits for ever", str(error))
