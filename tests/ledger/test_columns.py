@@ -8,6 +8,8 @@ from payclient.ledger import FIELDS, LedgerError, find_columns
 from payclient.ledger._columns import SYNONYMS
 from support.misses import check_table
 
+ACCENTS = {"Montant reçu": "amount_received", "Gebühr": "fee", "Método de pago": "payment_method"}
+
 
 def used(header, chosen):
     return dict(find_columns(header, chosen).used)
@@ -22,6 +24,7 @@ def test_found():
         (["reference", "id", "amount"], {"reference": "id"}, {"reference": "id", "amount": "amount"}),
         (["reference", "total"], {"fee": "total"}, {"reference": "reference", "fee": "total"}),
         *(([name], {}, {"reference": name.strip()}) for name in alone),
+        *((["reference", name], {}, {"reference": "reference", field: name}) for name, field in ACCENTS.items()),
     ]
     check_table(rows, used)
     assert find_columns(["reference", "id", "amount"], {"reference": "id"}).ignored == ("reference",)

@@ -60,30 +60,11 @@ def test_refused_rows():
     assert [row.amount for row in read("reference,amount,D/C\nT3,-5,D\n", ignore=["D/C"])] == [-5]
 
 
-@pytest.mark.parametrize("name", ["type", "", "Jenis", "x"])
-@pytest.mark.parametrize(("credit", "debit"), [("CREDIT", "DEBIT"), ("CR", "DB"), ("C", "D"), ("+", "-"), ("H", "S")])
-def test_unknown_name(name, credit, debit):
-    """Such words under another name, or none, refuse the ledger until the column is named or ignored."""
-    text = f"reference,amount,{name}\nT1,15000,{credit}\nT2,20000,{debit}\n"
-    with pytest.raises(LedgerError, match=r"which decides the sign of amounts.*--column direction=.*--ignore-column"):
-        read(text)
-    name = name or "#3"
-    assert [row.amount for row in read(text, columns={"direction": name})] == [15000, -20000]
-    assert [row.amount for row in read(text, ignore=[name])] == [15000, 20000]
-
-
 def test_far_below():
     """A debit on any row refuses the ledger, beside words that are not known as well."""
     text = "reference,amount,x\n" + "".join(f"T{n},5,CREDIT\n" for n in range(500)) + "T500,5,other\nT501,5,DEBIT\n"
     with pytest.raises(LedgerError, match="'DEBIT', which decides the sign of amounts"):
         read(text)
-
-
-def test_no_sign(subtests):
-    """Words that leave every amount as it is, or that are sizes, grades and dashes, decide nothing."""
-    for cells in [("C", "C"), ("-", "-"), ("S", "M"), ("M", "E"), ("", ""), ("CR", "")]:
-        with subtests.test(cells=cells):
-            assert len(read("reference,amount,x\n" + "".join(f"T1,5,{cell}\n" for cell in cells))) == 2
 
 
 def test_one_list():

@@ -177,7 +177,16 @@ def test_both_sides():
     text = "reference,amount,x\nT1,5,{}\nT2,5,{}\n"
     pairs = [("Deposit", "Withdrawal"), ("Depósito", "Retiro"), ("Diterima", "Dikirim"), ("Reçu", "Envoyé")]
     assert [pair for pair in pairs if "decides the sign of amounts" not in refusal(text.format(*pair))] == []
-    harmless = [("Sent", "sent"), ("N", "N"), ("N", "Y"), ("sent", "opened"), ("Walk in", "Dr Smith"), ("M", "F")]
+    harmless = [
+        ("Sent", "sent"),
+        ("N", "N"),
+        ("N", "Y"),
+        ("sent", "opened"),
+        ("Walk in", "Dr Smith"),
+        ("M", "F"),
+        ("C", "C"),
+        ("CR", ""),
+    ]
     assert [pair for pair in harmless if refusal(text.format(*pair))] == []
     assert refusal("reference,amount,opt_in\nT1,5,Y\nT2,5,N\n") == ""
 

@@ -149,6 +149,13 @@ def test_not_digits(subtests):
                     read(cell, **declared)
 
 
+def test_side_ahead(subtests):
+    """A second sign is refused, and so is a point that may be a decimal mark."""
+    for text in ("CR -5", "-DB 5", "CR 5 DB", "DB 5 DB", "DB.50", "DBX 5", "DB"):
+        with subtests.test(text), pytest.raises(CellProblem):
+            read(text, decimal=".", minor_units=2, negative="debit")
+
+
 def test_typed_numbers():
     """A number with a type is put in the service's unit as spreadsheets round it; more digits are refused."""
     reader = MoneyReader(Dialect(minor_units=2))
@@ -227,11 +234,3 @@ def test_nothing_else(cell, dialect):
         return
     digits = "".join(filter(str.isdigit, cell)).lstrip("0")
     assert digits.startswith(str(abs(found or 0)).replace("0", "", 1) if not found else str(abs(found)))
-
-
-def test_side_ahead_refused():
-    """A second sign is refused, and so is a point that may be a decimal mark."""
-    read = MoneyReader(Dialect(decimal=".", minor_units=2, negative="debit")).read
-    for text in ("CR -5", "-DB 5", "CR 5 DB", "DB 5 DB", "DB.50", "DBX 5", "DB"):
-        with pytest.raises(CellProblem):
-            read(text)

@@ -98,37 +98,24 @@ def test_unknown_time():
     assert ledger.excluded == ()
 
 
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
-        (
-            {"created_from": "2026-11-01"},
-            "--from and --to need a column for created_at; choose one with --column created_at",
-        ),
-        (
-            {"only_currency": "IDR"},
-            "--only-currency needs a column for currency; choose one with --column currency=NAME",
-        ),
-    ],
-)
-def test_missing_column(declared, message):
-    """Without the column that tells which rows are inside, the ledger is refused."""
-    with pytest.raises(LedgerError, match=message):
-        read("reference\nT1\n", **declared)
-
-
 def test_unusable(subtests):
-    """Bounds that cannot be used are refused."""
+    """Bounds that cannot be used are refused, and a ledger without the column that they need."""
     for declared, message in [
         ({"created_from": "01/11/2026"}, "from must be a day or a time such as 2026-11-01"),
         ({"created_to": "2026-11-01T00:00:00Z"}, "to must be a day or a time such as 2026-11-01"),
         ({"created_from": "2026-11-02", "created_to": "2026-11-01"}, "to must not be before from"),
         ({"skip_totals": 1}, "skip_totals must be true or false, got 1"),
         ({"created_to": 3}, "created_to must be text"),
+        (
+            {"only_currency": "IDR"},
+            "--only-currency needs a column for currency; choose one with --column currency=NAME",
+        ),
     ]:
         with subtests.test(declared=declared):
             with pytest.raises(ValueError, match=message):
                 read("reference,date\nT1,2026-11-01\n", **declared)
+    with pytest.raises(LedgerError, match="--from and --to need a column for created_at; choose one with --column"):
+        read("reference\nT1\n", created_from="2026-11-01")
 
 
 def test_totals():
@@ -138,13 +125,6 @@ def test_totals():
     assert [row.amount for row in rows] == [1000, 2000]
     assert ledger.warnings == ("1 row left out, because it is a total of other rows: line 4; amount 3000",)
     assert isinstance(read(text)[0][-1], RejectedEntry)
-
-
-def test_json_lines():
-    """Rows are left out of a ledger in JSON Lines as well."""
-    lines = [{"reference": "T1", "currency": "IDR"}, {"reference": "T2", "currency": "USD", "more": 1}]
-    rows, ledger = read("\n".join(map(json.dumps, lines)), only_currency="USD")
-    assert ([row.reference for row in rows], ledger.excluded[0].why) == (["T2"], "in IDR")
 
 
 def test_many_lines():

@@ -42,6 +42,12 @@ def test_amounts(subtests):
         (("15000,00",), "--decimal ,"),
         (("1,250,000 CR", "7 DB"), "--thousands , --negative debit"),
         (("1,250,000 DB", "7 DB"), "--thousands , --negative debit"),
+        (("CR 15000", "DB 20000"), "--negative debit"),
+        (("CR Rp 15.000", "DB Rp 20.000,00"), "--decimal , --thousands . --negative debit --currency-prefix Rp"),
+        (("C15000", "D20000"), "--negative debit"),
+        (("Soll 15000", "7"), "--negative debit"),
+        (("S$ 15000", "7"), "--currency-prefix 'S$'"),
+        (("S/ 15000", "S/ 7"), "--currency-prefix S/"),
     ]:
         with subtests.test(cells=cells):
             (text,) = suggested(*cells)
@@ -85,6 +91,10 @@ def test_no_suggestion(subtests):
         ("1.23457E+15",),
         ("abc", "15.0000,0"),
         ("1.2.3", "15,000"),
+        ("K 15000", "K 20000"),  # a direction before amounts, or a currency
+        ("D15000", "D20000"),
+        ('=""15000""',),
+        ("15000**", "15000"),
     ]:
         with subtests.test(cells=cells):
             assert suggested(*cells) == []
@@ -237,26 +247,3 @@ def test_no_time_is_guessed(times, day, clock):
     for reading in found.readings:
         reader = TimeReader(tuple(value for _, value in reading.options))
         assert tuple(map(reader.read_creation, cells)) in ways
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        (("CR 15000", "DB 20000"), ["--negative debit"]),
-        (("CR Rp 15.000", "DB Rp 20.000,00"), ["--decimal , --thousands . --negative debit --currency-prefix Rp"]),
-        (("C15000", "D20000"), ["--negative debit"]),
-        (("Soll 15000", "7"), ["--negative debit"]),
-        (("K 15000", "K 20000"), []),
-        (("D15000", "D20000"), []),
-        (('="15000"',), []),
-        (("15000**", "15000"), []),
-        (("S$ 15000", "7"), ["--currency-prefix 'S$'"]),
-        (("S/ 15000", "S/ 7"), ["--currency-prefix S/"]),
-    ],
-)
-def test_side_ahead(cells, expected):
-    """A direction before amounts is suggested unless it may be a currency; a mark that is no currency never is one."""
-    text = "reference\tamount\n" + "".join(f"T{n}\t{cell}\n" for n, cell in enumerate(cells))
-    with open_ledger(io.StringIO(text.replace('="15000"', '"=""15000"""')), delimiter="\t") as ledger:
-        list(ledger)
-    assert [str(reading) for found in ledger.suggestions for reading in found.readings] == expected

@@ -131,11 +131,3 @@ def test_empty(text, message):
     with pytest.raises(LedgerError, match=f"{message}; --allow-empty accepts that"):
         read(text, allow_empty=False)
     assert read(text) == []
-
-
-@pytest.mark.parametrize("name", ["Montant reçu", "Référence", "Gebühr", "Método de pago"])
-def test_accents(name):
-    """A name is found with and without its accents."""
-    header = name if name == "Référence" else f"reference,{name}"
-    with open_ledger(io.StringIO(f"{header}\n")) as ledger:
-        assert ledger.columns.ignored == ()

@@ -9,8 +9,12 @@ import openpyxl
 import xlsxwriter
 
 CONTENT_TYPES = "[Content_Types].xml"
-SHEET = "xl/worksheets/sheet1.xml"
-TEXTS = "xl/sharedStrings.xml"
+PARTS = {
+    "sheet": "xl/worksheets/sheet1.xml",
+    "texts": "xl/sharedStrings.xml",
+    "book": "xl/workbook.xml",
+    "styles": "xl/styles.xml",
+}
 
 
 def by_openpyxl(*rows, change=lambda _: None):
@@ -35,9 +39,8 @@ def by_xlsxwriter(*rows, **options):
 
 
 def changed(data, **parts):
-    """Return the workbook *data* with `sheet` or `texts` replaced by what a function makes of it."""
-    names = {"sheet": SHEET, "texts": TEXTS}
-    changes = {names[key]: change for key, change in parts.items()}
+    """Return the workbook *data* with some of `PARTS` replaced by what a function makes of each."""
+    changes = {PARTS[key]: change for key, change in parts.items()}
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
