@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Self
 
-from attrs import asdict, define, evolve, field, fields_dict
+from attrs import asdict, define, evolve, field, fields_dict, setters
 
 from payclient._checks import is_count
 from payclient._config import Options, Profiling, resolve_messages, resolve_profile, resolve_rate
@@ -132,7 +132,7 @@ class Session:
     _limiter: Limiter = field(init=False)
     refusals: Refusals = field(init=False)
     _counts: _Counters = field(init=False, factory=_Counters)
-    _pending: int = field(init=False, default=0)
+    _pending: int = field(init=False, default=0, on_setattr=setters.NO_OP)  # set twice in each lookup
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
 
