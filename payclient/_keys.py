@@ -40,17 +40,13 @@ class _Call:
 class Keys:
     """The current key."""
 
-    __slots__ = ("_call", "_current", "_source", "authorization", "redact", "version")
-
-    authorization: Callable[[], str]
-    redact: Callable[[str], str]
-
     def __init__(self, key: ApiKey | None, source: KeySource | None = None) -> None:
         self.version = 0
         self._current: ApiKey | None = None
         self._source = source
         self._call: _Call | None = None
-        self.authorization, self.redact = str, str  # no request is made before there is a key
+        self.authorization: Callable[[], str] = str  # no request is made before there is a key
+        self.redact: Callable[[str], str] = str
         if key is not None:
             self._use(key)
 

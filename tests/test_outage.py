@@ -51,19 +51,12 @@ async def played(kind, *, rate, seconds, **options):
     return {what: found for what, found in complaints.items() if found}
 
 
+@pytest.mark.parametrize("seconds", [10.0, pytest.param(600.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rate", [20, 200])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_outage(kind, rate):
+async def test_outage(kind, rate, seconds):
     """Callers fail within a second and are told why, one request a second is sent, and the end is soon noticed."""
-    assert await played(kind, rate=rate, seconds=10.0) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rate", [20, 200])
-@pytest.mark.parametrize("kind", KINDS)
-async def test_long_outage(kind, rate):
-    """The same for ten minutes."""
-    assert await played(kind, rate=rate, seconds=600.0) == {}
+    assert await played(kind, rate=rate, seconds=seconds) == {}
 
 
 @pytest.mark.parametrize("kind", FINAL)

@@ -259,7 +259,7 @@ async def _look_up(
         is_throttled = client.stats.throttled > 0
         how = "throttled" if is_throttled else "not throttled"
         advice = "the service limits requests: set --max-rate" if is_throttled else ""
-        checks.append(_look("limiter", f"{client.stats.limit:g} attempts at once after this one, {how}", advice))
+        checks.append(_look("limiter", f"a limit of {client.stats.limit:g} at once after this one, {how}", advice))
     if isinstance(seen, Transaction | TransactionNotFoundError | RejectedError):
         return Exit.DONE
     return status_of(seen)

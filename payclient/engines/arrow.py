@@ -35,7 +35,6 @@ from payclient.ledger import (
     check_use,
     check_values,
     find_columns,
-    known_columns,
     unused_columns,
 )
 from payclient.ledger._parquet import column_values, only_used
@@ -232,9 +231,7 @@ def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> tuple[Columns,
         chosen["reference"] = spec.reference
     dialect = rules.ledger
     columns = find_columns(header, chosen, dialect.columns, (*spec.ignore, *dialect.ignore_columns))
-    ignored = (*spec.ignore, *known_columns(dialect, columns))
-    check_use(columns, chosen={**dict.fromkeys(dialect.columns, ""), **chosen}, ignored=ignored, required=())
-    return columns, ignored
+    return columns, check_use(columns, dialect, chosen=chosen, ignored=spec.ignore, required=())
 
 
 def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:

@@ -25,7 +25,6 @@ from payclient.ledger._scope import Excluded
 from payclient.ledger._suggestion import Reading, Suggestion
 from payclient.ledger._unused import check_use as check_use
 from payclient.ledger._unused import check_values as check_values
-from payclient.ledger._unused import known_columns as known_columns
 from payclient.ledger._unused import unused_columns as unused_columns
 from payclient.ledger._xlsx import FORMULA as FORMULA
 from payclient.ledger._xlsx import read_cells as read_cells

@@ -72,7 +72,6 @@ def as_option(name: str, value: str) -> str:
 
 
 def as_word(text: str) -> str:
-    """Return *text* as one word of the command line."""
     return shlex.quote(escape_unprintable(text))
 
 

@@ -163,7 +163,6 @@ def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return *names* for a sentence, shortened."""
     return ", ".join(map(quote, names[:30])) + (" …" if len(names) > 30 else "")
 
 

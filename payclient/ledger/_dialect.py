@@ -184,7 +184,6 @@ def _to_text(value: Any) -> Any:
 
 
 def _trimmed(value: Any) -> Any:
-    """Return text without what may be around a symbol."""
     return value.strip().rstrip(".") if isinstance(value, str) else value
 
 

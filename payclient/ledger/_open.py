@@ -27,7 +27,7 @@ from payclient.ledger._rows import Table
 from payclient.ledger._scope import Excluded, Scope
 from payclient.ledger._suggestion import Suggestion
 from payclient.ledger._text import read_csv, read_json_lines, with_start
-from payclient.ledger._unused import check_use, known_columns
+from payclient.ledger._unused import check_use
 
 LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
 """The format of a ledger."""
@@ -137,7 +137,6 @@ class Source:
         self._identity = _identity(os.fstat(self._stream.fileno()))
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes, and add them to the fingerprint."""
         while chunk := self._read():
             self._digest.update(chunk)
             self._size += len(chunk)
@@ -373,10 +372,7 @@ def open_ledger(
             raise LedgerError(message)
         else:
             table = _read_whole(source, chunks, found, find, sheet, scope)
-        ignore = (*ignore, *known_columns(dialect, table.columns))
-        chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
-        check_use(table.columns, chosen=chosen, ignored=ignore, required=require)
-        table.reader.ignore(ignore)
+        table.reader.ignore(check_use(table.columns, dialect, chosen=columns or (), ignored=ignore, required=require))
         scope.check_columns(table.columns.used)
         on_failure.pop_all()
     return Ledger(source, table, scope, format=found, allow_empty=allow_empty)

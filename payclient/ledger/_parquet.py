@@ -67,7 +67,6 @@ def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[E
 
 
 def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
-    """Yield the values of each column in *names*, a few thousand rows at a time."""
     try:
         batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False)
         while (batch := next(batches, None)) is not None:

@@ -164,9 +164,7 @@ class RowReader:
         return found
 
     def ignore(self, names: Collection[str]) -> None:
-        """Leave the columns of these *names* unused, whatever their cells may be."""
-        ignored = {name.strip() for name in names}
-        self._watched = self.unused = [each for each in self.unused if each.name not in ignored]
+        self._watched = self.unused = [each for each in self.unused if each.name not in names]
 
     def check_cells(self) -> None:
         """Check that no cell read so far says something that is not used, or means something else beside another."""
@@ -216,7 +214,6 @@ class RowReader:
         )
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
-        """Return what can be read by field, and the problems."""
         for column in self._watched:
             cell = cells[column.place]
             if cell.__class__ is not str or cell not in column.seen:  # checked here, because it is the usual case

@@ -217,12 +217,10 @@ class Scope:
 
     @property
     def currency(self) -> str:
-        """The currency of the rows inside, in capitals; empty where none is stated."""
         return (self._wanted or self._currency[0]).upper()
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
-        """The rows outside, by reason, of the rows read so far."""
         groups = self._groups.items()
         return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in groups)
 

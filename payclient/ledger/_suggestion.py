@@ -250,7 +250,6 @@ class _TimeShapes:
         self.can_tell = True
 
     def add(self, cell: str) -> None:
-        """Take one more cell into account; an empty one says nothing."""
         if not cell:
             return
         marks, clock = _time_parts(cell)

@@ -136,7 +136,6 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 
 
 def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
-    """Return the table in a CSV file, whose bytes may be split anywhere."""
     # A delimiter that is not given is recognised from the header: comma, semicolon or tab. A first line `sep=;`, as
     # Excel reads it, declares it as well.
     dialect = scope.dialect
@@ -237,7 +236,6 @@ def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
 
 
 def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> Table:
-    """Return the table in a JSON Lines file, whose bytes may be split anywhere."""
     dialect = scope.dialect
     lines = ((number, line) for number, line in enumerate(read_lines(chunks, dialect.encoding), 1) if line.strip())
     line, text = next(lines, (0, ""))

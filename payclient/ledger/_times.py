@@ -164,7 +164,6 @@ def _offset(zone: str | None) -> str:
 
 
 def _exact(time: datetime, cell: object, *, has_time: bool = True, advice: str = "") -> datetime:
-    """Return the *time* in a cell, if it is one of the service's."""
     problem = ""
     if time.tzinfo is not None:
         problem = f"has a time zone, but the service's times have none{advice}"

@@ -266,48 +266,45 @@ _FLOWS = frozenset(word_list("money", "flows")).union(word for word in SIDES if 
 _ENDS = ("betrag", "summe", "amount")
 
 
-def known_columns(dialect: Dialect, columns: Columns) -> Sequence[str]:
-    """Return the unused columns that a dialect or its profile knows, also those before which it prefers another one."""
-    of_profile = [name for names in dialect.columns.values() for name in names]
-    known = {*dialect.ignore_columns, *dialect.debit_columns.values(), *of_profile}
-    return [name for name in columns.ignored if name in known]
-
-
 def unused_columns(columns: Columns, ignored: Collection[str] = ()) -> list[Evidence]:
     """Return the evidence, still empty, of each column that is neither used nor *ignored* by name."""
-    left_out = {name.strip() for name in ignored}
     return [
         Evidence(name, place, looks_for_money="amount" not in columns.used or is_flow_name(name))
         for place, name in enumerate(column_names(columns.header))
-        if place not in columns.places.values() and name not in left_out
+        if place not in columns.places.values() and name not in ignored
     ]
 
 
 def check_use(
-    columns: Columns,
-    *,
-    chosen: Mapping[str, str],
-    ignored: Collection[str],
-    required: Collection[str],
-) -> None:
-    """Check that no unused column has a name like money or like a field, and that required fields have a column."""
+    columns: Columns, dialect: Dialect, *, chosen: Collection[str], ignored: Collection[str], required: Collection[str]
+) -> tuple[str, ...]:
+    """
+    Check that no unused column has a name like money or like a field, and that required fields have a column.
+
+    Return the names of the columns that may stay unused: those *ignored*, and those that the dialect or its profile
+    knows, also those before which it prefers another one.
+    """
     if unknown := next((name for name in required if name not in COMPARED), None):
         message = f"require: there is no field {unknown!r}; the fields are {', '.join(COMPARED)}"
         raise ValueError(message)
     names = column_names(columns.header)
     if not names:
-        return  # an empty file has nothing to use
+        return ()  # an empty file has nothing to use
     if missing := next((name for name in ignored if name.strip() not in names), None):
         message = f"no column is called {quote(missing)}, which was to be ignored; there are {listed(names)}"
         raise LedgerError(message, line=1)
     if missing := next((name for name in required if name not in columns.used), None):
         message = f"no column was found for {missing}, which is required; there are {listed(names)}; choose one with "
         raise LedgerError(f"{message}--column {missing}=NAME", line=1)
-    left = [name for name in columns.ignored if name not in {each.strip() for each in ignored}]
-    if doubled := [name for name in left if field_of(name) in set(COMPARED) - set(chosen)]:
+    of_profile = [name for names in dialect.columns.values() for name in names]
+    known = {*dialect.ignore_columns, *dialect.debit_columns.values(), *of_profile}
+    ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
+    left = [name for name in columns.ignored if name not in ignored]
+    if doubled := [name for name in left if field_of(name) in {*COMPARED} - {*chosen, *dialect.columns}]:
         _refuse(doubled, f"could be {field_of(doubled[0])} as well and is not used", field_of(doubled[0]))
     if money := [name for name in left if is_money_name(name)]:
         _refuse(money, "looks like money and is not used", "amount")
+    return ignored
 
 
 def check_values(columns: Columns, unused: Sequence[Evidence]) -> None:

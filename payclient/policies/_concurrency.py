@@ -56,11 +56,6 @@ class Ticket:
 class ConcurrencyController:
     """The limit of attempts in flight, learnt from their results."""
 
-    __slots__ = (
-        "_cubic_since", "_growth", "_last_cut", "_last_refused", "_max", "_recent", "_refusals", "_seconds_to_w_max",
-        "_slow_start", "_w_max", "_workers", "limit", "round_trip", "threshold", "whole",
-    )  # fmt: skip
-
     def __init__(self, *, max_concurrency: int, initial: float, workers: int) -> None:
         self.threshold: float = float(max_concurrency)  # where slow start ends
         self._max = self.threshold

@@ -56,27 +56,18 @@ def _are_enough(attempts: int, references: set[str]) -> bool:
 class Outage:
     """The state of an outage; all times are on the event loop's clock."""
 
-    __slots__ = (
-        "_answered_at", "_failures", "_finals", "_in_flight", "_long_probe_at", "_probe_due_at", "_references",
-        "_refused_before", "_since", "_slowest", "allowed", "is_on", "last_failure", "refused",
-    )  # fmt: skip
-
-    allowed: float  # seconds that a response may take
-    is_on: bool
-    last_failure: str  # class and text; "" since the last response
-    refused: int  # lookups, in all outages together
-
     def __init__(self) -> None:
-        self.allowed = _MIN_ALLOWED
-        self.is_on = False
-        self.refused = self._refused_before = 0
+        self.allowed: float = _MIN_ALLOWED  # seconds that a response may take
+        self.refused: int = 0  # lookups, in all outages together
+        self._refused_before = 0
         self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
         self._answered_at = self._probe_due_at = self._long_probe_at = -math.inf
         self._forget()
 
     def _forget(self) -> None:
-        self.is_on, self.last_failure = False, ""
+        self.is_on: bool = False
+        self.last_failure: str = ""  # class and text, since the last response
         self._failures = self._finals = 0  # each in a row
         self._references: set[str] = set()  # that failed; two are enough
         self._since = math.inf  # start of the first attempt that failed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import product
 from random import Random
 
 import attrs
@@ -29,7 +28,7 @@ from payclient.reconcile.result._patterns import are_alike, causes, described, p
 from support.misses import check_table
 from support.reconciling import NOON
 
-ROWS = 2000
+ROWS = 1000
 START = datetime(2026, 11, 1)  # noqa: DTZ001  as a ledger states it
 
 
@@ -97,7 +96,7 @@ def test_planted():
         assert len(pattern.lines) == 3, kind
         if kind == "difference":
             assert (pattern.amount, pattern.lines) == (2500 * ROWS // 20, (2, 22, 42))
-            assert pattern.counted == "100 rows"
+            assert pattern.counted == "50 rows"
 
 
 def spoilt(random):
@@ -106,7 +105,7 @@ def spoilt(random):
 
 def test_no_pattern_by_chance():
     """Breaks at random rows with random differences have no pattern, and what all rows share is none of place."""
-    for seed, share in product(range(3), (0.02, 0.3, 0.9)):
+    for seed, share in enumerate((0.04, 0.3, 0.9)):
         random = Random(seed)
         chosen = {number for number in range(ROWS) if random.random() < share}
         assert planted(spoilt(random), where=chosen.__contains__, seed=seed) == (), (seed, share)
@@ -161,13 +160,13 @@ def test_rare_values():
     """However many different values there are, a common one among them is counted in full."""
     random = Random(1)
     tally = Tally()
-    for number in range(12_000):
+    for number in range(3_000):
         more = 5 if number % 10 == 0 else random.randrange(6, 10**12)
         entry = Entry(line=number, reference=f"{random.randrange(10**12)}", amount=10**6)
         finding = Finding(Code.OVERPAID, "more", ledger=10**6, service=10**6 + more)
         tally.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,)))
     found = [each.rows for each in tally.summary().patterns if each.sentence == "amount is 5 more at the service"]
-    assert found == [1_200]
+    assert found == [300]
 
 
 def test_listed_twice():

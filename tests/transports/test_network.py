@@ -4,6 +4,7 @@ import itertools
 import os
 import ssl
 import traceback
+from functools import partial
 
 import httpx
 import pytest
@@ -162,35 +163,27 @@ def shown_by(make):
     return "\n".join([str(caught.value), *frames])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"proxy": f"http://clerk:{PASSWORD}@proxy:port"},
-        {"proxy": f"http://clerk:{PASSWORD}@proxy", "trust_env": 1},
-        {"proxy": f"http://clerk:{PASSWORD}@proxy", "ca_file": "/nowhere"},
-        {"proxy": f"http://clerk:{PASSWORD}@proxy", "unknown": 1},
-        {"proxy": f"http://clerk:{PASSWORD}@proxy", "max_concurrency": 0},
-        {"proxy": f"http://clerk:{PASSWORD}@proxy", "transport": "curl"},
-        {"proxy": f"http://clerk:{PASSWORD}@proxy", "base_url": "http://127.0.0.1"},
-        {"proxy": f"http://clerk:{PASSWORD}@proxy", "transport": ScriptedTransport()},
-    ],
-)
-def test_password_is_not_shown(options):
-    """Whatever is refused when a client is made, the proxy's password is in no local variable of our frames."""
-    assert PASSWORD not in shown_by(lambda: AsyncClient(**{"api_key": KEY, "base_url": PAY, **options}))
+def test_password_is_not_shown(monkeypatch, subtests):
+    """Whatever is refused, the proxy's password is in no local variable of our frames, wherever it was given."""
+    secret = f"http://clerk:{PASSWORD}@proxy"
 
+    def client(**options):
+        return lambda: AsyncClient(**{"api_key": KEY, "base_url": PAY, **options})
 
-@pytest.mark.parametrize("transport", [HttpxTransport, PooledTransport, FastTransport])
-def test_password_for_a_transport_is_not_shown(transport):
-    """The same when the proxy is given to a transport."""
-    assert PASSWORD not in shown_by(lambda: transport(proxy=f"socks5://clerk:{PASSWORD}@proxy"))
-
-
-@pytest.mark.parametrize("name", ["PAYCLIENT_PROXY", "HTTPS_PROXY"])
-def test_password_in_the_environment_is_not_shown(name, monkeypatch):
-    """The same when the proxy comes from the environment."""
-    monkeypatch.setenv(name, f"http://clerk:{PASSWORD}@proxy:port")
-    assert PASSWORD not in shown_by(lambda: AsyncClient(api_key=KEY, base_url=PAY))
+    beside = {"trust_env": 1, "ca_file": "/nowhere", "unknown": 1, "max_concurrency": 0, "transport": "curl"}
+    beside |= {"base_url": "http://127.0.0.1", "http_client": httpx.AsyncClient()}
+    cases = {f"beside {name}": client(proxy=secret, **{name: value}) for name, value in beside.items()}
+    cases |= {"beside a transport": client(proxy=secret, transport=ScriptedTransport())}
+    cases |= {"of no port": client(proxy=f"{secret}:port")}
+    for kind in (HttpxTransport, PooledTransport, FastTransport):
+        cases[kind.__name__] = partial(kind, proxy=f"socks5://clerk:{PASSWORD}@proxy")
+    for case, make in cases.items():
+        with subtests.test(case):
+            assert PASSWORD not in shown_by(make)
+    for name in ("PAYCLIENT_PROXY", "HTTPS_PROXY"):
+        with subtests.test(name), monkeypatch.context() as patch:
+            patch.setenv(name, f"{secret}:port")
+            assert PASSWORD not in shown_by(client())
 
 
 @pytest.mark.parametrize("transport", ["httpx", "fast"])

@@ -179,18 +179,7 @@ def test_pytest_httpx(tmp_path):
                     await pay.get_transaction("T1")
         """),
     )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-c",
-        "/dev/null",
-        "--rootdir",
-        str(tmp_path),
-        "-p",
-        "no:cacheprovider",
-    ]
-    command += ["-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function", str(tmp_path)]
+    command = [sys.executable, "-m", *f"pytest -q -c /dev/null --rootdir {tmp_path} -p no:cacheprovider".split()]
+    command += [*["-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function"], str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "4 passed" in ended.stdout, ended.stdout + ended.stderr
