@@ -8,8 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from payclient.reconcile.nights import Recheck
-from payclient.report._past_run import temporary_database
-from payclient.report._recheck import TABLE, Selection
+from payclient.report._past_run import MATCHED_TABLE, Selection, temporary_database
 from payclient.report._rows_file import RowLine
 
 START = datetime(2026, 11, 1, 2, tzinfo=UTC)
@@ -29,7 +28,7 @@ def line(reference, at, amount, **matched):
 
 def select(rows, remembered, *, since, sample, seed=0, salt="", listed=()):
     """Return the rows that are looked up again, and what is remembered."""
-    with closing(temporary_database(TABLE)) as database:
+    with closing(temporary_database(MATCHED_TABLE)) as database:
         recheck = Recheck(max_age=timedelta(days=20), sample=sample, seed=seed)
         started = since + timedelta(days=20)
         selection = Selection(database, recheck, started, salt, set(listed).__contains__)
