@@ -3,6 +3,7 @@
 import os
 from contextlib import closing
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -272,3 +273,5 @@ def test_unused_amount(background):
     with pytest.raises(LedgerError, match="'wert' holds what looks like money"):
         reconciled(background, [references("T1", **columns)])
     assert len(reconciled(background, [references("T1", **columns)], ignore=["wert"])) == 1
+    with pytest.raises(LedgerError, match="'wert' holds what looks like money"):  # by its type, whatever the number
+        reconciled(background, [references("T1", wert=pa.array([Decimal(7)], pa.decimal128(9, 0)))])
