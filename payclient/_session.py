@@ -110,7 +110,7 @@ class _Slot:
         self.release(Signal.SILENT)
 
 
-@define(eq=False, repr=False, kw_only=True, slots=False)
+@define(eq=False, repr=False, kw_only=True, slots=False, on_setattr=setters.NO_OP)  # each lookup sets some
 class Session:
     """The state that all views of one client share: transport, limiter, key, counters and life cycle."""
 
@@ -132,7 +132,7 @@ class Session:
     _limiter: Limiter = field(init=False)
     refusals: Refusals = field(init=False)
     _counts: _Counters = field(init=False, factory=_Counters)
-    _pending: int = field(init=False, default=0, on_setattr=setters.NO_OP)  # set twice in each lookup
+    _pending: int = field(init=False, default=0)
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
 
