@@ -260,7 +260,8 @@ class HtmlReport:
 
 
 def _figures(summary: Summary, about: About) -> dict[str, Any]:
-    verdict = verdict_wording(summary)
+    verdict, settlement = verdict_wording(summary), summary.settlement
+    bridge, side = list(bridge_lines(summary.tie_out)), list(settlement_lines(settlement) if settlement else ())
     return {
         "summary": summary,
         "about": about,
@@ -269,10 +270,13 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "tone": summary.verdict.value,
         "advice": verdict.advice,
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
-        "bridge_lines": [line for line in bridge_lines(summary.tie_out) if line.step is None or line.step.rows],
+        "bridge_lines": [line for line in bridge if line.step is None or line.step.rows],
         "states": money_by_status(summary.tie_out).items(),
-        "chart": chart(bridge_lines(summary.tie_out)),
-        **_settlement(summary),
+        "chart": chart(bridge),
+        "settlement": settlement,
+        "settlement_lines": [line for line in side if line.step is None or line.step.rows],
+        "settlement_chart": chart(side) if side else None,
+        "payout_sentence": payout_sentence(settlement) if settlement else "",
         "facts": [("sign", "To sign", list(to_sign(summary, about))), ("run", "This run", list(facts(summary, about)))],
         "version": about.payclient_version,
     }
@@ -283,16 +287,3 @@ def _trend(since: SincePrevious, breaks: int) -> list[dict[str, int]]:
     counts = [*(count for _, count in since.previous.trend_with_itself), breaks]
     most = max(counts) or 1
     return [{"breaks": count, "height": count * _TREND_HEIGHT // most} for count in counts]
-
-
-def _settlement(summary: Summary) -> dict[str, Any]:
-    settlement = summary.settlement
-    if settlement is None:
-        return {"settlement": None}
-    lines = [line for line in settlement_lines(settlement) if line.step is None or line.step.rows]
-    return {
-        "settlement": settlement,
-        "settlement_lines": lines,
-        "settlement_chart": chart(settlement_lines(settlement)),
-        "payout_sentence": payout_sentence(settlement),
-    }

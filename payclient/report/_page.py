@@ -38,6 +38,12 @@ def write_page(file: IO[str], name: str, shown: Mapping[str, Any]) -> None:
     file.writelines(_environment().get_template(name).generate({**shown, **_assets()}))
 
 
+def _replace(path: Path, name: str, shown: Mapping[str, Any]) -> None:
+    with AtomicFiles(path.parent, [path.name]) as files:
+        write_page(files.text(path.name), name, {**shown, "version": version("payclient")})
+        files.commit()
+
+
 @cache
 def _assets() -> dict[str, str]:
     """Return style and script, with the hashes that the Content-Security-Policy requires."""
@@ -121,24 +127,24 @@ _TONES = {"news": "breaks", "not known": "incomplete", "no news": "clean"}
 def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
     """Replace *path* with a page about *diff*, whole or not at all; *room* breaks are shown in each state."""
     earlier, later = diff.earlier.note.folder, diff.later.note.folder
-    runs = [*_facts("Earlier", diff.earlier), *_facts("Later", diff.later)]
+    runs = [fact for which, run in (("Earlier", diff.earlier), ("Later", diff.later)) for fact in _facts(which, run)]
+    service = diff.later.service
+    names = {"base_url": "Service", "environment": "Environment", "key_fingerprint": "Key fingerprint"}
+    runs += [Fact(term, (service[name] or "not recorded",), bool(service[name])) for name, term in names.items()]
     shown = {
         "title": diff.verdict.capitalize(),
         "tone": _TONES[diff.verdict],
         "earlier": earlier,
         "later": later,
-        "environment": diff.later.service["environment"],
+        "environment": service["environment"],
         "sentence": diff.sentence,
         "remark": diff.remark,
         "changed_rules": diff.changed_rules,
         "roll_forward": list(roll_forward_lines(diff.open_findings)),
         "states": [_state(diff, state, room) for state in _STATES],
-        "facts": [("run", "The two runs", [*runs, *_service(diff.later)])],
-        "version": version("payclient"),
+        "facts": [("run", "The two runs", runs)],
     }
-    with AtomicFiles(path.parent, [path.name]) as files:
-        write_page(files.text(path.name), "diff.html.j2", shown)
-        files.commit()
+    _replace(path, "diff.html.j2", shown)
 
 
 def _state(diff: RunDiff, state: BreakState, room: int) -> Mapping[str, Any]:
@@ -166,11 +172,6 @@ def _facts(which: str, run: PastRun) -> Iterator[Fact]:
     yield Fact("Rows", (f"{run.rows:,}",))
     yield answers_came(run.first_observed_at, run.note.last_observed_at)
     yield Fact("SHA-256 of its manifest", (run.sha256,), is_code=True)
-
-
-def _service(run: PastRun) -> Iterator[Fact]:
-    for name, term in (("base_url", "Service"), ("environment", "Environment"), ("key_fingerprint", "Key fingerprint")):
-        yield Fact(term, (run.service[name] or "not recorded",), bool(run.service[name]))
 
 
 _LEFT, _RIGHT, _LINE = 150, 490, 56  # in a picture of 640
@@ -201,11 +202,8 @@ def write_drift_page(path: Path, found: Comparison) -> None:
                 ],
             )
         ],
-        "version": version("payclient"),
     }
-    with AtomicFiles(path.parent, [path.name]) as files:
-        write_page(files.text(path.name), "drift.html.j2", shown)
-        files.commit()
+    _replace(path, "drift.html.j2", shown)
 
 
 def machine(transitions: Sequence[Transition]) -> Mapping[str, Any]:

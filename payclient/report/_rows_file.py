@@ -60,60 +60,40 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
 def row_from_json(data: dict[str, Any]) -> Row:
     """Return the row that `row_as_json` was given."""
     # Whether it lacks a probe is not kept, nor of the statement which lines cannot be used, or are left out.
-    status, service = data["status"], data["service"]
+    status, service, side = data["status"], data["service"], data.get("statement")
     return Row(
-        entry=_entry(data),
+        entry=_entry(data["line"], data["ledger"], status["ledger"]),
         bucket=Bucket(data["bucket"]),
         findings=tuple(from_json(each, Finding) for each in data["findings"]),
         transaction=None if service is None else from_json(service, Transaction),
-        reason=data["reason"],
-        error=data["error"],
         observed_at=read_time(data["observed_at"]),
         confirmed_at=read_time(data["confirmed_at"]),
-        is_changed_during_run=data["is_changed_during_run"],
-        is_repeat=data["is_repeat"],
-        ledger_status=_status(status["ledger_meaning"]),
-        service_status=_status(status["service_meaning"]),
+        ledger_status=status["ledger_meaning"] and Status(status["ledger_meaning"]),
+        service_status=status["service_meaning"] and Status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
-        carried_from=data.get("carried_from", ""),
-        reused_from=data.get("reused_from", ""),
-        other_side=_other_side(data.get("statement")),
+        other_side=None if side is None else StatementSide(settled=_settled(side), is_in_ledger=side["is_in_ledger"]),
         matched=from_json(data["matched"], Matched) if "matched" in data else None,
+        **{name: data[name] for name in ("reason", "error", "is_changed_during_run", "is_repeat")},
+        **{name: data.get(name, "") for name in ("carried_from", "reused_from")},
     )
 
 
-def _entry(data: dict[str, Any]) -> Entry | RejectedEntry:
-    ledger = data["ledger"]
+def _entry(line: int, ledger: dict[str, Any], word: str | None) -> Entry | RejectedEntry:
     if "reason" in ledger:
-        word = data["status"]["ledger"]
-        return RejectedEntry(
-            line=data["line"],
-            reason=ledger["reason"],
-            reference=ledger["reference"],
-            amount=ledger["amount"],
-            status=ABSENT if word is None else word,
-        )
-    return _usable(data["line"], ledger)
+        return RejectedEntry(line=line, status=ABSENT if word is None else word, **ledger)
+    return _usable(line, ledger)
 
 
 def _usable(line: int, ledger: dict[str, Any]) -> Entry:
     given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at", "kind") if name in ledger}
-    given |= {name: read_time(given[name]) for name in _TIMES if name in given}
-    return Entry(line=line, **given)
+    return Entry(line=line, **given | {name: read_time(given[name]) for name in _TIMES if name in given})
 
 
-def _other_side(data: dict[str, Any] | None) -> StatementSide | None:
-    if data is None:
+def _settled(side: dict[str, Any]) -> Settled | None:
+    if not side["is_settled"]:
         return None
-    settled = None
-    if data["is_settled"]:
-        received = data["amount_received"]
-        settled = from_json({**data, "money": (data["amount"] or 0) if received is None else received}, Settled)
-    return StatementSide(settled=settled, is_in_ledger=data["is_in_ledger"])
-
-
-def _status(word: str | None) -> Status | None:
-    return None if word is None else Status(word)
+    received = side["amount_received"]
+    return from_json({**side, "money": (side["amount"] or 0) if received is None else received}, Settled)
 
 
 def read_time(text: str | None) -> datetime | None:
