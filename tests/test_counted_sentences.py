@@ -25,7 +25,7 @@ NEVER_ONE = {
     "len(name)": "above a limit",
     "len(text)": "above a limit",
     "len(response.body)": "above a limit",
-    "stats.limit": "no whole number",
+    "client.stats.limit": "no whole number",
     "len(places)": "two or more, or another sentence",
     "counts[other]": "columns of a header that was split",
     "case.rows": "two or more, or no finding",
