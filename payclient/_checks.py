@@ -17,9 +17,8 @@ Validator: TypeAlias = Callable[[object, Any, Any], None]
 """Of an attribute of attrs."""
 
 
-def unfit(name: str, wanted: str, given: object) -> ConfigurationError:
-    """Return the error for an option; where *given* is a type, its name is shown."""
-    found = given.__name__ if isinstance(given, type) else repr(given)
+def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
+    """Return the error for an option."""
     return ConfigurationError(f"{name} must be {wanted}, got {found}")
 
 
@@ -28,20 +27,20 @@ def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = Fa
 
     def check(_: object, attribute: Any, value: Any) -> None:
         if not is_fit(value):
-            raise unfit(attribute.alias, wanted, type(value) if shows_type else value)
+            raise unfit(attribute.alias, wanted, type(value).__name__ if shows_type else repr(value))
 
     return check
 
 
 def check_count(name: str, given: object) -> int:
     if not _is_count(given):
-        raise unfit(name, _COUNT, given)
+        raise unfit(name, _COUNT, repr(given))
     return cast("int", given)
 
 
 def check_seconds(name: str, given: object) -> float:
     if not _is_time(given):
-        raise unfit(name, _SECONDS, given)
+        raise unfit(name, _SECONDS, repr(given))
     return cast("float", given)
 
 
@@ -55,7 +54,7 @@ def check_order(name: str, given: float, bound: str, limit: float, *, defaults: 
 def check_callback(name: str, given: object) -> None:
     """Refuse anything but a callable, and async functions, whose coroutine would never be awaited."""
     if not callable(given):
-        raise unfit(name, "callable", type(given))
+        raise unfit(name, "callable", type(given).__name__)
     inner: Any = given
     while isinstance(inner, partial):
         inner = inner.func

@@ -86,8 +86,12 @@ def _is_tracing(_: object, __: object, value: Any) -> None:
         raise ConfigurationError(message)
 
 
+def _is_reaction(_: object, __: object, value: object) -> None:
+    if value not in ("fail", "wait"):
+        raise unfit("on_outage", "'fail' or 'wait'", repr(value))
+
+
 _is_policy = must_be("a RetryPolicy or None", lambda value: isinstance(value, RetryPolicy), shows_type=True)
-_is_reaction = must_be("'fail' or 'wait'", lambda value: value in ("fail", "wait"))
 
 
 def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
@@ -138,7 +142,7 @@ def resolve_environment(given: Environment | str | None, environ: Mapping[str, s
         name = name or Environment.LIVE
     del environ  # it holds the API key too, and a traceback may come with the local variables of its frames
     if name not in [*Environment]:
-        raise unfit("environment", "'live' or 'sandbox'", name)
+        raise unfit("environment", "'live' or 'sandbox'", repr(name))
     return Environment(name)
 
 
@@ -178,7 +182,7 @@ def resolve_profile(given: object) -> Profiling | None:
 
 def resolve_rate(given: object) -> float | None:
     if given is not None and not (is_number(given) and given):
-        raise unfit("max_rate", "a number of attempts per second above 0, or None", given)
+        raise unfit("max_rate", "a number of attempts per second above 0, or None", repr(given))
     return None if given is None else float(cast("float", given))
 
 
@@ -195,7 +199,7 @@ def resolve_messages(given: object) -> frozenset[str]:
 def resolve_application(given: object) -> str | None:
     # RFC 9110, part 10.1.5.
     if given is not None and not (isinstance(given, str) and _PRODUCT.fullmatch(given)):
-        raise unfit("application", "a name without spaces, such as 'shop' or 'shop/1.2'", given)
+        raise unfit("application", "a name without spaces, such as 'shop' or 'shop/1.2'", repr(given))
     return given
 
 

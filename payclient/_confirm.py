@@ -71,7 +71,7 @@ _is_amount = must_be(
 def _to_stated(given: object) -> str | None:
     """Return a text without surrounding spaces; None where it is empty or a dash, and so states nothing."""
     if not isinstance(given, str | None):
-        raise unfit("merchant_reff", "a string or None", type(given))
+        raise unfit("merchant_reff", "a string or None", type(given).__name__)
     text = (given or "").strip()
     return text if any(map(str.isalnum, text)) else None
 
@@ -79,7 +79,7 @@ def _to_stated(given: object) -> str | None:
 def _to_words(given: object) -> frozenset[str]:
     words = frozenset(cast("Iterable[object]", given)) if isinstance(given, Iterable) else frozenset[object]()
     if not words or isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
-        raise unfit("status", "a set of statuses, such as {'Paid'}", given)
+        raise unfit("status", "a set of statuses, such as {'Paid'}", f"{given!r}")
     return cast("frozenset[str]", words)
 
 

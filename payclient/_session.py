@@ -114,20 +114,20 @@ class _Slot:
 class Session:
     """The state that all views of one client share: transport, limiter, key, counters and life cycle."""
 
-    _name: str | None = None  # of a client that closes its transport
+    _name: str | None = field(default=None, alias="name")  # of a client that closes its transport
     _process: int = field(init=False, factory=os.getpid)
     _clock: Clock | None = field(init=False, default=None)
     _is_closed: bool = field(init=False, default=False)
-    _transport: Transport
-    _url: str
-    _keys: Keys
+    _transport: Transport = field(alias="transport")
+    _url: str = field(alias="url")
+    _keys: Keys = field(alias="keys")
     _headers: Mapping[str, str] = field(alias="user_agent", converter=request_headers)
     max_concurrency: int = field(validator=is_count)
-    _max_rate: float | None = field(converter=resolve_rate)
-    _workers: int = field(validator=is_count)
-    _not_found_messages: frozenset[str] = field(converter=resolve_messages)
-    _profile: Profiling | None = field(converter=resolve_profile)
-    _random: Callable[[], float] = random.random
+    _max_rate: float | None = field(alias="max_rate", converter=resolve_rate)
+    _workers: int = field(alias="workers", validator=is_count)
+    _not_found_messages: frozenset[str] = field(alias="not_found_messages", converter=resolve_messages)
+    _profile: Profiling | None = field(alias="profile", converter=resolve_profile)
+    _random: Callable[[], float] = field(default=random.random, alias="random")
     _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
     _limiter: Limiter = field(init=False)
     refusals: Refusals = field(init=False)

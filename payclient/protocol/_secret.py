@@ -37,7 +37,7 @@ class Redaction:
     __slots__ = ("_beginnings", "_secrets")
 
     def __init__(self, secret: str) -> None:
-        self._secrets = tuple(filter(None, dict.fromkeys((*_layers(secret), *_in_base64(secret.encode())))))
+        self._secrets = tuple(dict.fromkeys(text for text in (*_layers(secret), *_in_base64(secret.encode())) if text))
         self._beginnings = tuple(written[:_MIN_PREFIX] for written in self._secrets)
 
     def __call__(self, text: str) -> str:

@@ -52,7 +52,7 @@ def _library_of(client: object) -> ModuleType:
         library = sys.modules.get(kind.__module__.partition(".")[0])
         if library is not None and library.__name__ in _LIBRARIES and isinstance(client, library.AsyncClient):
             return library
-    raise unfit("http_client", "an httpx.AsyncClient", type(client))
+    raise unfit("http_client", "an httpx.AsyncClient", type(client).__name__)
 
 
 _loops: weakref.WeakKeyDictionary[HttpClient, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()

@@ -97,7 +97,7 @@ def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> 
         message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"
         raise ConfigurationError(message)
     if not isinstance(trust_env := options.get("trust_env", True), bool):
-        raise unfit("trust_env", "True or False", trust_env)
+        raise unfit("trust_env", "True or False", repr(trust_env))
 
 
 def _environment_proxy(url: SplitResult) -> Proxy | None:

@@ -25,7 +25,7 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
         # Not `SSLKEYLOGFILE`: with the secrets of TLS one reads the API key. Typeshed does not know None.
         context.keylog_filename = keylog_file  # type: ignore[assignment]
     elif not isinstance(context, ssl.SSLContext):
-        raise unfit("ssl_context", "an ssl.SSLContext", type(context))
+        raise unfit("ssl_context", "an ssl.SSLContext", type(context).__name__)
     elif given or keylog_file is not None:
         message = f"pass ssl_context or {', '.join(given) or 'keylog_file'}, not both"
         raise ConfigurationError(message)
@@ -35,7 +35,7 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
 def _trusting(options: Mapping[str, object]) -> ssl.SSLContext:
     trust, ca_file = options.get("trust"), _path(options, "ca_file")
     if trust not in (None, "system"):
-        raise unfit("trust", "'system' or None", trust)
+        raise unfit("trust", "'system' or None", repr(trust))
     if trust is not None and ca_file is not None:
         raise ConfigurationError("pass ca_file or trust, not both")
     if trust is not None:
@@ -86,7 +86,7 @@ def _path(options: Mapping[str, object], name: str) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
-        raise unfit(name, "the path of a file", given)
+        raise unfit(name, "the path of a file", repr(options[name]))
     return os.fsdecode(cast("str | os.PathLike[str]", given))
 
 

@@ -60,7 +60,7 @@ def _is_condition(_: object, attribute: Any, value: Any) -> None:
     if _are_words(value):
         return
     if not callable(value):
-        raise unfit(attribute.name, "a set of statuses, such as {'Paid'}, or a predicate", value)
+        raise unfit(attribute.name, "a set of statuses, such as {'Paid'}, or a predicate", repr(value))
     check_callback(attribute.name, value)
 
 
