@@ -199,7 +199,7 @@ def _faults_of_steps(chance, plan, ticks):
         for _ in range(chance.choice((1, 3))):
             yield Fault("jump", _step(chance), round(chance.choice((0.5, 5.0, 100.0)) * chance.random(), 3))
     if "close" in ticks and plan.work in ("lookups", "stream"):
-        yield Fault("close", _step(chance))
+        yield Fault("close", _step(chance), round(chance.choice((0.0, 10.0)) * chance.random(), 3))
     if plan.work == "reconcile" and chance.random() < 0.7:
         for _ in range(chance.choice((1, 2, 3))):
             yield Fault(chance.choice(("kill", "kill", "kill", "disk full")), _step(chance))

@@ -6,8 +6,9 @@ import asyncio
 import pickle
 import traceback
 from collections import deque
+from contextlib import asynccontextmanager
 
-from payclient import Transaction, errors
+from payclient import Change, Transaction, errors
 from payclient.policies._concurrency import ConcurrencyController
 from payclient.policies._limiter import Limiter
 from payclient.policies._retry import Signal
@@ -294,6 +295,24 @@ def check_held_up(world):
         late = world.loop.time() - stream._deferred[0][0] if stream._deferred else 0.0
         if late > slack(world) and not (stream._asking or stream._is_ending):
             world.fail("held up", f"{stream._deferred[0][2].reference} for {late:.3f} s behind the input")
+
+
+@asynccontextmanager
+async def without_survivors(world, opened):
+    """Open a stream or a watch, and complain of tasks of it whose block has ended, however that ends."""
+    results = None
+    try:
+        async with opened as results:
+            yield results
+    finally:
+        if results is not None and any(not task.done() for task in results._tasks):
+            world.fail("left behind", f"tasks of a {results._NAME} whose block has ended")
+
+
+def check_unread(world, watch, change):
+    """Complain of another change of a reference whose last one was read only now; its end may have come."""
+    if any(each.index == change.index and isinstance(each, Change) for each in watch._ready):
+        world.fail("unread", f"two changes of {change.reference}")
 
 
 def check_secret(world, error):

@@ -68,7 +68,7 @@ RULES = {
     ),
     "waiting/_watch": (
         ("Due references are polled", "unanswered", "waiting/test_watch:test_polls_at_once"),
-        ("A reference has at most one unread change", "status", "waiting/test_watch:test_slow_reader_loses_nothing"),
+        ("A reference has at most one unread change", "unread", "waiting/test_watch:test_slow_reader_loses_nothing"),
         ("When a reference ends", "one outcome", "waiting/test_watch:test_at_once"),
         ("The caller's predicate runs", "another's error", "waiting/test_polls:test_failing_predicate"),
         ("All tasks end before the block", "left behind", "waiting/test_watch:test_left_early"),

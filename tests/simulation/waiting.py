@@ -85,7 +85,8 @@ async def wait_for_one(world, client, reference, terms):
     except errors.ClientClosedError:
         if not world.is_closing:
             raise
-        late = world.loop.time() - max(began, world.closing_at) - world.plan.timeout - 1 - world.loop.jumped
+        grace = 0.0 if (client, reference) in world.asleep else world.plan.timeout + 1
+        late = world.loop.time() - max(began, world.closing_at) - grace - world.loop.jumped
         if late > oracles.slack(world):
             world.fail("close", f"a wait for {reference} ended {late:.1f} s too late")
         return
@@ -122,9 +123,11 @@ async def watch(world, client, references, terms, *, is_swift=False):
     known_from = world.loop.time() if is_swift else None
     number = 0
     try:
-        async with client.watch(references, at_once=at_once, **terms) as changes:
+        opened = client.watch(references, at_once=at_once, **terms)
+        async with oracles.without_survivors(world, opened) as changes:
             async for change in changes:
                 _check_change(world, references, seen, change)
+                oracles.check_unread(world, changes, change)
                 _check_missed(world, change, known_from, terms["max_interval"])
                 if pace:
                     await asyncio.sleep(pace * world.chance.random())

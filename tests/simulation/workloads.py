@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 from payclient import errors
 from payclient.protocol import Failed, Found
@@ -68,6 +68,8 @@ class _Clients:
         """Close the next client now, whatever it does; in the end one that is closed."""
         self.world.is_closing, self.world.closing_at = True, self.world.loop.time()
         client = self.clients[len(self._closing) % len(self.clients)]
+        polls = client._polls
+        self.world.asleep |= {(client, each) for each in polls._polled if each not in polls}
         self._closing.append(self.world.loop.create_task(self._close(client)))
 
     def _lose_reader(self, _):
@@ -277,7 +279,7 @@ async def _read(world, client, references):
     has_ended = False
     try:
         opened = client.stream_transactions(source, concurrency=chance.choice((None, 1, 6)))
-        async with _without_survivors(world, opened) as stream:
+        async with oracles.without_survivors(world, opened) as stream:
             try:
                 has_ended = await _read_in_block(world, stream, outcomes, pace=pace, leaves_after=leaves_after)
             except _STOPS:
@@ -320,18 +322,6 @@ def _check_drained(world, client, references, outcomes):
     answered = world.answered.get(world.clients.index(client), set()) & set(references)
     if lost := answered - {outcome.reference for outcome in outcomes}:
         world.fail("lost", f"{sorted(lost)} were answered, and came out of no stream")
-
-
-@asynccontextmanager
-async def _without_survivors(world, opened):
-    """The workers of a stream end with its block, however that ends."""
-    stream = None
-    try:
-        async with opened as stream:
-            yield stream
-    finally:
-        if stream is not None and any(not worker.done() for worker in stream._tasks):
-            world.fail("left behind", "workers of a stream whose block has ended")
 
 
 def _check_end(world, expected):

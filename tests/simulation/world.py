@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from unittest import mock
 
 import httpx
@@ -109,6 +110,7 @@ class World:
         self.outages, self.asked = [], {}
         self.is_closing = False  # whether a client is closed under way
         self.closing_at = float("inf")
+        self.asleep = set()  # client and reference of each wait without a poll as its client is closed
         self._graves = []
         self._wall_offset = 0.0
         is_orderly = plan.limit.kind == "none" and not plan.loss and plan.deadline >= 20 and plan.max_rate is None
@@ -391,7 +393,10 @@ class World:
             act(value)
 
     def _at_tick(self, fault, act):
-        self.loop.at_tick.setdefault(int(fault.at), []).append(lambda: self._act(fault.kind, act, fault.value))
+        strike = partial(self._act, fault.kind, act, fault.value)
+        if fault.kind == "close" and fault.value:
+            strike = partial(self.loop.call_later, fault.value, strike)
+        self.loop.at_tick.setdefault(int(fault.at), []).append(strike)
 
     def _lose_address(self, _):
         if self.plan.is_tls:  # else there is no other
