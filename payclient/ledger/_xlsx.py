@@ -23,6 +23,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 from typing import IO, Any
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -144,10 +145,10 @@ class _Archive:
             if self._tags < 0 or held > _FREE_TAGS:
                 message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
                 raise LedgerError(message)
-            for element in ended:
-                _check_text(element)
-                for name in wanted:
-                    yield from element.iter(name)
+            for element in chain.from_iterable(each.iter(name) for each in ended for name in wanted):
+                if any(map(_TAIL, element.iter())) or any(map(_TEXT, element)):
+                    _check_text(element)
+                yield element
 
 
 def _refuse_document_type(*_: object) -> None:
@@ -175,10 +176,9 @@ def _take_ended(top: Element, wanted: Sequence[str], *, is_last: bool) -> tuple[
 
 def _check_text(element: Element) -> None:
     """Refuse text beside elements, which would be lost; spaces there are an indentation."""
-    if any(map(_TAIL, element.iter())) or any(map(_TEXT, element)):
-        for each in element.iter():
-            if f"{(len(each) and each.text) or ''}{each.tail or ''}".strip(BLANK):
-                raise ValueError(_BESIDE)
+    for each in element.iter():
+        if f"{(len(each) and each.text) or ''}{each.tail or ''}".strip(BLANK):
+            raise ValueError(_BESIDE)
 
 
 def _text(element: Element) -> str:
@@ -467,7 +467,8 @@ def _styles(archive: _Archive, part: str | None) -> tuple[frozenset[int], frozen
 
 def _text_of(element: Element) -> str:
     """Return the text of a cell, in its parts, without the pronunciation guide."""
-    if len(element) > 1:
+    if len(element) != 1 or len(element[0]) or element.text:  # not the text alone
+        _check_text(element)
         for guide in element.iter(_beside(element, "rPh")):
             guide.clear()
     text = "".join(map(_text, element.iter(_beside(element, "t"))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import re
 import zipfile
 from contextlib import suppress
@@ -353,13 +354,25 @@ def test_any_sheet(place, data, lost):
         read(changed(with_rows(""), sheet=lambda xml: xml.replace(b"<sheetData>", b"<sheetData>" + damaged)))
 
 
-@pytest.mark.parametrize("value", ["1<x/>5", "<x>1</x>5", "<x/>15", "<x><y/>1</x>"])
-def test_text_beside_elements(value):
+def test_text_beside_elements(subtests):
     """Text beside other elements, of which a part would be lost, refuses the file; spaces there are an indentation."""
     row = '<row r="1"><c t="inlineStr"><is><t>reference</t></is></c></row>'
-    with pytest.raises(LedgerError, match="text beside elements"):
-        read(with_rows(f'{row}<row r="2"><c t="str"><v>{value}</v></c></row>'))
+    values = ("1<x/>5", "<x>1</x>5", "<x/>15", "<x><y/>1</x>", "1<x/>", "1<x>5</x>")
+    for cell in (*(f"<v>{value}</v>" for value in values), "1<v>5</v>", "<v>1</v>5"):
+        with subtests.test(cell), pytest.raises(LedgerError, match="text beside elements"):
+            read(with_rows(f'{row}<row r="2"><c t="str">{cell}</c></row>'))
+    for inline in ("1<t>5</t>", "<r>1<t>5</t></r>", "<t>1</t>5", "<t>1<x/></t>"):
+        with subtests.test(inline), pytest.raises(LedgerError, match="text beside elements"):
+            read(with_rows(f'{row}<row r="2"><c t="inlineStr"><is>{inline}</is></c></row>'))
     assert len(read(with_rows(f'{row}\n <row r="2">\n  <c t="str">\n <v>T1</v>\n </c> </row>'))) == 1
+
+
+def test_endless_row():
+    """A row of more elements than any has is refused before it is held, in a file of any size."""
+    numbers = random.Random(1)
+    cells = "".join(f"<c><v>{numbers.getrandbits(64)}</v></c>" for _ in range(150_000))
+    with pytest.raises(LedgerError, match="more elements than any ledger"):
+        read(with_rows(f'<row r="1">{cells}</row>'))
 
 
 def test_row_in_row():
