@@ -23,6 +23,7 @@ class Pool:
     def __init__(self, keepalive: float) -> None:
         self.connections: dict[Connection, None] = {}  # in the order they were made
         self.idle: deque[Connection] = deque()  # the most recently used at the right
+        self.is_closed = False
         self._keepalive = keepalive
         self._max_in_use = 0
 
@@ -32,25 +33,28 @@ class Pool:
         connection.on_close = self.remove
         self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
 
-    def take(self, now: float) -> Connection | None:
-        """Return the most recently used idle connection, or None if all have been idle for too long."""
-        if not self.idle or self.idle[-1].idle_since <= now - self._keepalive:
-            return None
-        connection = self.idle.pop()
-        self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
-        return connection
+    def take(self) -> Connection | None:
+        """Return the most recently used connection that is still open; None if all have been idle for too long."""
+        while self.idle and self.idle[-1].idle_since > self.idle[-1].now() - self._keepalive:
+            connection = self.idle.pop()
+            self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
+            if connection.is_usable and connection.is_quiet():
+                return connection
+            connection.abort()
+        return None
 
-    def give_back(self, connection: Connection, now: float) -> None:
-        """Keep a connection for the next exchange."""
-        connection.idle_since = now
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next exchange, if there can be one; close those that are idle without need."""
+        if not connection.is_usable or self.is_closed:
+            connection.abort()
+            return
+        now = connection.idle_since = connection.now()
         self.idle.append(connection)
-
-    def surplus(self, now: float) -> Connection | None:
-        """Return an idle connection that should be closed, if there is one."""
-        if not self.idle:
-            return None
-        is_cold = self.idle[0].idle_since < now - self._keepalive
-        return self.idle[0] if is_cold or len(self.connections) > self._max_in_use else None
+        while self.idle:
+            coldest = self.idle[0]
+            if coldest.idle_since >= now - self._keepalive and len(self.connections) <= self._max_in_use:
+                return
+            coldest.abort()
 
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection."""
@@ -84,7 +88,7 @@ class Connections:
         if self._is_closed:
             raise ClientClosedError("the transport has been closed")
         pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))
-        connection = None if needs_fresh else self._take(pool)
+        connection = None if needs_fresh else pool.take()
         is_stale_possible = is_repeatable and connection is not None
         while True:
             if connection is None:
@@ -99,7 +103,7 @@ class Connections:
                 connection.current().attach_to(error)
                 raise
             finally:
-                self._give_back(connection, pool)
+                pool.give_back(connection)
             if not is_stale:
                 raise failure
             # The service closed it while it was idle, which is not a failed attempt.
@@ -107,25 +111,11 @@ class Connections:
 
     async def aclose(self) -> None:
         self._is_closed = True
-        connections = [connection for pool in self._pools.values() for connection in pool.connections]
+        connections: list[Connection] = []
+        for pool in self._pools.values():
+            pool.is_closed = True
+            connections += pool.connections
         for connection in connections:
             connection.abort()
         if connections:
             await asyncio.wait([connection.closed for connection in connections])
-
-    def _take(self, pool: Pool) -> Connection | None:
-        """Return the most recently used connection that is still open."""
-        while pool.idle and (connection := pool.take(pool.idle[-1].now())) is not None:
-            if connection.is_usable and connection.is_quiet():
-                return connection
-            connection.abort()
-        return None
-
-    def _give_back(self, connection: Connection, pool: Pool) -> None:
-        if not connection.is_usable or self._is_closed:
-            connection.abort()
-            return
-        now = connection.now()
-        pool.give_back(connection, now)
-        while (surplus := pool.surplus(now)) is not None:
-            surplus.abort()

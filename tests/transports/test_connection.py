@@ -1,7 +1,11 @@
 """One connection over a made-up socket, and the pool that keeps connections."""
 
+from __future__ import annotations
+
 import asyncio
 import ssl
+from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 from attrs import define
@@ -96,41 +100,67 @@ def test_close_notify_under_tls():
 
 @define(eq=False)
 class Kept:
+    """A connection to a pool, at a time that the test sets."""
+
+    time: ClassVar[float]
+
     idle_since: float = 0.0
-    on_close: object = None
+    on_close: Callable[[Kept], None] | None = None
+    is_usable: bool = True
+    is_loud: bool = False
+
+    def now(self):
+        return Kept.time
+
+    def is_quiet(self):
+        return not self.is_loud
+
+    def abort(self):
+        self.on_close(self)
 
 
-def pool_of(count, keepalive=30.0):
+def pool_of(count, keepalive=10.0):
+    """Return a pool of connections that were given back one second after the other."""
     pool, made = Pool(keepalive), [Kept() for _ in range(count)]
     for connection in made:
         pool.add(connection)
+    for second, connection in enumerate(made):
+        Kept.time = second
+        pool.give_back(connection)
     return pool, made
 
 
 def test_warmest_first():
-    """The connection that was used last is used next."""
-    pool, (first, second) = pool_of(2)
-    pool.give_back(first, 1.0)
-    pool.give_back(second, 2.0)
-    assert [pool.take(3.0), pool.take(3.0), pool.take(3.0)] == [second, first, None]
+    """The connection that was used last is used next, unless there is something unread on it."""
+    pool, (first, second, third) = pool_of(3)
+    third.is_loud = True
+    assert [pool.take(), pool.take(), pool.take()] == [second, first, None]
+    assert list(pool.connections) == [first, second]
 
 
 def test_cold():
-    """A connection that was idle for longer than it is kept is not used, and is to be closed."""
-    pool, (only,) = pool_of(1, keepalive=10.0)
-    pool.give_back(only, 0.0)
-    assert (pool.take(10.5), pool.surplus(10.5)) == (None, only)
-    pool.remove(only)
-    assert (pool.surplus(10.5), pool.connections, list(pool.idle)) == (None, {}, [])
+    """A connection that was idle for longer than it is kept is not used, and closed when another comes back."""
+    pool, (_, _) = pool_of(2)
+    Kept.time = 11.5
+    assert pool.take() is None
+    pool.add(fresh := Kept())
+    pool.give_back(fresh)
+    assert list(pool.connections) == list(pool.idle) == [fresh]
 
 
 def test_no_more_than_were_in_use():
     """Fresh connections take the place of idle ones: there are never more than were in use at once."""
     pool, (first,) = pool_of(1)
-    pool.give_back(first, 0.0)
-    fresh = Kept()
-    pool.add(fresh)
-    pool.give_back(fresh, 1.0)
-    assert pool.surplus(1.0) is first
-    pool.remove(first)
-    assert pool.surplus(1.0) is None
+    pool.add(fresh := Kept())
+    pool.give_back(fresh)
+    assert list(pool.connections) == [fresh] != [first]
+
+
+def test_not_given_back():
+    """A connection that cannot be used again leaves its pool, as does each one of a closed pool."""
+    pool, _ = pool_of(0)
+    for is_closed, is_usable in ((False, False), (True, True)):
+        pool.is_closed = is_closed
+        pool.add(used := Kept(is_usable=is_usable))
+        pool.give_back(used)
+        assert (list(pool.connections), list(pool.idle)) == ([], [])
