@@ -459,8 +459,7 @@ def rejudge(
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
     check_other_folder(out, folder)
     if not (folder / JOURNAL).exists():
-        message = f"there is no journal at {folder / JOURNAL}"
-        raise JournalError(message)
+        refuse(f"there is no journal at {folder / JOURNAL}")
     remarks = _judge_copy(folder, out, judging, settles_within)
     carry_log(folder, out)
     worst = Worst()
@@ -502,10 +501,9 @@ def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
         return False
     with Journal(out / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
-    if (about.judged_again, about.rules.fingerprint) == (again, rules.fingerprint):
-        return True
-    message = f"there is another run in {out}; choose another folder with --out"
-    raise JournalError(message)
+    if (about.judged_again, about.rules.fingerprint) != (again, rules.fingerprint):
+        refuse(f"there is another run in {out}; choose another folder with --out")
+    return True
 
 
 def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
