@@ -174,28 +174,15 @@ def test_wrong_address(subtests):
 
 
 def test_denials_in_a_row():
-    """The twentieth `PermissionDeniedError` in a row ends the stream."""
+    """The twentieth `PermissionDeniedError` in a row ends the stream; an answer or another failure ends the row."""
     assert dispositions(deferral(), *[DENIED] * 20) == [*[FINAL] * 19, FATAL]
-
-
-@pytest.mark.parametrize("between", [NOT_FOUND, BROKEN], ids=["an-answer", "another-failure"])
-def test_denials_with_something_between(between):
-    """`PermissionDeniedError`s with answers in between do not end the stream."""
-    rules = deferral()
-    assert FATAL not in dispositions(rules, *[DENIED] * 19, between, *[DENIED] * 19)
-
-
-def test_denials_with_success_between():
-    """A success resets the count of `PermissionDeniedError`s."""
-    rules = deferral()
-    before = dispositions(rules, *[DENIED] * 19)
-    rules.succeed()
-    assert FATAL not in before + dispositions(rules, *[DENIED] * 19)
-
-
-def test_nobody_there():
-    """When the first connections all fail, the address is assumed to be wrong, and the stream ends."""
-    assert dispositions(deferral(), *[REFUSED] * 3) == [LATER, LATER, FATAL]
+    for between in (NOT_FOUND, BROKEN, None):
+        rules = deferral()
+        before = dispositions(rules, *[DENIED] * 19)
+        if between is None:
+            rules.succeed()
+        after = dispositions(rules, *[between] * (between is not None), *[DENIED] * 19)
+        assert FATAL not in before + after, between
 
 
 def test_outage_after_contact():
@@ -205,12 +192,6 @@ def test_outage_after_contact():
         if sign is None:
             rules.succeed()
         assert FATAL not in dispositions(rules, *[sign] * bool(sign), *[REFUSED] * 50), sign
-
-
-def test_deadline_is_no_contact():
-    """A spent deadline does not show that the service was reached."""
-    late = errors.DeadlineExceededError("x")
-    assert dispositions(deferral(), REFUSED, late, REFUSED, REFUSED)[-1] is FATAL
 
 
 def test_refused_in_an_outage():

@@ -297,6 +297,16 @@ async def test_signals_reach_the_controller():
     }
 
 
+async def test_pause_cuts_deeper():
+    """A refusal with a pause cuts the limit more than one without."""
+    limiter = make(initial=40.0)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED, retry_after=1.0)
+    await asyncio.sleep(1)
+    await run_full(limiter, 10)
+    assert limiter.limit == pytest.approx(14.0)
+
+
 async def in_turn(limiter, count, signal=Signal.SILENT):
     """Return when each of so many attempts starts, one after the other, each of which shows *signal*."""
     started_at = []

@@ -109,6 +109,7 @@ def test_redact(subtests):
         "json": (json.dumps({"key": KEY}), '{"key": "[api key]"}'),
         "json-of-php": (KEY.replace("/", "\\/"), "[api key]"),
         "url": ("?key=sk%2Flive%2B51Hx7Qd9ZpT3vKw0RmYb&x", "?key=[api key]&x"),
+        "plain-and-escaped": (f"{KEY} sk%2Flive%2B51Hx7Qd9ZpT3vKw0RmYb", "[api key] [api key]"),
         "cut": (f"cut {KEY[:-1]}", "cut [api key]"),
         "cut-early": (f"cut {KEY[:12]}", "cut [api key]"),
         "cut-in-quotes": (f"cut {KEY[:20]}…'", "cut [api key]…'"),
