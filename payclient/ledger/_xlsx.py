@@ -23,7 +23,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import chain
 from operator import attrgetter
 from typing import IO, Any
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -145,10 +144,13 @@ class _Archive:
             if self._tags < 0 or held > _FREE_TAGS:
                 message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
                 raise LedgerError(message)
-            for element in chain.from_iterable(each.iter(name) for each in ended for name in wanted):
-                if any(map(_TAIL, element.iter())) or any(map(_TEXT, element)):
+            for element in ended:
+                # The usual row has texts in the values of its cells only.
+                has_text = element.text or any(map(_TAIL, element.iter())) or any(map(_TEXT, element))
+                if has_text or element.tag not in wanted:
                     _check_text(element)
-                yield element
+                for name in wanted:
+                    yield from element.iter(name)
 
 
 def _refuse_document_type(*_: object) -> None:
@@ -338,6 +340,9 @@ class _SheetReader:
     def _value(self, cell: Element, value: str, formula: str, inline: str) -> Any:
         """Return the value of a cell, whose parts have these names; None when it is empty."""
         parts = {part.tag: part for part in cell}
+        if len(parts) < len(cell):
+            message = "a cell has a part twice"
+            raise ValueError(message)
         kind = cell.get("t", "n")
         has_formula = formula in parts
         if has_formula and self._formula is not None:
@@ -458,7 +463,7 @@ def _styles(archive: _Archive, part: str | None) -> tuple[frozenset[int], frozen
             plain = _NO_DATE_LETTERS.sub("", each.attrib["formatCode"][:_MAX_FORMAT])
             letters = set(plain.casefold().replace("general", ""))
             found = times if letters & set("hs") else days if letters & set("ymd") else others
-            shown[int(each.attrib["numFmtId"])] = found
+            shown[int(each.get("numFmtId", "-1"))] = found
             continue
         for number, style in enumerate(each.iter(_beside(each, "xf"))):
             shown.get(int(style.get("numFmtId", "0")), others).add(number)

@@ -206,6 +206,7 @@ def test_uncertain_rows(subtests):
         ('<row r="1"><c t="s"><v>0</v></c></row>', "damaged"),
         ('<row r="1"><c t="s"><v>-1</v></c></row>', "damaged"),
         ('<row r="1"><c><v>one</v></c></row>', "damaged"),
+        ('<row r="1"><c><v>1</v><v>2</v></c></row>', "a cell has a part twice"),
         ("<row>", "damaged"),
         (f'<row r="1"><c t="inlineStr"><is><t>{"x" * (1 << 20)}y</t></is></c></row>', "more than 1048576 characters"),
     ]:
@@ -364,6 +365,9 @@ def test_text_beside_elements(subtests):
     for inline in ("1<t>5</t>", "<r>1<t>5</t></r>", "<t>1</t>5", "<t>1<x/></t>"):
         with subtests.test(inline), pytest.raises(LedgerError, match="text beside elements"):
             read(with_rows(f'{row}<row r="2"><c t="inlineStr"><is>{inline}</is></c></row>'))
+    for sheet in (f"{row}5", f"5{row}", f'{row}<row r="2"/>5<row r="3"/>', f'{row}<row r="2">5<c/></row><row r="3"/>'):
+        with subtests.test(sheet), pytest.raises(LedgerError, match="text beside elements"):
+            read(with_rows(sheet))
     assert len(read(with_rows(f'{row}\n <row r="2">\n  <c t="str">\n <v>T1</v>\n </c> </row>'))) == 1
 
 
