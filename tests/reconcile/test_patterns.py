@@ -8,7 +8,7 @@ from random import Random
 import attrs
 
 from payclient import Transaction
-from payclient.ledger import Entry, RejectedEntry
+from payclient.ledger import Entry
 from payclient.reconcile import (
     STRICT,
     Answer,
@@ -24,7 +24,7 @@ from payclient.reconcile import (
     compare,
     judge,
 )
-from payclient.reconcile.result._patterns import are_alike, causes, described, places
+from payclient.reconcile.result._patterns import are_alike, causes, described
 from support.misses import check_table
 from support.reconciling import NOON
 
@@ -135,6 +135,7 @@ def test_places():
             lambda entry: {"created_at": hour + timedelta(minutes=entry.line % 60)},
             "created on 2026-11-03 between 02:00 and 02:59",
         ),
+        (PatternKind.TIME, lambda _: {"created_at": START + timedelta(days=9)}, "created on 2026-11-10"),
         (
             PatternKind.PREFIX,
             lambda entry: {"reference": f"SBX{entry.reference[3:]}"},
@@ -246,16 +247,6 @@ def test_settled():
     )
     assert "--statement-column amount_received=NAME" in described(difference)[1]
     assert "[statement.reading]" in described(factor)[1]
-
-
-def test_places_of_a_row():
-    """A row is at the hour of its creation, at that hour of any day, and at the start of its reference."""
-    row = Row(entry=Entry(line=2, reference="ABCDEF", created_at=MORNING), bucket=Bucket.MATCHED)
-    times = [("time", "2026-11-20 07"), ("time", "07")]
-    assert list(places(row)) == [*times, ("prefix", "AB"), ("prefix", "ABCD")]
-    day = Row(entry=Entry(line=2, reference="A", created_at=datetime(2026, 11, 20)), bucket=Bucket.MATCHED)  # noqa: DTZ001
-    assert list(places(day)) == [("time", "2026-11-20")]
-    assert list(places(Row(entry=RejectedEntry(line=2, reason="x"), bucket=Bucket.REJECTED))) == []
 
 
 def test_alike():

@@ -25,8 +25,6 @@ from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile.rules import duration_text
 from payclient.reconcile.values import Code, Finding, PatternKind, Row, Severity, Status, normalise
 
-PREFIXES = (2, 4, 6)
-_HOUR = len("2026-11-21 ")
 _MAX_TEXT = 60
 _MAX_SENTENCE = 300
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -107,18 +105,6 @@ _CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
     PatternKind.TEXT: _affix,
     PatternKind.EXPIRY: _expiry,
 }
-
-
-def places(row: Row) -> Iterator[Cause]:
-    """Yield the places of a row: the time of its creation, and the start of its reference."""
-    if (time := time_place(row.entry)) is not None:
-        yield PatternKind.TIME, time
-        if hour := time[_HOUR:]:
-            yield PatternKind.TIME, hour
-    if isinstance(row.entry, Entry):
-        for length in PREFIXES:
-            if len(row.entry.reference) > length:
-                yield PatternKind.PREFIX, row.entry.reference[:length]
 
 
 def time_place(entry: Entry | RejectedEntry) -> str | None:

@@ -20,7 +20,7 @@ from attrs import define, field
 
 from payclient.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.result._bridges import is_counted, paid_by, settlement_moves, step_of
-from payclient.reconcile.result._patterns import causes, places, time_place
+from payclient.reconcile.result._patterns import causes, time_place
 from payclient.reconcile.values import Bucket, Row
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
@@ -40,12 +40,12 @@ _KEYS = (
 _MONEY = ("ledger_amount", "service_amount", "ledger_paid", "service_paid")
 _COLUMNS = {
     "rows": (
-        *("id", *_KEYS, *_MONEY),
+        *("id INTEGER PRIMARY KEY", *_KEYS, *_MONEY),
         *("lines", "dated", "is_changed", "is_tolerated", "lacks_probe", "observed_at", "last_at", "is_reused"),
-        *("earlier_bucket", "stated", "compared", "scope", "reference", "created"),
+        *("earlier_bucket", "stated", "compared", "scope", "reference", "created", "line", "at_stake"),
     ),
     "findings": ("row", "code", "leakage", "method"),
-    "causes": ("row", "cause", "amount", "line"),
+    "causes": ("row", "cause"),
     "moves": ("step", "amount"),
     "postings": ("part", "severity", "code", "age", "reference", "amount"),
 }
@@ -126,7 +126,7 @@ class ResultTables:
         if row.findings:
             self.insert("findings", ((self.count, *each) for each in _findings(row)))
         if row.bucket is Bucket.BREAK:
-            self.insert("causes", ((self.count, *each) for each in _causes(row)))
+            self.insert("causes", ((self.count, json.dumps(each)) for each in dict.fromkeys(causes(row))))
         if row.other_side is not None:
             self.insert("moves", ((step.value, stored(amount)) for step, amount in settlement_moves(row)))
 
@@ -174,13 +174,6 @@ def _findings(row: Row) -> Iterator[tuple[Value, ...]]:
     for each in row.findings:
         is_lost = each.leakage and not each.waived
         yield each.code.value, each.leakage if is_lost else 0, method if is_lost else None
-
-
-def _causes(row: Row) -> Iterator[tuple[Value, ...]]:
-    is_before = row.is_repeat and row.findings[0].code.is_of_ledger
-    amount = 0 if is_before else stored(row.at_stake)
-    for each in dict.fromkeys((*causes(row), *places(row))):
-        yield json.dumps(each), amount, row.line
 
 
 def _keys(row: Row) -> tuple[Value, ...]:
@@ -248,6 +241,8 @@ def _others(row: Row) -> tuple[Value, ...]:
         scope,
         entry.reference if isinstance(entry, Entry) else None,
         time_place(entry),
+        row.line,
+        0 if row.is_repeat and row.primary and row.primary.code.is_of_ledger else stored(row.at_stake),
     )
 
 

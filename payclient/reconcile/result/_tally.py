@@ -22,7 +22,7 @@ from payclient.reconcile.nights import (
     SincePrevious,
 )
 from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
-from payclient.reconcile.result._patterns import PREFIXES, Cause, Pattern, are_alike, described
+from payclient.reconcile.result._patterns import Cause, Pattern, are_alike, described
 from payclient.reconcile.result._summary import (
     AGES,
     OTHER,
@@ -385,48 +385,48 @@ class Tally:
         counted = "SELECT coalesce(sum(rows), 0), coalesce(sum(rows) FILTER (WHERE bucket = 'break'), 0) FROM cells"
         ((rows, breaks),) = self._tables.select(counted)
         least = max(_MIN_ROWS, -(-breaks // _MIN_SHARE))
-        shared = "SELECT cause, count(*), exact(amount) FROM causes GROUP BY cause HAVING count(*) >= ?"
-        counts = {tuple(json.loads(text)): (text, *rest) for text, *rest in self._tables.select(shared, (least,))}
-        common = set(self._common_places(counts, rows, breaks))
-        found: list[tuple[int, int, str, str, int, str]] = []
-        for cause, (text, count, amount) in counts.items():
-            if cause[0] not in _OF_PLACE or cause in common:
-                sentence, treatment = described(cause)
-                found.append((-count, list(PatternKind).index(cause[0]), sentence, treatment, int(amount), text))
-        return tuple(
-            Pattern(
-                kind=list(PatternKind)[kind],
-                sentence=sentence,
-                rows=-rows,
-                amount=amount,
-                treatment=treatment,
-                lines=tuple(line for (line,) in self._tables.select(_FIRST_LINES, (text,))),
-            )
-            for rows, kind, sentence, treatment, amount, text in sorted(found, key=lambda each: each[:3])[:_MAX_SHOWN]
-        )
+        shared = ((tuple(json.loads(text)), *rest, _OF_CAUSE, text) for text, *rest in self._shared(_OF_CAUSE, least))
+        patterns = []
+        for (kind, *values), count, amount, source, place in (*shared, *self._common_places(rows, breaks, least)):
+            sentence, treatment = described((kind, *values))
+            query = f"SELECT line FROM {source} AND place = ? ORDER BY id LIMIT {_MAX_LINES}"
+            lines = tuple(line for (line,) in self._tables.select(query, (place,)))
+            figures = {"rows": count, "amount": int(amount), "lines": lines}
+            patterns.append(Pattern(kind=PatternKind(kind), sentence=sentence, treatment=treatment, **figures))
+        patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind), each.sentence))
+        return tuple(patterns[:_MAX_SHOWN])
 
-    def _common_places(self, counts: dict[Cause, Any], rows: int, breaks: int) -> Iterator[Cause]:
+    def _shared(self, source: str, least: int) -> list[Any]:
+        """Return what many breaks share, with their number and the amount at stake in them."""
+        query = f"SELECT place, count(*), exact(at_stake) FROM {source} GROUP BY place HAVING count(*) >= ?"
+        return list(self._tables.select(query, (least,)))
+
+    def _common_places(self, rows: int, breaks: int, least: int) -> Iterator[tuple[Cause, int, Value, str, str]]:
         """Yield the places that are far more common among the breaks than in the ledger; of nested ones, one."""
-        of_all: dict[Cause, int] = {}
+        found: list[tuple[Cause, int, Value, str, str]] = []
         for kind, expression in _PLACES:
-            wanted = [cause[1] for cause in counts if cause[0] == kind]
-            marks = ", ".join("?" * len(wanted))
-            query = f"SELECT {expression} AS place, count(*) FROM rows WHERE place IN ({marks}) GROUP BY place"
-            of_all |= {(kind, place): count for place, count in self._tables.select(query, wanted) if wanted}
-        found = [cause for cause, count in of_all.items() if counts[cause][1] * rows >= _MIN_LIFT * count * breaks]
-        found.sort(key=lambda cause: (-counts[cause][1], -len(cause[1]), cause[1]))
-        for place, cause in enumerate(found):
-            if not any(are_alike(cause, earlier) for earlier in found[:place]):
-                yield cause
+            source = f"(SELECT *, {expression} AS place FROM rows) WHERE place > ''"
+            of_breaks = f"{source} AND bucket = 'break'"
+            shared = {place: of_place for place, *of_place in self._shared(of_breaks, least)}
+            marks = ", ".join("?" * len(shared))
+            query = f"SELECT place, count(*) FROM {source} AND place IN ({marks}) GROUP BY place"
+            for place, of_all in self._tables.select(query, shared) if shared else ():
+                count, amount = shared[place]
+                if count * rows >= _MIN_LIFT * of_all * breaks:
+                    found.append(((kind, place), count, amount, of_breaks, place))
+        found.sort(key=lambda each: (-each[1], -len(each[4]), each[4]))
+        for number, each in enumerate(found):
+            if not any(are_alike(each[0], earlier[0]) for earlier in found[:number]):
+                yield each
 
 
-_OF_PLACE = (PatternKind.TIME, PatternKind.PREFIX)
+_OF_CAUSE = "(SELECT *, cause AS place FROM causes JOIN rows ON id = row) WHERE true"
 _PLACES = (
     (PatternKind.TIME, "created"),
     (PatternKind.TIME, "substr(created, 12)"),
-    *((PatternKind.PREFIX, f"CASE WHEN length(reference) > {n} THEN substr(reference, 1, {n}) END") for n in PREFIXES),
+    *((PatternKind.PREFIX, f"CASE WHEN length(reference) > {n} THEN substr(reference, 1, {n}) END") for n in (2, 4, 6)),
 )
-_FIRST_LINES = f"SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT {_MAX_LINES}"
+"""The places of a row: the time of its creation, and the start of its reference."""
 
 
 _BY_URGENCY = (
