@@ -75,7 +75,7 @@ class AtomicFiles:
         return text
 
     def temporary_folder(self, name: str) -> Path:
-        """Create a folder for temporary files of *name*, which is removed at the end with all that is in it."""
+        """Create a folder for temporary files of *name*, removed with its files at the end."""
         for path in self._folder.glob(f".{escape(name)}.*.folder"):
             # A partial file next to it means that its run is alive; `__enter__` has removed stale ones.
             if path == self._temporary(name) or not path.with_suffix(".partial").exists():

@@ -88,7 +88,7 @@ is_wait = must_be("a number of seconds, 0 or more", is_number)
 
 
 def read_url(text: str) -> tuple[SplitResult, str]:
-    """Return the parts of a URL, and the problem with it, which does not quote it; "" if there is none."""
+    """Return the parts of a URL and the problem with it, "" if none; the problem never quotes the URL."""
     nothing = urlsplit("")
     if not text.isascii() or not text.isprintable() or " " in text:
         return nothing, "must be visible ASCII without white space"

@@ -37,7 +37,7 @@ OnOutage: TypeAlias = Literal["fail", "wait"]
 
 
 class Profiling(Protocol):
-    """Counts what the service answers, as `payclient.drift.Recorder` does."""
+    """Counts the service's responses; `payclient.drift.Recorder` is one."""
 
     def add(
         self,

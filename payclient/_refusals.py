@@ -41,7 +41,7 @@ class Refusals:
             raise self._refusal(lookup)
 
     def probe(self, lookup: Lookup) -> tuple[Ticket, float]:
-        """Make *lookup*, which an outage concerns, the probe; return its ticket, and the seconds that it may take."""
+        """Make *lookup* the probe of an outage; return its ticket and its time limit in seconds."""
         now = lookup.clock.now()
         ticket = None if self.outage.probe_due_in(now) else self._limiter.probe()
         if ticket is None:

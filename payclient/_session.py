@@ -92,7 +92,7 @@ class _Slot:
     _ticket: Ticket | None = None
 
     def hold(self, ticket: Ticket) -> Ticket:
-        """Return *ticket*, which is released at the end of the block."""
+        """Hold *ticket* for the block, and release it at its end."""
         self._ticket = ticket
         return ticket
 
@@ -367,7 +367,7 @@ class Session:
                 self._report(lookup, response, ticket.started_at, name, transaction)
 
     async def _admit(self, lookup: Lookup, slot: _Slot) -> tuple[Ticket, float]:
-        """Return a ticket for the next attempt of *lookup*, which *slot* holds, and the seconds that it may take."""
+        """Return a ticket for the next attempt of *lookup*, held by *slot*, and its time limit in seconds."""
         if self.refusals.concerns(lookup):
             ticket, allowed = self.refusals.probe(lookup)
             return slot.hold(ticket), allowed

@@ -37,7 +37,7 @@ _IS_CLOSED = "it has been closed"
 
 
 class _LoopThread:
-    """The thread in which the event loop of one client runs, and the calls that wait for it."""
+    """The thread with one client's event loop, and the calls waiting for it."""
 
     def __init__(self, client: AsyncClient) -> None:
         self.client = client
@@ -82,7 +82,7 @@ class _LoopThread:
                 self._loop.call_soon_threadsafe(self._cancel if at_once else self._stop)
 
     def join(self) -> None:
-        """Wait until the client is closed, and raise what its closing raised; no effect in the thread itself."""
+        """Wait until the client is closed, and raise its closing error; no effect in the thread itself."""
         if self._process == os.getpid() and current_thread() is not self._thread:
             error = self._ended.exception()
             self._thread.join()

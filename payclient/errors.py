@@ -298,7 +298,7 @@ class WaitError(PayClientError):
 
 
 class UnreachableStatusError(WaitError):
-    """`unless` holds: what was waited for cannot come any more."""
+    """`unless` holds: the awaited state can no longer be reached."""
 
 
 class StillOpenError(WaitError):

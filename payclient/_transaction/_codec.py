@@ -110,7 +110,7 @@ def _required_text(name: str) -> Callable[[object, object], str]:
 
 
 def _read_expdate(value: object, _: object) -> datetime | None:
-    """Read a naive time; None for one with a zone, which would be lost, and for `0000-00-00 00:00:00`."""
+    """Read a naive time; None for `0000-00-00 00:00:00`, and for a time with a zone, since it would be lost."""
     match = _TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None

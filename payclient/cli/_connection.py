@@ -60,7 +60,7 @@ class ConnectionOptions:
 
     @property
     def takes_key_from_stdin(self) -> bool:
-        """Whether the key comes from standard input, which then holds nothing else."""
+        """Whether standard input has the key, and nothing else."""
         return self.api_key_file == Path("-")
 
     def client(

@@ -60,7 +60,7 @@ _Kind: TypeAlias = tuple[Expected, Fields, Fields | None]
 
 
 def plus(more: Any) -> Callable[[Any], Any]:
-    """Return what adds *more* to an amount or a text."""
+    """Return a function that adds *more* to an amount or a text."""
     return lambda value: value + more
 
 

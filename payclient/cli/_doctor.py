@@ -1,4 +1,4 @@
-"""`payclient doctor`: check the connection to the service step by step, and say what to do."""
+"""`payclient doctor`: check the connection to the service step by step, with advice."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def _authorities(connection: ConnectionOptions) -> Check:
 
 
 def _unreadable(name: str) -> str:
-    """Return why OpenSSL, in silence, finds no authority in what a variable names; "" if it does."""
+    """Return why OpenSSL silently finds no authority at the path in a variable; "" if it finds one."""
     path = os.environ[name]
     if name == "SSL_CERT_DIR":
         return "" if all(map(os.path.isdir, path.split(os.pathsep))) else ", which is not a folder"
@@ -304,7 +304,7 @@ _NO_SANDBOX = "this service may have no sandbox: pass --environment live, or the
 
 
 def advice_for(error: PayClientError, url: str = "") -> str:
-    """Return what to do about a lookup at *url* that failed; "" when the message says it."""
+    """Return advice on a failed lookup at *url*; "" when the message has it."""
     for kind, advice in _ADVICE_BY_KIND:
         if isinstance(error, kind):
             return advice

@@ -1,4 +1,4 @@
-"""`payclient ledger`: how a ledger is read, and the rules file that declares it."""
+"""`payclient ledger`: show the reading of a ledger, and write the rules file that declares it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Exit status: 0 every row can be used. 1 rows are rejected. 2 usage, or an unread
 @frozen(kw_only=True)
 class DialectOptions:
     """
-    Declaring how the ledger is written: keys of `[ledger]` in a rules file, which these options override.
+    Options for the notation of the ledger; they override `[ledger]` in the rules file.
 
     Attributes:
         encoding: Encoding of a CSV or JSON Lines file, such as `cp1252`. Default: UTF-8.
@@ -128,7 +128,7 @@ def ledger(
 
 @frozen
 class Declared:
-    """A ledger file with what is declared about it, by a rules file, options and suggestions."""
+    """A ledger file and its declarations, from a rules file, options and suggestions."""
 
     path: Path
     rules_file: Path | None
@@ -141,7 +141,7 @@ class Declared:
             return Overview.of(opened)
 
     def save(self, file: Path, streams: Streams) -> Self:
-        """Write the declarations and what is suggested into *file*; return them without the options."""
+        """Write the declarations and suggestions into *file*; return them without the options."""
         if str(self.path) == "-":
             message = "--save-rules needs the ledger as a file, because it is read again by the rules that are written"
             raise ConfigurationError(message)

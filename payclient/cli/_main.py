@@ -1,4 +1,4 @@
-"""The entry point of the command, which works, and says what to install, without the extra too."""
+"""The entry point of the command; without the extra `cli`, it names the extra to install."""
 
 from __future__ import annotations
 

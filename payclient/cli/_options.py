@@ -403,7 +403,7 @@ def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | Rejec
 
 
 def about_statement(text: str) -> str:
-    """Return what was said about a ledger with the options that a statement has instead."""
+    """Move the declarations of a ledger to the corresponding options of a statement."""
     for of_ledger, of_statement in _OF_STATEMENT.items():
         text = text.replace(of_ledger, of_statement)
     if (_DECLARED.keys() - {"--profile"}) & {*_OPTION.findall(text)}:

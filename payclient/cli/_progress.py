@@ -26,7 +26,7 @@ _RATE_WINDOW = 15.0
 
 class ProgressMode(StrEnum):
     """
-    How progress is shown.
+    The form of the progress report.
 
     Attributes:
         AUTO: Live on a terminal, plain elsewhere.
@@ -46,12 +46,12 @@ class Meter:
     _samples: deque[tuple[float, int]] = field(init=False, factory=deque)
 
     def begin(self, now: float, done: int = 0) -> None:
-        """Start; what an earlier run has done does not count."""
+        """Start counting; rows of an earlier run do not count."""
         self._samples.clear()
         self._samples.append((now, done))
 
     def rate(self, done: int, now: float) -> float:
-        """Return how many per second were done lately; 0 as long as that is not known."""
+        """Return the recent rate per second; 0 until it is known."""
         self._samples.append((now, done))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_WINDOW:
             self._samples.popleft()

@@ -1,4 +1,4 @@
-"""`payclient reconcile`: compare a ledger with what the service says."""
+"""`payclient reconcile`: compare a ledger with the service."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ async def ask_golden(recorder: ContractRecorder, client: AsyncClient) -> None:
 
 
 def keep_contract(recorder: ContractRecorder | None, journal: Journal, began: datetime) -> str | None:
-    """Add what was recorded to what the journal has of the same run, and return it; None if there is nothing."""
+    """Merge the recorded contract into the journal's for this run, and return it; None if both are empty."""
     noted = journal.note(CONTRACT)
     if recorder is None or (noted is not None and not recorder.answers):  # nothing was left to ask for
         return noted
@@ -469,7 +469,7 @@ class Reconciliation:
         return self.clock() if noted is None else datetime.fromisoformat(noted)
 
     def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
-        """Yield the ledger, and then note what was read, which is known only at its end."""
+        """Yield the ledger, then note its totals, known only at its end."""
         if journal.note(_STARTED) is None:
             journal.set_note(_STARTED, self.clock().isoformat())
         if self.statement is not None:
@@ -499,7 +499,7 @@ class Reconciliation:
 
 
 def note_about(journal: Journal, about: About) -> str:
-    """Note what the run is about, and its name, which it keeps when it is resumed; return the name."""
+    """Note the facts and the name of the run in the journal; return the name, unchanged when resumed."""
     if (started := journal.note(_STARTED)) is not None:
         about = attrs.evolve(about, run=run_name(about, datetime.fromisoformat(started)))
     journal.set_note("run", about.run)
@@ -540,7 +540,7 @@ def _report_files(journal: Journal, folder: Path, output: OutputOptions, **about
 def _finished(
     files: ReportFiles, journal: Journal, about: About, contract: str | None, ledger: Ledger | None = None
 ) -> Summary:
-    """Add what the journal knows beside the rows, and write the files."""
+    """Add the journal's facts beside the rows, and write the files."""
     if contract is not None:
         files.add_contract(contract)
     for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
@@ -551,7 +551,7 @@ def _finished(
 
 
 def about_of(journal: Journal) -> About:
-    """Return what was noted about the run; nothing is known of a ledger that was not read to its end."""
+    """Return the noted facts of the run; none about a ledger that was not read to its end."""
     noted = journal.note(_ABOUT)
     about = About() if noted is None else about_from_json(json.loads(noted))
     ended_by = journal.ended_by

@@ -331,7 +331,7 @@ def diff(
     streams: OwnStreams,
 ) -> int:
     """
-    Show what became of each break between two reports, without a network or a key.
+    Show the state of each break in the later of two reports, without a network or a key.
 
     A break is identified by its reference and code. It is new, still open, changed, reopened, resolved (by the ledger,
     the service, a rule or an acceptance), or not known. Both reports must be unchanged since they were written, and of
@@ -472,7 +472,7 @@ def rejudge(
 
 
 def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
-    """Put a copy of the journal of *folder* into *out*, judged again; return what there is to say about it."""
+    """Put a copy of the journal of *folder* into *out*, judged again; return its warnings."""
     with AtomicFiles(out, [JOURNAL]) as new:
         for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # of a killed process with the same id
             beside.unlink()
@@ -530,7 +530,7 @@ def drift(
     streams: OwnStreams,
 ) -> int:
     """
-    Show what the service does in the last run that it did in none before, without a network or a key.
+    Show the behaviour of the service that is new in the last run, without a network or a key.
 
     Each run remembers in `contract.json` which fields, words, envelopes and changes of state it was answered with, and
     a few golden answers. The runs are compared in the order of time, whatever the order of the folders.

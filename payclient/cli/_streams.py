@@ -1,4 +1,4 @@
-"""What a command has of its process: three streams, signals and an exit status."""
+"""The process of a command: three streams, signals and an exit status."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
 
 
 async def _read(stream: BinaryIO) -> bytes:
-    """Return what comes next; nothing at the end."""
+    """Return the next bytes; none at the end."""
     # A daemon thread waits for it, which is never joined: a terminal can block it for ever. It reads from the system,
     # because a lock of Python's own that a thread still holds at the end of the interpreter is fatal.
     arrival: Future[bytes] = Future()
@@ -107,7 +107,7 @@ class Streams:
 
         class OurConsole(Console):
             def on_broken_pipe(self) -> NoReturn:
-                """Leave the exit status to us: rich would end the process with 1, which means something else here."""
+                """Keep the exit status ours: rich would exit with 1, the status of breaks."""
                 raise BrokenPipeError
 
         return OurConsole(file=self.stdout, highlight=False, markup=False, emoji=False)
@@ -143,7 +143,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
 
 
 def abandon(stream: TextIO) -> None:
-    """Send what is still to be written to nowhere, so that the interpreter does not fail on it at its end."""
+    """Discard unwritten output, so that the interpreter does not fail on it at exit."""
     try:
         number = stream.fileno()
     except OSError:  # not a stream of the system
@@ -216,7 +216,7 @@ def refuse_options(names: Iterable[str], command: str, *, allowed: str = "-") ->
 
 class Exit(IntEnum):
     """
-    What a command tells the shell.
+    The exit status of a command.
 
     Attributes:
         DONE: All is as it should be.

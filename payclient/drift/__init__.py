@@ -1,4 +1,4 @@
-"""Remember what the service was seen to do, and find the day on which that changes."""
+"""Record the behaviour of the service, and find the day of a change."""
 
 from payclient.drift._compare import (
     Acceptance,

@@ -136,7 +136,7 @@ def percent(share: float) -> str:
 
 def at_most(answers: int) -> str:
     """
-    Return the bound for what was not seen in *answers*.
+    Return the upper bound of the share of anything unseen in *answers*.
 
     Source:
         The exact binomial bound of 95 % for no occurrence, which is about 3 divided by their number.
@@ -158,7 +158,7 @@ _HOURS = 6
 
 @define(eq=False)
 class _Cell:
-    """One share: what the nights before have shown, and the evidence for a rise."""
+    """One share in the nights before, and the evidence for a rise."""
 
     min_nights: int = 2  # one does not make a rise; where it fails, nor do two
     nights: float = 0.0
@@ -303,7 +303,7 @@ class Facts:
         self.nights += 1
 
     def firsts(self, table: Table) -> Iterator[Drift]:
-        """Yield what *table* has and no night before had."""
+        """Yield the words of *table* that are new in the last night."""
         if self.answers < MIN_ANSWERS or self.nights < MIN_NIGHTS:
             return
         for key, (count, first) in table.cells.items():
@@ -381,7 +381,7 @@ Part: TypeAlias = tuple[str, str]
 
 
 def steady_parts(one: Iterable[GoldenAnswer], two: Iterable[GoldenAnswer]) -> frozenset[Part]:
-    """Return what was equal on two nights; anything else, such as a time of the response, is not compared."""
+    """Return the parts equal on two nights; others, such as the time of the response, are not compared."""
     before = _by_part(one)
     return frozenset(part for part, value in _by_part(two).items() if before.get(part) == value)
 
@@ -389,7 +389,7 @@ def steady_parts(one: Iterable[GoldenAnswer], two: Iterable[GoldenAnswer]) -> fr
 def golden_drifts(
     before: Iterable[GoldenAnswer], today: Collection[GoldenAnswer], steady: Collection[Part]
 ) -> Iterator[Drift]:
-    """Yield what changed in golden answers, together for all that changed in the same way."""
+    """Yield the changes of golden answers, one for all answers that changed in the same way."""
     was, now = _by_part(before), {each.reference: each for each in today}
     changes: Counter[tuple[str, str, str]] = Counter()
     for reference, answer in now.items():
@@ -448,7 +448,7 @@ class Transition:
 @frozen(kw_only=True)
 class Comparison:
     """
-    What the runs say together.
+    The comparison of all runs.
 
     Attributes:
         nights: Names of the runs that were compared, in order of time.
@@ -539,7 +539,7 @@ def compare(runs: Iterable[tuple[str, Contract]], accepted: Sequence[Acceptance]
 
 
 def _read(nights: Sequence[tuple[str, Contract]]) -> tuple[Facts, list[Drift]]:
-    """Return what all nights but the last one have shown, and all drifts."""
+    """Return the record of all nights but the last one, and all drifts."""
     facts, shares, drifts = Facts(), Shares(), list[Drift]()
     for number, (name, night) in enumerate(nights):
         found = [*facts.firsts(night.profile), *facts.broken(night.profile)]

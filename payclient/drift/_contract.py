@@ -98,7 +98,7 @@ class Side:
     proxy: str = "none"
 
     def changes(self, earlier: Side) -> str:
-        """Return what is not as it was *earlier*, in words; "" if nothing."""
+        """Return the differences from *earlier* in words; "" if none."""
         mine, theirs = asdict(self), asdict(earlier)
         return ", ".join(f"{name} {theirs[name]} → {mine[name]}" for name in mine if mine[name] != theirs[name])
 
@@ -106,7 +106,7 @@ class Side:
 @frozen(kw_only=True)
 class Contract:
     """
-    What one run has seen.
+    The record of one run.
 
     Attributes:
         at: When it began.
@@ -123,7 +123,7 @@ class Contract:
     salt: str = ""
 
     def __add__(self, later: Contract) -> Contract:
-        """Return what a run and its continuation have seen together."""
+        """Return the contract of a run together with its continuation."""
         known = later if later.golden else self  # a continuation may have had nothing left to ask for
         return evolve(
             later,
@@ -216,7 +216,7 @@ class ContractRecorder(Recorder):
         return tuple(self._golden)
 
     def contract(self, at: datetime) -> Contract:
-        """Return what was recorded, for a run that began at *at*."""
+        """Return the contract of a run that began at *at*."""
         return Contract(
             at=at, side=self.side, profile=self.profile, golden=tuple(self._golden.values()), salt=self.salt
         )

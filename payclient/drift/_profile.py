@@ -265,7 +265,7 @@ def json_type(value: object) -> str:
 
 
 def envelope_cells(response: Response, names: str, redact: Callable[[str], str]) -> Iterator[Key]:
-    """Yield the cells for all that is around the data of *response*, whose outermost object has *names*."""
+    """Yield the cells for the envelope of *response*, whose outermost object has *names*."""
     kind, _, parameters = redact(response.headers.get("content-type", "none")).partition(";")
     charset = parameters.strip().lower()
     is_known = charset in ("", "charset=utf-8", "charset=iso-8859-1")
@@ -529,7 +529,7 @@ class Recorder:
             self._raw.setdefault(key, _Tally(0, tally.first, set())).add(tally)
 
     def _envelope(self, response: Response) -> str:
-        """Return the names of the outermost object, which is parsed only where its beginning or end is new."""
+        """Return the names of the outermost object; it is parsed only if its beginning or end is new."""
         body = response.body
         begin, end = body.find(b'"data"') + 6, body.rfind(b"}", 0, -1)
         around = body[:begin], body[end:]
@@ -542,7 +542,7 @@ class Recorder:
 
 
 def _forms(transaction: Transaction) -> Iterator[Any]:
-    """Yield what else decides upon the cells of an answer that is not as documented."""
+    """Yield the other facts that decide the cells of an undocumented response."""
     for name, value in transaction.raw.items():
         yield name
         yield form_of(name, value)

@@ -38,7 +38,7 @@ class BackgroundClient:
 
     @property
     def is_this_process(self) -> bool:
-        """Whether the caller is in the process that made it, and not in a fork, which has no such thread."""
+        """Whether the caller is in the process that made it; a fork has no such thread."""
         return self._process == os.getpid()
 
     @property

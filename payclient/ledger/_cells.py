@@ -20,7 +20,7 @@ from payclient.errors import PayClientError
 
 class LedgerError(PayClientError, ValueError):
     """
-    The ledger as a whole cannot be trusted; the message says where, and what to do.
+    The ledger as a whole cannot be trusted; the message has the place and the remedy.
 
     Attributes:
         line: Line of the file, from 1; 0 if the problem has no line.
@@ -56,7 +56,7 @@ _ZEROS = re.compile(r"\d+\.0+", re.ASCII)
 
 
 class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
-    """A cell cannot be read; the text says what was found and what is needed."""
+    """A cell cannot be read; the text has the value found and the form needed."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""The words of `words.toml`: the names of columns by field, and what means credit and debit in a cell."""
+"""The words of `words.toml`: column names by field, and the words for credit and debit."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Grouping(_Word):
 
 class Negative(_Word):
     """
-    How an amount below zero is written.
+    The notation of amounts below zero.
 
     Attributes:
         LEADING: `-15000`, also read with each of the others.
@@ -142,7 +142,7 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
 
 
 def _may_be_symbol(character: str) -> bool:
-    """Return whether it is part of what people write for a currency, such as `Rp`, `US$`, `S/` and `₨`."""
+    """Return whether a currency symbol may contain it, such as `Rp`, `US$`, `S/` and `₨`."""
     return character.isalpha() or character in " /" or category(character)[0] == "M" or category(character) == "Sc"
 
 
@@ -213,7 +213,7 @@ def profiles() -> Mapping[str, Profile]:
 @frozen(kw_only=True)
 class Dialect:
     """
-    How a ledger is written.
+    The notation of a ledger.
 
     Attributes:
         profile: Name of the profile whose column names are known as well; `named` takes all of it.
@@ -222,7 +222,7 @@ class Dialect:
         decimal: The mark before the fraction of an amount: `.` or `,`.
         thousands: The mark between its thousands: `.`, `,`, `space` or `apostrophe`.
         grouping: The digits between two of these marks.
-        negative: How an amount below zero is written.
+        negative: The notation of amounts below zero.
         minor_units: Decimal places of an amount that the service counts as whole units: 2 if it counts cents.
         currency_prefix: A currency's sign or letters before an amount, such as `Rp`; it may be missing.
         currency_suffix: The same, after an amount.
@@ -283,7 +283,7 @@ class Dialect:
     @classmethod
     def named(cls, profile: str, **declared: Any) -> Self:
         """
-        Return the dialect of a profile that comes with the package, with what is *declared* in its place.
+        Return the dialect of a profile of the package, overridden by *declared*.
 
         Raises:
             ValueError: When there is no such profile, or a value cannot be used.
@@ -293,7 +293,7 @@ class Dialect:
 
 
 def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
-    """Return what *dialect* declares, in plain values; all of it if it began with a profile."""
+    """Return the declarations of *dialect* in plain values; all of them if it began with a profile."""
     return asdict(
         dialect,
         filter=lambda each, value: bool(dialect.profile) or value != getattr(PLAIN, each.name),

@@ -100,7 +100,7 @@ class MoneyReader:
 
 
 def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
-    """Return a number in units of which *places* decimal places make one."""
+    """Return a number with *places* decimal places as a whole number of its smallest units."""
     # The only place where digits of any length become a number: `int` refuses long ones with a plain error.
     digits = fraction.rstrip("0")
     if len(digits) > places:
@@ -164,7 +164,7 @@ def _is_negative(text: str, match: re.Match[str]) -> bool:
 
 
 def _refusal(text: str, dialect: Dialect) -> str:
-    """Say what is wrong with *text*, and name the option that would declare it."""
+    """Return the problem with *text*, and the option that would declare it."""
     if text.startswith("="):
         return f"{quote(text)} is a formula of a spreadsheet; export the values of the column, as whole numbers"
     if found := damage(text):
@@ -191,7 +191,7 @@ def _as_declared(dialect: Dialect) -> str:
 
 
 def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
-    """Yield the options that would declare what is around the digits."""
+    """Yield the options that would declare the marks around the digits."""
     if "(" in before and ")" in behind and dialect.negative is not Negative.PARENTHESES:
         yield "if parentheses mean less than zero, declare it with --negative parentheses"
     if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:

@@ -124,7 +124,7 @@ class RowReader:
         self._bad_created_at, self._first_bad_created_at = 0, (0, "")
 
     def _reader_of(self, name: str) -> CellReader:
-        """Return the reader of a field, which also shows the suggester each text that is not the usual one."""
+        """Return the reader of a field; it also shows each unusual text to the suggester."""
         kind, column, null = KINDS[name], self.columns.used[name], self._null
         plain = self._readers[kind]
 
@@ -330,7 +330,7 @@ def with_hint(
     *,
     header: Sequence[str],
 ) -> LedgerError:
-    """Return *error*, which says that a *header* cannot be used, with its profile or the row below that can be used."""
+    """Return *error* about an unusable *header*, with its profile or a usable header row below it."""
     hint = ""
     if not dialect.profile and (profile := next(filter(partial(_is_of, header), profiles().values()), None)):
         hint = f"; it is that of {profile.about}: --profile {profile.name}"

@@ -71,7 +71,7 @@ class Reading:
 @frozen(kw_only=True)
 class Suggestion:
     """
-    What to declare.
+    A suggested declaration.
 
     Attributes:
         what: `amounts` or `times`.
@@ -87,7 +87,7 @@ class Suggestion:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the cells have several readings, of which only the owner of the ledger knows the right one."""
+        """Whether the cells have several readings; only the owner of the ledger knows the right one."""
         return len(self.readings) > 1
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Suggestion:
 
 
 class Suggester:
-    """Remembers the shapes of cells, and suggests what to declare."""
+    """Remembers the shapes of cells, and suggests declarations."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -136,7 +136,7 @@ class Suggester:
             self._unreadable.add(what)
 
     def suggestions(self) -> Iterator[Suggestion]:
-        """Yield what to declare, for amounts and for times, as far as every cell agrees."""
+        """Yield the declarations for amounts and for times that fit every cell."""
         refused = self._first.keys() - self._unreadable
         if "amounts" in refused and 0 < len(self._shapes) <= _MAX_SHAPES:
             yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
@@ -170,7 +170,7 @@ def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] 
 
 
 def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
-    """Yield every dialect for amounts that agrees with what *dialect* declares, and fits what is around the digits."""
+    """Yield every dialect for amounts that agrees with *dialect* and fits the marks around the digits."""
     cells = list(cells)
     given = _around(cells, dialect)
     if given is None:
@@ -185,7 +185,7 @@ def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
 
 
 def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
-    """Return what must be declared about currency, sign and empty cells; None if no declaration can be right."""
+    """Return the declarations needed for currency, sign and empty cells; None if none can be right."""
     given: dict[str, Any] = {}
     parts = [(cell, _DIGITS.search(cell)) for cell in cells]
     null = [cell for cell, digits in parts if digits is None]
@@ -226,7 +226,7 @@ def _symbol(around: str) -> str:
 
 
 def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ...]:
-    """Return the options for what *candidate* declares beyond *declared*."""
+    """Return the options for the declarations of *candidate* beyond *declared*."""
     options: list[tuple[str, str]] = []
     for each in attrs.fields(Dialect):
         value, before = getattr(candidate, each.name), getattr(declared, each.name)
@@ -268,7 +268,7 @@ class _TimeShapes:
             self.example = cell
 
     def readings(self) -> tuple[Reading, ...]:
-        """Return the formats of each order that fits, with what it makes of the example; none if it is not known."""
+        """Return the formats of each fitting order, with its reading of the example; none if unknown."""
         if not self.can_tell or not self.first:
             return ()
         cell = self.example if len(self._orders) > 1 else self.first
@@ -286,7 +286,7 @@ def _time_format(text: str) -> TimeFormat:
 
 
 def _time_parts(cell: str) -> tuple[tuple[str, str], str | None]:
-    """Return the two marks in the day, and the format of what follows the day; None if that is not known."""
+    """Return the two marks in the day, and the format of the rest; None if unknown."""
     match = _DAY.match(cell)
     if match is None:
         return ("", ""), None

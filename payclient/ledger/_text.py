@@ -68,7 +68,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
 
 
 class _Decoder:
-    """Decodes piece by piece; what it cannot decode becomes its `problem`, at byte `offset`."""
+    """Decodes piece by piece; an undecodable byte becomes its `problem`, at byte `offset`."""
 
     def __init__(self, encoding: str, start: bytes) -> None:
         self._newlines = io.IncrementalNewlineDecoder(None, translate=True)

@@ -1,4 +1,4 @@
-"""Refuse a ledger with an unused column that may hold money, or decides what a row means, or without a required one."""
+"""Refuse a ledger with an unused column that may hold money or decide a row, or without a required column."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Evidence:
         return bool(self._opposites()) and not self.are_directions
 
     def decisive(self) -> Iterator[tuple[Decision, str]]:
-        """Yield what its words may decide, each with the first such word."""
+        """Yield the decisions that its words may make, each with the first such word."""
         words = self._words or {}
         debits = [text for word, text in words.items() if sign_of(text) == -1 or -1 in _sides(word)]
         has_credits = any(sign_of(text) == 1 or 1 in _sides(word) for word, text in words.items())
@@ -308,7 +308,7 @@ def check_use(
 
 
 def check_values(columns: Columns, unused: Sequence[Evidence]) -> None:
-    """Check that no unused column may hold money that is missing, or decides what a row means."""
+    """Check that no unused column may hold missing money, or decides the meaning of a row."""
     if flows := [each.name for each in unused if is_flow_name(each.name) and each.has_numbers]:
         _refuse(flows, "holds what looks like money and is not used", "amount", use=_sides_of(flows, columns))
     varied_first = sorted(unused, key=lambda each: each.is_constant)

@@ -484,5 +484,5 @@ def _text_of(element: Element) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Return *text* with `_x000D_`, by which XLSX writes what XML cannot hold, as the character."""
+    """Return *text* with escapes such as `_x000D_` as the character; XML cannot hold it."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text

@@ -230,7 +230,7 @@ class Limiter:
         raise granted
 
     def _grant_due(self) -> None:
-        """Grant what may be granted now, and set a timer for the next ticket; a failure is that of the next waiter."""
+        """Grant the tickets that are due, and set a timer for the next; a failure is that of the next waiter."""
         while self._queue or self._polls:
             is_poll = bool(self._polls) and (not self._queue or self._before_poll >= _MAX_BEFORE_POLL)
             queue = self._polls if is_poll else self._queue

@@ -120,7 +120,7 @@ class ApiKey:
         return hashlib.sha256(b"payclient key " + self._text.encode()).hexdigest()[:12]
 
     def redact(self, text: str) -> str:
-        """Return *text* without the key, which some services echo."""
+        """Return *text* without the key; some services echo it."""
         return self._redaction(text)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reconcile ledger entries with what the service says: entries in, one judged row per entry out."""
+"""Reconcile ledger entries with the service: entries in, one judged row per entry out."""
 
 from payclient.reconcile._replay import break_changes as break_changes
 from payclient.reconcile._replay import judge_again as judge_again

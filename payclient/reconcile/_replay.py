@@ -1,4 +1,4 @@
-"""Judge what a journal holds, without any lookup: by its rules, and in a copy by others."""
+"""Judge a journal without any lookup: by its own rules, or a copy of it by others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
 
 
 def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
-    """Return the judgement of a case with what the previous run adds to its row."""
+    """Return the judgement of a case, with the row's history from the previous run."""
     previous, run = journal.previous, journal.run
     if previous is None:
         return partial(judge, rules=rules)

@@ -109,7 +109,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     reuse: Reuse | None = None,
 ) -> AsyncGenerator[Row, None]:
     """
-    Compare each ledger entry with what the service says about its reference.
+    Compare each ledger entry with the service's record of its reference.
 
     Args:
         entries: The ledger; read completely before the first lookup.

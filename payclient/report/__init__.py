@@ -1,4 +1,4 @@
-"""Write what a reconciliation found into files that a person can sign."""
+"""Write the findings of a reconciliation into files that a person can sign."""
 
 from payclient._escape import escape_unprintable
 from payclient.report._about import About, JudgedAgain, LedgerAbout, StatementAbout, about_as_json, about_from_json

@@ -1,4 +1,4 @@
-"""What a report is about: the ledger, the service, the times and the rules of its run."""
+"""The facts of a run: the ledger, the service, the times and the rules."""
 
 from __future__ import annotations
 

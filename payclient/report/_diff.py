@@ -82,7 +82,7 @@ class RunDiff:
         return ", ".join(f"{self.counts[each]:,} {each.label}" for each in states if self.counts[each])
 
     def exit_status(self, fail_on: Severity = Severity.MEDIUM) -> int:
-        """Return 1 for news at least as severe as *fail_on*, else 75 for a break whose state is not known, else 0."""
+        """Return 1 for news at least as severe as *fail_on*, else 75 for a break of unknown state, else 0."""
         if any(count for severity, count in self.open_findings.news.items() if severity >= fail_on):
             return 1
         return 75 if self.counts[BreakState.NOT_KNOWN] else 0
@@ -94,7 +94,7 @@ class RunDiff:
             yield json.loads(text)
 
     def as_json(self) -> Iterator[str]:
-        """Yield the difference as lines of one JSON object: what was compared, and a list for each state."""
+        """Yield the difference as lines of one JSON object: both runs, and a list for each state."""
         head = {
             "schema": "payclient.reconcile.diff",
             "version": DIFF_VERSION,

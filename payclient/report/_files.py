@@ -145,7 +145,7 @@ class ReportFiles:
             take(row)
 
     def add_change(self, change: BreakChange) -> None:
-        """Take what became of a break of the run before, and write it if it is none now; after all rows."""
+        """Take the change of a break of the run before, and write it if it is gone; after all rows."""
         self._tally.add_change(change)
         for take in () if change.now.is_present else self._take_gone:
             take(change)
@@ -155,7 +155,7 @@ class ReportFiles:
         self._zipped[MATCHED].write(f"{line}\n")
 
     def add_contract(self, text: str) -> None:
-        """Write what the run remembers of the service, as JSON."""
+        """Write the contract of the service as JSON."""
         self._replacement.text(CONTRACT).write(f"{text}\n")
 
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:

@@ -45,7 +45,7 @@ _MAX_BYTES = 1 << 20
 @frozen
 class Problem:
     """
-    What is wrong with one file of a report.
+    A problem with one file of a report.
 
     Attributes:
         file: Its name.

@@ -17,7 +17,7 @@ _Key = TypeVar("_Key")
 @frozen
 class Cell:
     """
-    What rows have in common. Words are unchanged, but cut to 80 characters: escape them before showing.
+    The shared attributes of rows. Words are unchanged, but cut to 80 characters: escape them before showing.
 
     Attributes:
         ledger_status: The ledger's word; None where it has none.

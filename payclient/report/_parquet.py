@@ -71,7 +71,7 @@ class TableWriter:
         self._writer.close()
 
     def _keep_batch(self) -> None:
-        """Turn the rows into columns, which take a fraction of the memory."""
+        """Turn the rows into columns, for a fraction of the memory."""
         columns = zip(*self._rows, strict=True) if self._rows else ((),) * len(_COLUMNS)
         arrays = [_column(cells, kind) for cells, kind in zip(columns, _COLUMNS.values(), strict=True)]
         self._batches.append(_arrow.record_batch(arrays, schema=self._schema))
@@ -87,7 +87,7 @@ class TableWriter:
 
 
 def _column(cells: Sequence[Cell], kind: Any) -> Any:
-    """Return *cells* as an array; what no table holds is replaced: half a character, and a number beyond 64 bits."""
+    """Return *cells* as an array; half a character and a number beyond 64 bits are replaced."""
     try:
         return _arrow.array(cells, kind)
     except (UnicodeError, OverflowError, _arrow.ArrowInvalid):

@@ -232,7 +232,7 @@ def open_past_run(folder: Path) -> PastRun:
 
 
 def temporary_database(*tables: str) -> sqlite3.Connection:
-    """Open a database in a temporary file, in which *tables* are created; nothing of it is kept."""
+    """Open a database with *tables* in a temporary file; nothing of it is kept."""
     database = sqlite3.connect("", isolation_level=None)
     for statement in (
         *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
@@ -321,7 +321,7 @@ class Selection:
                 self._add(line.reference, row, line.text)
 
     def add_remembered(self, lines: Iterator[bytes]) -> None:
-        """Take what the previous run remembers: first a line with the number of rows in each stratum."""
+        """Take the memory of the previous run: first a line with the number of rows in each stratum."""
         for day, digits, rows in json.loads(next(lines, b"{}")).get("left", ()):
             if day >= self._since:
                 self._sizes[day, digits] += rows
@@ -401,7 +401,7 @@ class Selection:
 
     @property
     def header(self) -> str:
-        """The first line of what this run remembers; after all rows were chosen."""
+        """The first line of this run's memory; after all rows were chosen."""
         return json.dumps(
             {
                 "since": self._since,

@@ -295,13 +295,13 @@ def change_as_json(change: BreakChange) -> dict[str, Any]:
 
 
 def _values(known: BreakRecord) -> dict[str, Any]:
-    """Return both values of the first row, and what is at stake in all; the other rows are in the reports."""
+    """Return both values of the first row, and the stake of all; the other rows are in the reports."""
     ours, theirs = known.sides[0] if known.sides else (None, None)
     return {"ledger": ours, "service": theirs, "at_stake": known.at_stake}
 
 
 def _statuses(row: Row) -> dict[str, Any]:
-    """Return both words unchanged, and what they mean; null if that is unknown, or if there is no word."""
+    """Return both words unchanged, and their status; null if unknown, or if there is no word."""
     return {
         "ledger": row.entry.status if isinstance(row.entry.status, str) else None,
         "ledger_meaning": row.ledger_status,
@@ -317,7 +317,7 @@ def _time(time: datetime | None) -> str | None:
 
 @define
 class Top(Generic[_Item]):
-    """The items that rank highest out of any number; equal ones in the order in which they came."""
+    """The highest-ranking items of any number; equal ones in order of arrival."""
 
     _room: int
     _rank: Callable[[_Item], int]
@@ -340,12 +340,12 @@ _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circu
 
 
 def row_lines(file: IO[str] | GzipText) -> Callable[[Row], object]:
-    """Return a writer of rows to `rows.jsonl`, which is open for text."""
+    """Return a writer of rows to `rows.jsonl`, opened for text."""
     return lambda row: file.write(f"{_encode(row_as_json(row))}\n")
 
 
 def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
-    """Return a writer of breaks that are gone to `history.jsonl`, which is open for text."""
+    """Return a writer of resolved breaks to `history.jsonl`, opened for text."""
 
     def add(change: BreakChange) -> None:
         line = {
@@ -360,7 +360,7 @@ def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
 
 
 def break_lines(file: IO[str]) -> Callable[[Row], object]:
-    """Return a writer of breaks to `breaks.csv`, which is open for text, without translation of line ends."""
+    """Return a writer of breaks to `breaks.csv`, opened for text without translation of line ends."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(column.name for column in CSV)
 

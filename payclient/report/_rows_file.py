@@ -1,4 +1,4 @@
-"""The file with every row, plain or compressed: its name, how it is written, opened and read back."""
+"""The file with every row, plain or compressed: its name, writing and reading."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class GzipText:
         self._file.write(self._zip.compress(text.encode()))
 
     def finish(self) -> None:
-        """Write what is left in memory, and the checksum."""
+        """Write the rest in memory, and the checksum."""
         self._file.write(self._zip.flush())
 
 

@@ -36,7 +36,7 @@ _NOT_PLAIN = re.compile(r"[^\w ,.;:()'+/%=-]")
 
 
 def code_span(text: str) -> str:
-    """Return *text*, whatever it is, as a code span of one line that nothing in it can end."""
+    """Return any *text* as a code span of one line that nothing in it can end."""
     text = _SHOWN_BY_NUMBER.sub(r"(\1)", escape_unprintable(text, max_length=_MAX_LENGTH))
     text = _MARKUP.sub(lambda match: f"(U+{ord(match[0]):04X})", text)
     return f"`{text}`" if text.strip() else "none"

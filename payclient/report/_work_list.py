@@ -1,4 +1,4 @@
-"""Read a work list back: what people wrote into Owner, Resolution and Comment of `report.xlsx`."""
+"""Read a work list back: the columns Owner, Resolution and Comment of `report.xlsx`."""
 
 from __future__ import annotations
 

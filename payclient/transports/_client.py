@@ -69,7 +69,7 @@ class _ReusedError(Exception):
 
 
 class _Timeouts(UserDict[str, float | None]):
-    """The time-outs of a request, which a transport reads if it uses a network."""
+    """The time-outs of a request; a transport that uses a network reads them."""
 
     is_read = False
 
@@ -109,7 +109,7 @@ class _Freshness:
 
 class HttpxClientTransport:
     """
-    Sends attempts through the caller's client, which is never closed here.
+    Sends attempts through the caller's client, and never closes it.
 
     The client's proxies, mounts, hooks, certificates and time-outs apply. Its redirects and its
     `auth` do not: either could send the API key to another host, or another key to this one.

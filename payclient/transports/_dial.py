@@ -77,7 +77,7 @@ class Dialer:
 
 
 async def _open_tunnel(proxy: Proxy, host: str, port: int, progress: Progress) -> socket.socket:
-    """Return a socket at whose other end is the service."""
+    """Return a socket connected to the service through the proxy."""
     logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
     opened = await _open_socket(proxy.host, proxy.port, progress)
     with ExitStack() as on_failure:  # refused, or cancelled

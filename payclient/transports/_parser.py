@@ -50,7 +50,7 @@ _MIN_PART = 64
 
 
 class MalformedError(Exception):
-    """What was received is not one well-formed response; the text says why."""
+    """The received bytes are not one well-formed response; the text has the reason."""
 
 
 class ResponseParser:

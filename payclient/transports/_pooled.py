@@ -119,7 +119,7 @@ class PoolAdapter:
         return _Head(response.status_code, headers, self._library.ByteStream(response.body), extensions)
 
     def _native(self, error: TransportError) -> Exception:
-        """Return the library's own error, which callers other than payclient expect."""
+        """Return the library's own error for callers other than payclient."""
         is_late, library = isinstance(error, AttemptTimeoutError), self._library
         if error.step == "proxy":
             kind = library.ProxyError

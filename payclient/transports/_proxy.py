@@ -155,7 +155,7 @@ def _in_words(status: int) -> str:
 
 
 def _read(url: object) -> tuple[SplitResult, str]:
-    """Return the parts of *url*, and the problem with it, which does not quote it."""
+    """Return the parts of *url* and the problem with it; the problem never quotes the URL."""
     nothing = urlsplit("")
     if not isinstance(url, str):
         return nothing, f"must be text like http://host:port, got {type(url).__name__}"

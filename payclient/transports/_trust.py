@@ -76,7 +76,7 @@ def _show_certificate(context: ssl.SSLContext, certificate: str | None, key: str
 
 
 def _refuse_to_ask() -> NoReturn:
-    """Stand in for OpenSSL's question for a pass phrase, which would wait at the terminal."""
+    """Stand in for OpenSSL's question for a pass phrase; it would wait at the terminal."""
     message = "client_key is encrypted; decrypt it (openssl pkey), or load it into an ssl_context of your own"
     raise ConfigurationError(message)
 

@@ -203,7 +203,7 @@ class _Watch(Results[Seen]):
             self._process(watched, partial(watched.wait.take, result, self._loop.time()))
 
     def _process(self, watched: _Watched, take: Callable[[], bool]) -> None:
-        """Let the wait *take* a result, which runs the caller's predicate, and publish the change."""
+        """Let the wait *take* a result by the caller's predicate, and publish the change."""
         wait = watched.wait
         previous = None if wait.transaction is None else wait.transaction.status
         try:

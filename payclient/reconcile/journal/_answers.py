@@ -139,7 +139,7 @@ class Answers:
         return self._execute("DELETE FROM answers WHERE reused_from IS NOT NULL AND needs_confirmation") > 0
 
     def forget_one_reused(self) -> bool:
-        """Delete one reused answer if a lookup must be a probe for what was not found; return whether any was."""
+        """Delete one reused answer if a missing reference needs a probe; return whether one was deleted."""
         return self._execute(_FORGET_ONE_REUSED) > 0
 
     # The answers
@@ -185,7 +185,7 @@ class Answers:
                 each.set_exception(failure)
 
     def close(self) -> None:
-        """Write what is buffered; a commit that is due is made now, because the journal is closed after this."""
+        """Write the buffer, and make a due commit now, because the journal is closed after this."""
         if self._waiting and self._scheduled is not None:
             self._scheduled.cancel()
             self._commit_for_all()

@@ -154,7 +154,7 @@ class StoredLines:
 
 
 class StatementLines:
-    """The statement of one journal, with what that has *noted* of it."""
+    """The statement of one journal, with its notes."""
 
     def __init__(self, database: Database, noted: str | None) -> None:
         self._database = database
@@ -176,7 +176,7 @@ class StatementLines:
                 db.execute("INSERT OR IGNORE INTO left_out VALUES (?)", (reference,))
 
     def begin(self) -> None:
-        """Start at the first line, after the ledger is complete; what was not read to its end is forgotten."""
+        """Start at the first line, after the ledger is complete; a statement not read to its end is forgotten."""
         if self.known is None:
             with self._database.writing() as db:
                 db.execute("DELETE FROM statement")
@@ -225,7 +225,7 @@ class StatementLines:
 
 @define(kw_only=True)
 class Cases:
-    """Reads the cases of one journal, in which the payments made twice are found."""
+    """Reads the cases of one journal, and finds the payments made twice."""
 
     database: Database
     rules: Rules

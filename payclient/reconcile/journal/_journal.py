@@ -174,7 +174,7 @@ class Journal:
         self._set_notes({name: value})
 
     def _set_notes(self, notes: Mapping[str, str | None]) -> None:
-        """Store *notes* and the number of rows by table, by which a missing row is noticed; then commit."""
+        """Store *notes* and the number of rows by table, to notice a missing row; then commit."""
         with self._database.writing() as db:
             for name, value in notes.items():
                 if value is None:
@@ -336,7 +336,7 @@ class Journal:
 
     @property
     def population(self) -> int | None:
-        """The number of rows of which some or all are looked up again; None where none are."""
+        """The number of rows with some or all looked up again; None if none are."""
         first = self._database.fetch("SELECT data FROM earlier WHERE reference = ''")
         return int(json.loads(record_from("", first[0][0]).remembered)["rows"]) if first else None
 

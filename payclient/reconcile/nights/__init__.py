@@ -1,4 +1,4 @@
-"""Internal: what runs before this one say: their breaks, decisions and matched rows."""
+"""Internal: breaks, decisions and matched rows of earlier runs."""
 
 from payclient.reconcile.nights._decisions import FIRST as FIRST
 from payclient.reconcile.nights._decisions import UNRESOLVED as UNRESOLVED

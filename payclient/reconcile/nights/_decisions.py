@@ -42,7 +42,7 @@ _ACCEPTED = re.compile(r"accepted until (\d{4}-\d\d-\d\d)")
 
 class Resolution(StrEnum):
     """
-    What was decided.
+    A decision about a break.
 
     Attributes:
         ACCEPTED: The difference is no break until a last day.
@@ -201,7 +201,7 @@ def latest(decisions: Iterable[Decision]) -> dict[Key, Decision]:
 
 
 def with_decisions(rules: Rules, decisions: Iterable[Decision]) -> Rules:
-    """Return *rules* with what was accepted; of a rule and a decision about one difference, the decision counts."""
+    """Return *rules* with the acceptances; of a rule and a decision about one difference, the decision counts."""
     found = latest(decisions)
     accepted = [each for decision in found.values() if (each := decision.acceptance) is not None]
     decided = {(each.reference, each.code.value) for each in accepted}

@@ -42,7 +42,7 @@ class Recheck:
 
 @frozen(kw_only=True)
 class Rechecked:
-    """The rows that were looked up again, of a population that the ledger does not list, and what they prove."""
+    """The rows looked up again, of a population that the ledger does not list, and their proof."""
 
     population: int = 0
     rows: int = 0
@@ -71,7 +71,7 @@ class Rechecked:
 
 
 def upper_bound(changed: int, looked_at: int, *, confidence: float = CONFIDENCE) -> float:
-    """Return the largest share of which a random sample may show so few, with that confidence."""
+    """Return the largest share that is consistent with so few in a random sample, at that confidence."""
     # C. J. Clopper, E. S. Pearson, 1934, one-sided; for none it is the rule of three, about 3 / *looked_at*.
     # W. Hoeffding, 1956: a sample in proportion to strata shows few at most as often.
     low, high = changed / looked_at, 1.0

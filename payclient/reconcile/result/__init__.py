@@ -1,4 +1,4 @@
-"""Internal: what a report says of all rows: totals, bridges, patterns."""
+"""Internal: the figures of all rows in a report: totals, bridges, patterns."""
 
 from payclient.reconcile.result._bridges import Settlement as Settlement
 from payclient.reconcile.result._bridges import SettlementStep as SettlementStep

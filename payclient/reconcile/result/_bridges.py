@@ -73,7 +73,7 @@ class Settlement:
 
     @property
     def payout_difference(self) -> int:
-        """By how much the payout is above the statement's total; 0 without a payout."""
+        """Payout minus the statement's total; 0 without a payout."""
         return 0 if self.payout is None else self.payout - self.statement.total
 
     @property

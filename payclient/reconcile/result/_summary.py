@@ -121,7 +121,7 @@ class Total:
 @frozen(kw_only=True)
 class Compared:
     """
-    What was compared.
+    The number of comparisons by field.
 
     Attributes:
         fields: Rows in which each field was compared with an answer, for every field there is, the amount first.

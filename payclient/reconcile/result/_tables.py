@@ -157,7 +157,7 @@ class ResultTables:
 
 @contextmanager
 def _disk_faults() -> Generator[None]:
-    """Raise what the disk refuses as an `OSError`, as the files of a report do; other errors are bugs."""
+    """Raise a fault of the disk as an `OSError`, as the files of a report do; other errors are bugs."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -252,7 +252,7 @@ def creations(row: Row) -> list[datetime]:
 
 
 def _is_compared(place: int, cell: object) -> bool:
-    """Return whether *cell* has something to compare, which a dash has not; an empty fee is a fee of 0."""
+    """Return whether *cell* has a value to compare; a dash is none, an empty fee is 0."""
     if cell is None:
         return place == _FEE
     return cell is not ABSENT and (not isinstance(cell, str) or any(map(str.isalnum, cell)))

@@ -498,7 +498,7 @@ def _steps(kinds: Iterable[_Step], moves: Iterable[Any]) -> tuple[Difference[_St
 
 
 def _number(cell: Any) -> int:
-    """Return an exact sum, which SQLite has as text beyond 64 bits, and as null without a row."""
+    """Return an exact sum; SQLite has it as text beyond 64 bits, and as null without a row."""
     return int(cell or 0)
 
 

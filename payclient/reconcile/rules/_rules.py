@@ -185,7 +185,7 @@ class Accepted:
         return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
 
     def covers(self, finding: Finding) -> bool:
-        """Return whether *finding*, of its code and of a row with its reference, is still what was accepted."""
+        """Return whether *finding*, of its code and of a row with its reference, is still as accepted."""
         if self.ledger is not None and (self.ledger, self.service) != (_side(finding.ledger), _side(finding.service)):
             return False
         most = self.largest_difference
@@ -470,7 +470,7 @@ def with_reading_of(rules: Rules, run: Rules) -> Rules:
 
 def with_profiles(rules: Rules) -> Rules:
     """
-    Return *rules* with what the profiles of ledger and statement say about kinds of lines and words for a status.
+    Return *rules* with the kinds of lines and status words of the ledger's and statement's profiles.
 
     Note:
         What the rules say themselves stays: any `lines`, a `kind` of the statement, and the meaning of a word.

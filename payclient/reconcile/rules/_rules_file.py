@@ -1,4 +1,4 @@
-"""Read rules from a TOML file strictly: what is unknown or invalid is refused with its line and key."""
+"""Read rules from a TOML file strictly: anything unknown or invalid is refused with its line and key."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class UnknownCanaryError(ConfigurationError):
 
 
 class DecisionError(ConfigurationError):
-    """Decisions cannot be used: the message names the row or the line, and what is wrong with it."""
+    """Decisions cannot be used: the message names the row or the line, and the problem."""
 
 
 class RulesError(ConfigurationError):

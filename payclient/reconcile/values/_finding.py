@@ -267,7 +267,7 @@ class Row:
 
     @property
     def line_of(self) -> str:
-        """The file in which it is a line: `ledger` or `statement`, of the previous run if it was carried over."""
+        """The file of its line: `ledger` or `statement`, of the previous run if it was carried over."""
         is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
         run = self.matched.run if self.matched else self.carried_from
         return f"{'ledger' if is_in_ledger else 'statement'}{f' of {run}' if run else ''}"
