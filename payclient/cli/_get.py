@@ -75,14 +75,14 @@ class Outcomes:
     # the order of the references; beyond a thousand rows, there are several.
 
     _streams: Streams
-    _as_json: bool
+    as_json: bool
     _waiting: list[Outcome] = field(init=False, factory=list)
     status: Exit = field(init=False, default=Exit.DONE)
 
     def add(self, outcome: Outcome) -> None:
         if not isinstance(outcome, Found):
             self.status = most_urgent((self.status, status_of(outcome.error)))
-        if self._as_json:
+        if self.as_json:
             self._streams.write(json.dumps(record_of(outcome)))
             return
         self._waiting.append(outcome)

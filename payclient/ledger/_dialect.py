@@ -128,7 +128,9 @@ _are_texts = _must_be(
 _is_encoding = _must_be("one that ledgers have, such as cp1252, iso-8859-1 or utf-16,", _is_known)
 _are_debits = _must_be(
     f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit,",
-    lambda value: isinstance(value, Mapping) and all(name in _MONEY and column for name, column in value.items()),
+    lambda value: (
+        isinstance(value, Mapping) and all(name in _MONEY and column for name, column in cast("Any", value).items())
+    ),
 )
 
 
@@ -164,8 +166,8 @@ def _to_encoding(value: Any) -> Any:
 
 
 def _to_texts(value: Any) -> Any:
-    texts = [value] if isinstance(value, str) else value
-    are_texts = isinstance(texts, list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
+    texts: Any = [value] if isinstance(value, str) else value
+    are_texts = isinstance(value, str | list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
     return tuple(text.strip() for text in texts) if are_texts else value
 
 
@@ -175,7 +177,8 @@ def _to_debits(value: Any) -> Any:
         value = {name: column for name, _, column in (str(text).partition("=") for text in value)}
     if not isinstance(value, Mapping):
         return value
-    return MappingProxyType({name: column.strip() if isinstance(column, str) else "" for name, column in value.items()})
+    columns = cast("Mapping[str, object]", value).items()
+    return MappingProxyType({name: column.strip() if isinstance(column, str) else "" for name, column in columns})
 
 
 def _to_text(value: Any) -> Any:

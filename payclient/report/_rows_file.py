@@ -85,8 +85,11 @@ def _entry(line: int, ledger: dict[str, Any], word: str | None) -> Entry | Rejec
 
 
 def _usable(line: int, ledger: dict[str, Any]) -> Entry:
-    given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at", "kind") if name in ledger}
-    return Entry(line=line, **given | {name: read_time(given[name]) for name in _TIMES if name in given})
+    given: dict[str, Any] = {
+        name: ledger[name] for name in ("reference", *COMPARED, "created_at", "kind") if name in ledger
+    }
+    given |= {name: read_time(given[name]) for name in _TIMES if name in given}
+    return Entry(line=line, **given)
 
 
 def _settled(side: dict[str, Any]) -> Settled | None:

@@ -386,12 +386,13 @@ class Tally:
         ((rows, breaks),) = self._tables.select(counted)
         least = max(_MIN_ROWS, -(-breaks // _MIN_SHARE))
         shared = ((tuple(json.loads(text)), *rest, _OF_CAUSE, text) for text, *rest in self._shared(_OF_CAUSE, least))
-        patterns = []
-        for (kind, *values), count, amount, source, place in (*shared, *self._common_places(rows, breaks, least)):
+        found: list[Any] = [*shared, *self._common_places(rows, breaks, least)]
+        patterns: list[Pattern] = []
+        for (kind, *values), count, amount, source, place in found:
             sentence, treatment = described((kind, *values))
             query = f"SELECT line FROM {source} AND place = ? ORDER BY id LIMIT {_MAX_LINES}"
             lines = tuple(line for (line,) in self._tables.select(query, (place,)))
-            figures = {"rows": count, "amount": int(amount), "lines": lines}
+            figures: dict[str, Any] = {"rows": count, "amount": int(amount), "lines": lines}
             patterns.append(Pattern(kind=PatternKind(kind), sentence=sentence, treatment=treatment, **figures))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind), each.sentence))
         return tuple(patterns[:_MAX_SHOWN])
