@@ -166,8 +166,9 @@ def _to_encoding(value: Any) -> Any:
 
 
 def _to_texts(value: Any) -> Any:
-    texts: Any = [value] if isinstance(value, str) else value
-    are_texts = isinstance(value, str | list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
+    given: object = value
+    texts = cast("list[Any]", [value] if isinstance(given, str) else value)
+    are_texts = isinstance(given, str | list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
     return tuple(text.strip() for text in texts) if are_texts else value
 
 
