@@ -331,7 +331,7 @@ def diff(
     streams: OwnStreams,
 ) -> int:
     """
-    Show the state of each break in the later of two reports, without a network or a key.
+    Show what became of each break between two reports, without a network or a key.
 
     A break is identified by its reference and code. It is new, still open, changed, reopened, resolved (by the ledger,
     the service, a rule or an acceptance), or not known. Both reports must be unchanged since they were written, and of
@@ -530,7 +530,7 @@ def drift(
     streams: OwnStreams,
 ) -> int:
     """
-    Show the behaviour of the service that is new in the last run, without a network or a key.
+    Show what the service does in the last run that it did in none before, without a network or a key.
 
     Each run remembers in `contract.json` which fields, words, envelopes and changes of state it was answered with, and
     a few golden answers. The runs are compared in the order of time, whatever the order of the folders.

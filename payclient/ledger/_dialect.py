@@ -175,7 +175,7 @@ def _to_texts(value: Any) -> Any:
 def _to_debits(value: Any) -> Any:
     """Return a table, or a list of `field=name`, as a table that cannot be changed."""
     if isinstance(value, list | tuple):
-        value = {name: column for name, _, column in (str(text).partition("=") for text in value)}
+        value = {name: column for name, _, column in (str(text).partition("=") for text in cast("list[Any]", value))}
     if not isinstance(value, Mapping):
         return value
     columns = cast("Mapping[str, object]", value).items()
