@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -159,7 +159,7 @@ class StatementLines:
     def __init__(self, database: Database, noted: str | None) -> None:
         self._database = database
         self._lines = StoredLines(database, "statement", "statement")
-        self.add = self._lines.add
+        self.add: Callable[[Entry | RejectedEntry], None] = self._lines.add
         self.known = None if noted is None else from_json(json.loads(noted), StoredStatement)
         """The whole statement; None without one, or before it was read to its end."""
 
