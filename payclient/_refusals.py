@@ -78,6 +78,7 @@ class Refusals:
         pause: float | None,
     ) -> None:
         outage, now = self.outage, lookup.clock.now()
+        lookup.is_probe = False  # its attempt was; in a later outage it is refused as others are
         if is_final or failure == "":
             if outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED, is_final=is_final):
                 logger.info("lookups are sent again")

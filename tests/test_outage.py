@@ -20,7 +20,7 @@ from payclient import (
     ServiceError,
     TLSVerificationError,
 )
-from support.fakes import ScriptedTransport, answer, client
+from support.fakes import ScriptedTransport, answer, client, now
 from support.outages import FINAL, KINDS, MIXED, AbsentService, crowd, percentile
 
 pytestmark = pytest.mark.virtual_time
@@ -119,6 +119,25 @@ async def test_lone_lookup():
             await pay.get_transaction("T3")
     assert [caught.value.attempts for caught in (first, second, third)] == [4, 1, 0]
     assert (third.value.sent, third.value.refused) == ("no", 1)
+
+
+async def test_former_probe():
+    """A lookup that was the probe of one outage, and backs off after it, is refused in the next as others are."""
+    random.seed(7)  # its back-off is a long one
+    service, throttled = AbsentService("refused", absences=((1.0, 60.0),)), []
+    absent = service.default
+
+    def step(reference):
+        if now() < 5.0 or throttled:
+            return absent(reference)
+        throttled.append(reference)
+        return answer(status=429)
+
+    service.default = step
+    async with client(service, retry=RetryPolicy(initial_backoff=20.0, max_backoff=20.0), deadline=40.0) as pay:
+        calls = await crowd(pay, rate=20, until=10.0)
+    assert max(call.at + call.seconds for call in calls) < 10.5
+    assert len(throttled) == 1
 
 
 async def test_stats():

@@ -64,12 +64,12 @@ _MAX_TAGS_PER_BYTE = 10
 _MAX_SILENT_BYTES = _MIB
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
-    *(ArithmeticError, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, ValueError),
+    *(ArithmeticError, EOFError, LookupError, NotImplementedError, OSError, ValueError),
 )
 """
 Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file.
 
-`zipfile` raises `NotImplementedError` for an unknown compression, and `RuntimeError` for an encrypted part.
+`zipfile` raises `NotImplementedError` for an unknown compression.
 """
 
 

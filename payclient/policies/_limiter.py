@@ -219,7 +219,7 @@ class Limiter:
         try:
             self._grant_due()
             granted = await turn
-        except BaseException:
+        except BaseException:  # cancelled, or closed as the garbage collector closes a coroutine
             queue.pop(turn, None)
             if turn.done() and not turn.cancelled() and isinstance(turn.result(), Ticket):
                 self._in_flight -= 1  # granted and cancelled in the same tick

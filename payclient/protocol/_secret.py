@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from html import unescape
+from os.path import commonprefix
 from typing import NoReturn
 
 from payclient.errors import ConfigurationError
@@ -41,18 +42,27 @@ class Redaction:
         self._beginnings = tuple(written[:_MIN_PREFIX] for written in self._secrets)
 
     def __call__(self, text: str) -> str:
-        # The deepest layer that shows the secret: what an outer one shows is plain there as well.
-        found = [layer for layer in _layers(text) if any([beginning in layer for beginning in self._beginnings])]  # noqa: C419  quicker
-        return self._removed_from(found[-1]) if found else text
+        if not any([beginning in layer for layer in _layers(text) for beginning in self._beginnings]):  # noqa: C419  quicker
+            return text
+        spans: list[tuple[int, int]] = []
+        plain, places = text, list(range(len(text) + 1))
+        for _ in range(_MAX_LAYERS + 1):
+            spans += [(places[start], places[end]) for start, end in self._found(plain)]
+            plain, places = _unescaped(plain, places)
+        shown, done = "", 0
+        for start, end in sorted(spans):
+            if start >= done:
+                shown += text[done:start] + REMOVED
+            done = max(done, end)
+        return shown + text[done:]
 
-    def _removed_from(self, text: str) -> str:
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
         for beginning, secret in zip(self._beginnings, self._secrets, strict=True):
             start = text.find(beginning)
             while start >= 0:
-                end = start + _agreement(text[start : start + len(secret)], secret)
-                text = f"{text[:start]}{REMOVED}{text[end:]}"
-                start = text.find(beginning, start + len(REMOVED))
-        return text
+                end = start + len(commonprefix((text[start : start + len(secret)], secret)))  # noqa: RUF071  no paths
+                yield start, end
+                start = text.find(beginning, end)
 
 
 def _layers(text: str) -> list[str]:
@@ -65,6 +75,19 @@ def _layers(text: str) -> list[str]:
         plain = _ESCAPE.sub(_character, plain)
         layers.append(plain)
     return layers
+
+
+def _unescaped(text: str, places: list[int]) -> tuple[str, list[int]]:
+    """Return *text* without one layer of escapes, and the position of each character in the original text."""
+    characters: list[str] = []
+    kept: list[int] = []
+    end = 0
+    for match in _ESCAPE.finditer(text):
+        plain = _character(match)
+        characters += (text[end : match.start()], plain)
+        kept += (*places[end : match.start()], *[places[match.start()]] * len(plain))
+        end = match.end()
+    return "".join((*characters, text[end:])), [*kept, *places[end:]]
 
 
 def _character(match: re.Match[str]) -> str:
@@ -80,12 +103,6 @@ def _in_base64(secret: bytes) -> Iterator[str]:
         code = b64encode(b"\0" * before + secret).decode()[first : (before + len(secret)) * 8 // 6]
         yield code
         yield code.translate(_FOR_URLS)
-
-
-def _agreement(one: str, other: str) -> int:
-    """Return the length of the common beginning of two texts."""
-    shorter = min(len(one), len(other))
-    return next((i for i in range(shorter) if one[i] != other[i]), shorter)
 
 
 _MAX_LENGTH = 4096

@@ -14,6 +14,7 @@ import pytest
 from payclient import AsyncClient, RetryPolicy
 from payclient.errors import ConfigurationError, ConnectionFailedError, PayClientError, ServiceError
 from payclient.protocol._secret import ApiKey
+from payclient.testing import envelope
 from payclient.transports import Response
 from support.fakes import ScriptedTransport
 from support.misses import check_each
@@ -110,6 +111,11 @@ def test_redact(subtests):
         "json-of-php": (KEY.replace("/", "\\/"), "[api key]"),
         "url": ("?key=sk%2Flive%2B51Hx7Qd9ZpT3vKw0RmYb&x", "?key=[api key]&x"),
         "plain-and-escaped": (f"{KEY} sk%2Flive%2B51Hx7Qd9ZpT3vKw0RmYb", "[api key] [api key]"),
+        "text-around-an-escaped-key": (
+            "\\u001b[2J &#10; sk%2Flive%2B51Hx7Qd9ZpT3vKw0RmYb %0a \\\\n",
+            "\\u001b[2J &#10; [api key] %0a \\\\n",
+        ),
+        "both-as-it-is-and-escaped": (f"%0a{KEY}%0ask%2Flive%2B51Hx7Qd9ZpT3vKw0RmYb", "%0a[api key]%0a[api key]"),
         "cut": (f"cut {KEY[:-1]}", "cut [api key]"),
         "cut-early": (f"cut {KEY[:12]}", "cut [api key]"),
         "cut-in-quotes": (f"cut {KEY[:20]}…'", "cut [api key]…'"),
@@ -140,7 +146,47 @@ def test_short_key_is_not_redacted():
     check_each(texts, lambda case: ApiKey(case[0]).redact(case[1]))
 
 
+def found(**fields):
+    """Return the answer about a transaction that has these fields."""
+    return json.dumps(envelope(**fields)).encode()
+
+
+ANSWERS = {
+    "declined": (422, json.dumps({"success": False, "message": f"bad {KEY}"}).encode(), {}),
+    "refused": (401, f"<h1>{KEY}</h1>".encode(), {}),
+    "headers": (403, b"", {"x-request-id": KEY, "server": KEY}),
+    "redirect": (302, b"", {"location": f"https://evil.example/?{KEY}"}),
+    "reference": (200, found(reference="x" * 60 + KEY), {}),
+    "amount": (200, found(reference="R", amount="9" * 20 + KEY), {}),
+    "twice": (200, b'{"%(k)s":1,"%(k)s":1}' % {b"k": b"x" * 20 + KEY.encode()}, {}),
+    "success": (200, json.dumps({"success": "x" * 20 + KEY}).encode(), {}),
+    "excerpt": (500, b"x" * 380 + KEY.encode(), {}),
+    "coding": (200, b"", {"content-encoding": "x" * 20 + KEY}),
+    "php": (400, json.dumps({"message": f"bad {KEY}"}).replace("/", "\\/").encode(), {}),
+}
+
+
+ASKED_AGAIN = ("declined", "refused", "headers", "redirect", "php")
 """They name no reference, so a connection that is not known to be fresh is not believed at once."""
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "kept"])
+async def test_echoed_key(is_fresh, caplog, subtests):
+    """A service that echoes the key puts it into no text, attribute or pickle of an error, no log line, no record."""
+    caplog.set_level(logging.DEBUG)
+    for case, answer in ANSWERS.items():
+        records, transport = [], echo(*answer, is_fresh=is_fresh)
+        options = {"base_url": URL, "transport": transport, "retry": None, "on_attempt": records.append}
+        with subtests.test(case):
+            async with AsyncClient(api_key=KEY, **options) as client:
+                with pytest.raises(PayClientError) as caught:
+                    await client.get_transaction("R")
+            error = caught.value
+            shown = f"{error}{error!r}{vars(error)}{pickle.dumps(error)}{records}{caplog.text}{client!r}{client.stats}"
+            assert [KEY[:12] in shown, "51Hx7Qd9" in shown] == [False, False]
+            sent = [request.authorization() for request in transport.sent]
+            assert sent == [f"Bearer {KEY}"] * (1 if is_fresh or case not in ASKED_AGAIN else 2)
 
 
 @pytest.mark.virtual_time
