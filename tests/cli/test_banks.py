@@ -133,6 +133,17 @@ def test_bank(name, read):
     assert misread == {}
 
 
+def test_announced(night, service, tmp_path):
+    """What a German bank has only announced settles nothing; it is counted and said."""
+    for reference, amount in (("T1", 150000), ("T3", 7000)):
+        service.add(reference=reference, amount=amount, status="Paid")
+    (tmp_path / "bank.csv").write_bytes(CAMT.encode("cp1252"))
+    statement = ("--statement", "bank.csv", "--statement-profile", "bank-de-camt")
+    result = night("out", *statement, lines=["T1,150000,Paid", "T3,7000,Paid"])
+    assert "1 line of the statement left out, as the rules say: 7,000" in result.err
+    assert "T3: high, not_settled" in result.out
+
+
 @pytest.mark.parametrize("name", BANKS)
 def test_led(name, read):
     """From the file alone, each message names the next option."""

@@ -94,7 +94,7 @@ def test_from_night_to_night(run, first, take, command, tmp_path):
 
 
 def test_runs_after(run, accepted, take, command, tmp_path):
-    """A run keeps the decisions that it began with when it is resumed; a second judgement takes them along."""
+    """A run keeps the decisions that it began with, with `--decisions` first; a second judgement takes them too."""
     second, again = tmp_path / "second", tmp_path / "again"
     result = run("second", "--previous", "first")  # whose work list is as it was edited
     assert (result.status, result.err, summary_of(second)["buckets"]["break"]["rows"]) == (1, "", 2)
@@ -102,6 +102,8 @@ def test_runs_after(run, accepted, take, command, tmp_path):
     assert take(second / "report.xlsx", T3="accepted until 2999-12-31").status == 0
     assert run("second", "--previous", "first", "--decisions", "first").status == 1
     assert {name: (second / name).read_bytes() for name in files} == files
+    run("third", "--previous", "first", "--decisions", "second")
+    assert summary_of(tmp_path / "third")["buckets"]["break"]["rows"] == 1
     command("rejudge", "first", "--out", "again", "--quiet")
     judged = summary_of(again)
     assert (judged["buckets"]["break"]["rows"], judged["judged_again"]["changed_rules"]) == (2, ["accepted"])
@@ -109,7 +111,7 @@ def test_runs_after(run, accepted, take, command, tmp_path):
     assert (again / "decisions.jsonl").read_bytes() == (accepted / "decisions.jsonl").read_bytes()
 
 
-def test_refused(first, take, command, tmp_path):
+def test_refused(run, first, take, command, tmp_path):
     """No name, a missing approval, a work list without its run, a changed report or changed decisions are refused."""
     path = first / "report.xlsx"
     result = take(path, T2="accepted until 2999-12-31")
@@ -119,6 +121,8 @@ def test_refused(first, take, command, tmp_path):
     mailed = path.rename(tmp_path / "mailed.xlsx")
     assert "cannot be used: manifest.json" in take(mailed, T1="raised with the service").err
     assert take(mailed, "--folder", str(first), "--approved-by", "budi").status == 0
+    (first / "breaks.csv").unlink()
+    assert (run("second", "--previous", "first").status, (tmp_path / "second").exists()) == (2, False)
     decisions = first / "decisions.jsonl"
     decisions.write_bytes(decisions.read_bytes().replace(b"raised", b"Raised"))
     verified = command("verify", str(first))

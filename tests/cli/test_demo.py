@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 
 from payclient.cli._demo import COLUMNS, MIN_ROWS, Expected, check, generate
 from payclient.ledger import RejectedEntry
@@ -27,6 +28,15 @@ def test_demo(command, tmp_path):
         0,
         150,
     )
+
+
+def test_altered(command, tmp_path, monkeypatch):
+    """A break that was planted and cannot be found makes the demo fail."""
+    planted = generate(MIN_ROWS, seed=1)
+    wrong = (*planted.expected[:-1], Expected(Bucket.UNRESOLVED))
+    monkeypatch.setattr("payclient.cli._demo.generate", lambda *_, **__: evolve(planted, expected=wrong))
+    result = command("demo", "--rows", str(MIN_ROWS), "--out", str(tmp_path))
+    assert (result.status, "CHECK FAILED: 1 row not as planted" in result.out) == (1, True)
 
 
 @pytest.mark.slow

@@ -73,14 +73,15 @@ def test_page(command, nights, tmp_path):
     assert (result.out.splitlines()[1], said in (tmp_path / "changes.html").read_text()) == (said, True)
 
 
-def test_many(command, night):
-    """Of many breaks in one state some are shown, and how many more; escapes of a ledger never reach the terminal."""
+def test_many(command, night, tmp_path):
+    """Of many breaks in one state some are shown, and how many more; escapes of ledger or folder never get through."""
     night("20", "--quiet", lines=["T1,15000,Paid"])
     night("21", "--quiet", lines=["T1,15000,Paid", *(f"T1{number:02d},1,Paid" for number in range(13))])
     night("22", "--quiet", lines=["T1,15000,P\x1b[31maid"])
     assert command("diff", "20", "21").out.splitlines()[-1] == "  and 3 more, which --json prints"
-    shown = command("diff", "20", "22").out
-    assert "unknown_status" in shown
+    (tmp_path / "20").rename(tmp_path / "2\x1b[31m0")
+    shown = command("diff", "2\x1b[31m0", "22").out
+    assert ("unknown_status" in shown, "since 2<U+001B>[31m0." in shown) == (True, True)
     assert [character for character in shown if not character.isprintable() and character != "\n"] == []
 
 

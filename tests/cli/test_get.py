@@ -43,6 +43,8 @@ def test_json(configured, service):
         "deviations": [],
     }
     assert odd["deviations"] == ["amount: text '7000' read as integer"]
+    service.script("T2", MALFORMED["amount_as_text"])
+    assert configured("get", "T2").out.endswith("  INV-2          amount: text '7000' read as integer\n")
     assert failed == {
         "reference": "NOPE",
         "error": "TransactionNotFoundError",
@@ -58,7 +60,7 @@ def test_status(configured, service):
         service.script("BUSY", *[Reply(status=500)] * 4)
         return configured("get", *references).status
 
-    check_each({("T1", "NOPE"): 1, ("T1", " "): 1, ("NOPE", "BUSY"): 75}, status)
+    check_each({("T1", "NOPE"): 1, ("T1", " "): 1, ("T1", "BUSY"): 75, ("BUSY", "NOPE"): 75}, status)
 
 
 def test_refused_key(configured, monkeypatch):
@@ -103,10 +105,12 @@ def test_fatal_after_rows(configured, service):
     assert (result.status, result.out.split()[-1]) == (3, "INV-1")
 
 
-def test_hostile_text(configured, service):
+def test_hostile_text(configured, service, monkeypatch):
     """Escape sequences and direction marks of the service reach the terminal as plain text, also as JSON."""
     service.add(reference="T1", status="\x1b[31mPaid\u202e", merchant_reff="a\x9b2J\x7f")
+    monkeypatch.setenv("TERM", "dumb")  # then none of the escape sequences would be ours
     shown = configured("get", "T1").out + configured("get", "T1", "--json").out
+    shown += configured("get", "T1", "T\x1b[31m", is_terminal=True).out
     assert [character for character in shown if not character.isprintable() and character != "\n"] == []
 
 

@@ -110,6 +110,13 @@ def test_rules(ledger, tmp_path):
     assert "rejected: 2 rows" in ledger("--rules", str(rules), "--decimal", ",").out
 
 
+def test_debits(ledger):
+    """A column of debits is shown as what it is."""
+    options = ("--debit-column", "amount=soll", "--column", "amount=haben")
+    result = ledger(*options, content="ref;soll;haben\nT1;;15\nT2;7;\n")
+    assert ("\n  soll   amount, below zero\n" in result.out, result.out.count("-7\n")) == (True, 1)
+
+
 def test_workbook(command, tmp_path):
     """A workbook with a title above its header is shown with the row of the header."""
     book = openpyxl.Workbook()
@@ -163,7 +170,8 @@ def test_saved_beside_rules(ledger, tmp_path):
     assert (refused.status, "cannot add ledger.thousands" in refused.err, new.exists()) == (2, True, False)
     saved = ledger("--rules", str(rules), "--null=-", "--save-rules", str(new), content=content)
     assert (saved.status, new.read_text()) == (0, rules.read_text().replace("thousands", 'null = ["-"]\nthousands'))
-    assert ledger("--save-rules", str(new)).status == 2  # never written over
+    again = ledger("--rules", str(rules), "--null=-", "--save-rules", str(new), content=content)
+    assert again.status == 2  # never written over
 
 
 def test_saved_from_a_file(command):

@@ -67,9 +67,10 @@ def test_second_night(second, night, command, tmp_path):
 
 
 def test_gzip_rows(second, night, command, tmp_path):
-    """A run before with compressed rows says the same as one with plain rows."""
+    """A run before with compressed rows says the same as one with plain rows, and is another one to its followers."""
     rows, told = rows_of(tmp_path / "21"), command("diff", "20", "21", "--json")
     assert command("report", "20", "--gzip-rows", "--quiet").status == 1
+    assert "belongs to another run: previous was" in night("21", "--previous", "20", lines=NEXT).err
     again = night("22", "--previous", "20", "--gzip-rows", lines=NEXT)
     with gzip.open(tmp_path / "22" / "rows.jsonl.gz") as file:
         states = [(row["history"] or {}).get("state") for row in map(json.loads, file)]

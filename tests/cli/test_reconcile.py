@@ -158,6 +158,7 @@ REFUSED = [
         "T1,1,Paid",
         "payclient: no column is called 'Betrag', which was chosen for amount",
     ),
+    ("--rules ignored.toml", HEADER, "T1,1,Paid", "payclient: no column is called 'wert', which was to be ignored"),
     ("--time-zone Mars/Base", HEADER, "T1,15000,Paid", f"payclient: {ZONE}'Mars/Base'"),
     ("--time-zone ../etc", HEADER, "T1,15000,Paid", f"payclient: {ZONE}'../etc'"),
     ("--confirm-after soon", HEADER, "T1,15000,Paid", "payclient: --confirm-after must be a duration such as '90m'"),
@@ -183,6 +184,7 @@ REFUSED = [
 def test_refused(reconcile, service, report, tmp_path):
     """An option or a ledger that cannot be used is refused before any lookup, with what helps, and without a report."""
     (tmp_path / "rules.toml").write_text('require = ["amount"]')
+    (tmp_path / "ignored.toml").write_text('ignore_columns = ["wert"]')
     missed = []
     for arguments, header, line, message in REFUSED:
         result = reconcile(*arguments.split(), header=header, lines=[line] if line else [])
@@ -250,15 +252,18 @@ def test_fail_on(reconcile):
     assert found == [1, 0]
 
 
-def test_grace(reconcile):
-    """The age of a row is read with its zone, and from a date alone."""
+def test_grace(reconcile, report):
+    """The age of a row is read with its zone, and from a date alone; terminal and summary name the zone of expiries."""
     made = ("2026-11-21T22:16:00Z", "2026-11-22T05:16:00+07:00", "2026-11-21")
     unknown = [f"T40{place},1,Paid,{time}" for place, time in enumerate(made)]
-    result = reconcile("--grace", "999999d", lines=["T1,15000,Paid,", *unknown], header=f"{HEADER},created")
+    options = ("--grace", "999999d", "--from", "2026-11-01", "--time-zone", "Asia/Jakarta")
+    result = reconcile(*options, lines=["T1,15000,Paid,2026-11-01", *unknown], header=f"{HEADER},created")
     assert (result.status, result.out.splitlines()[0]) == (
         0,
         "CLEAN: amount and status of 4 ledger rows: 1 matched, 3 open.",
     )
+    said = "expiry times were read in the time zone Asia/Jakarta"
+    assert (f"Expiry: {said}." in result.out, summary_of(report)["expiry"]) == (True, said)
 
 
 def test_refused_key(reconcile, report, monkeypatch):
@@ -345,8 +350,8 @@ def test_allow_empty(reconcile):
     assert (result.status, result.out.splitlines()[0]) == (0, "EMPTY: Nothing was read, so nothing was compared.")
 
 
-def test_explain_paid_twice(reconcile, command, service):
-    """Of a payment made twice, the other one is explained too."""
+def test_explain(reconcile, command, service):
+    """Of a payment made twice, the other one is explained too; codes are masked, and an unknown reference is told."""
     service.add(reference="T3", amount=15000, fee=2500, status="Paid", merchant_reff="INV-1")
     reconcile(lines=["T1,15000,Paid", "T2,7000,Canceled", "T3,15000,Paid"])
     said = command("explain", "report", "T1").out
@@ -354,6 +359,9 @@ def test_explain_paid_twice(reconcile, command, service):
         "line 2, T1: BREAK",
         "line 4, T3: BREAK",
     ]
+    assert ("************0001" in said, "8800000000000001" in said) == (True, False)
+    unknown = command("explain", "report", "T9")
+    assert (unknown.status, unknown.out) == (1, "the ledger has no row with the reference T9\n")
 
 
 GERMAN = {"header": "reference;amount;created_at", "lines": ["T1;15.000,00;20.11.2026"]}

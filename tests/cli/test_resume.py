@@ -110,6 +110,17 @@ def test_journal(finished, reconcile, report, command):
     assert not (report.parent / "nowhere").exists()
 
 
+def test_full_disk(finished, report, reconcile, command, full_after):
+    """Files that cannot be written to their end are told in one line, with status 75; an older report is intact."""
+    before = contents(report)
+    with full_after(3_000):
+        result = command("report", "report")
+    assert (result.status, result.err.count("\n"), contents(report) == before) == (75, 1, True)
+    (report / "journal.sqlite").unlink()
+    with full_after(3_000):
+        assert reconcile("--quiet").status == 75
+
+
 def test_report(finished, report, command, monkeypatch):
     """The report is written again without a service and without a key, byte for byte, with the same status."""
     before = contents(report)

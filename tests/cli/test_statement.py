@@ -45,6 +45,15 @@ def test_payout(reconcile, tmp_path):
     assert "No row differs, but the statement does not tie" in page
 
 
+def test_changed(reconcile, server, tmp_path):
+    """A ledger or a statement that changes while it is reconciled gets no report."""
+    for name in ("ledger.csv", "settlement.csv"):
+        server.on_request = lambda path=tmp_path / name: path.write_text("reference\n")
+        result = reconcile(lines=["T1,15000"], out=f"of {name}")
+        told = f"{name} changed while it was reconciled" in result.err
+        assert (result.status, told, (tmp_path / f"of {name}" / "summary.json").exists()) == (2, True, False)
+
+
 def test_explained(reconcile, command):
     """A reference is explained with what the statement has of it, also when only that of the run before had it."""
     header, lines = "reference,amount,net", ["T1,15000,12500", "T9,5,5"]
@@ -126,13 +135,18 @@ def test_told(reconcile, tmp_path):
     assert "such options are keys of [statement.reading]" in statement
 
 
-def test_columns(reconcile):
+def test_columns(reconcile, tmp_path):
     """A column that looks like money or decides a sign is refused with the statement's option, until it is named."""
     header = "reference,amount,net,payout"
     result = reconcile(header=header, lines=["T1,15000,12500,12500"])
     assert (result.status, "'payout' holds what looks like money and is not used" in result.err) == (2, True)
     result = reconcile("--payout", "12,500", header=header, lines=["T1,15000,12500,po_1"], out="tied")
     assert (result.status, "The payout of 12,500 is the statement's total." in result.out) == (0, True), result.err
+    columns = '[statement]\nignore_columns = ["payout"]\n[statement.columns]\nreference = "Trx"\n'
+    (tmp_path / "rules.toml").write_text(columns)
+    options = ("--rules", "rules.toml", "--statement-column", "amount=Brutto")
+    result = reconcile(*options, header="Trx,Brutto,net,payout", lines=["T1,15000,12500,12500"], out="rules")
+    assert result.status == 0, result.err
     result = reconcile(header="reference,amount,Type", lines=["T1,15000,payment", "T1,15000,refund"])
     assert (result.status, "in the table [statement.kind] of the rules file" in result.err) == (2, True)
     debits = {"header": "reference,amount,Art", "lines": ["T1,15000,CREDIT", "T2,7000,DEBIT"]}

@@ -71,6 +71,7 @@ def followed(command):
             arguments = following(result)
         else:  # a person has to decide: about a refusal, or which of two readings is meant
             assert printed(result), (commands, result)
+            assert len(commands) < 9, commands  # an option that is not obeyed would be named again and again
             arguments = [*arguments, *shlex.split(printed(result))]
     return [*commands, shlex.join(arguments)], arguments
 

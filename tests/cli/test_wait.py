@@ -58,7 +58,7 @@ def test_many_on_a_terminal(terminal):
 def test_status(configured, changing, monkeypatch):
     """The exit status distinguishes "never" from "not yet", and a refused key ends it at once."""
     options = ("--until", "Paid", "--deadline", "1m", *QUICK)
-    assert configured("wait", "T1", "T2", "--unless", "Canceled, Expired", *options).status == 1
+    assert configured("wait", "T2", "T3", "--unless", "Canceled, Expired", *options).status == 1  # T3 ends later
     monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
     result = configured("wait", "T1", "T2", *options)
     assert (result.status, result.out) == (3, "")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
 
 FIRST = '{"reference": "T0", "amount": 1, "status": "Paid"}'
 
@@ -36,6 +36,15 @@ def test_line_numbers():
     assert [
         row.line for row in read('\ufeff\n\r\n{"reference": "A"}\r\n \n{"reference": "B"}\r{"reference": "C"}')
     ] == [*(3, 5, 6)]
+
+
+def test_encoding():
+    """A declared encoding is read; without one, bytes that are not UTF-8 are refused with the offset and the remedy."""
+    data = '{"reference": "T1", "status": "Payé"}'.encode("cp1252")
+    with open_ledger(io.BytesIO(data), dialect=Dialect(encoding="cp1252")) as ledger:
+        assert [row.status for row in ledger] == ["Payé"]
+    with pytest.raises(LedgerError, match=r"offset 34 .*--encoding cp1252"):
+        open_ledger(io.BytesIO(data))
 
 
 def test_columns_chosen():

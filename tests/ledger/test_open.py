@@ -109,6 +109,8 @@ def test_packed(form, suffix, tmp_path):
     with open_ledger(path) as ledger:
         list(ledger)
         assert ledger.fingerprint.size_bytes == path.stat().st_size
+    path.write_bytes(gzip.compress(b""))
+    assert read(path) == (form if form in path.name else "csv", [])
 
 
 def test_packed_in_small_pieces():
@@ -210,7 +212,7 @@ REJECTED = [
 
 
 def test_rejected(subtests):
-    """In every format, such a row is rejected with its line and why, and keeps its amount; the others are read."""
+    """In every format, such a row is rejected with its line and why, and keeps what can be read, as all others are."""
     header, first, last = ("reference", "total", "status"), ("T0", "1", "Paid"), ("T9", "9", "Paid")
     for form, write in WRITERS.items():
         for row, reason in REJECTED:
@@ -219,6 +221,8 @@ def test_rejected(subtests):
                 assert (before.reference, rejected.line, after.reference) == ("T0", before.line + 1, "T9")
                 assert reason in rejected.reason
                 assert rejected.amount == (int(row[1]) if row[1].isdigit() else None)
+                assert rejected.reference == (row[0].strip() or None)
+                assert rejected.status == (row[2] if row[2].isprintable() else None)
 
 
 def test_refused(subtests, tmp_path):

@@ -67,6 +67,11 @@ def test_texts(kind):
     assert one(status=pa.array(["007"], pa.string()).cast(kind)).status == "007"
 
 
+def test_names():
+    """A column is found even if its name has dots, and parts of the name are not found."""
+    assert read({"ref.": ["T1"], "ref2": ["x"]})[0].reference == "T1"
+
+
 def test_rejected(subtests):
     """A row that cannot be used is rejected with why."""
     for columns, reason in [

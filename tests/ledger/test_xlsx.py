@@ -47,6 +47,12 @@ def test_entries(data):
     ]
 
 
+def test_row_numbers():
+    """Rows have the numbers that a spreadsheet shows; the first that is not empty is the header."""
+    data = by_openpyxl((), (None, " "), ("reference",), (), ("T1",), (" ",), ("T2",))
+    assert [row.line for row in read(data)] == [5, 7]
+
+
 def test_rejected(subtests):
     """A row that cannot be used is rejected with its number and why; the rows around it are read."""
     for row, reason in [

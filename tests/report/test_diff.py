@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from payclient.ledger import Entry
 from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError, Row, Rules, Severity
@@ -108,6 +109,20 @@ def test_hostile_reference(run):
     later = run("b", [row(each, service=9) for each in reversed(hostile)])
     with RunDiff(earlier, later) as diff:
         assert [reference for reference, _ in found(diff)["resolved"]] == sorted(hostile)
+
+
+def test_listed_again(run):
+    """All rows of a reference count, also those that are no breaks: what one of them says has not changed by itself."""
+    twice = Finding(Code.DUPLICATE_REFERENCE, "twice", ledger=2, waived="agreed")
+
+    def rows(*codes):
+        first = row("T1", *codes, service=5)
+        other = Row(entry=Entry(line=2, reference="T1", amount=4), bucket=Bucket.MATCHED, findings=(twice,))
+        return [evolve(first, findings=(*first.findings, twice)), other]
+
+    with RunDiff(run("a", rows(Code.UNDERPAID)), run("b", rows())) as diff:
+        (gone,) = diff.changes(BreakState.RESOLVED)
+    assert gone["resolved_by"] == "rule"
 
 
 @pytest.mark.parametrize(("is_listed", "state"), [(True, "resolved"), (False, "not_known")])

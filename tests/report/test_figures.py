@@ -55,6 +55,7 @@ async def second(tmp_path):
     first = await night(ledger, answers)
     today = [entry("M", 9), entry("N", 100), entry("D", 5), entry("D", 5, line=3), entry("P", 8)]
     today += [entry("W", 6, "Pending"), RejectedEntry(line=9, reason="no reference", amount=2), entry("V", 1)]
+    today += [RejectedEntry(line=10, reason="no amount")]
     answers |= {"N": paid("N", 90), "D": paid("D", 5), "P": paid("P", 8, "Canceled"), "W": paid("W", 6, "Pending")}
     answers |= {"V": DOWN, "S": paid("S", 13)}
     return await night(today, answers, previous=first, statement=[entry("S", 13), entry("N", 90), entry("M", 9)])
@@ -105,7 +106,9 @@ def in_workbook(folder, summary):
     found |= {f"code {code}": rows[code.value] for code in summary.codes}
     _, *lines = book["Tie-out"].values
     split = next(place for place, line in enumerate(lines) if line[0] is None)
+    assert lines[split - 1][2] == summary.tie_out.rows_without_amount == 1
     for name, part in (("tie-out", lines[: split - 1]), ("statement", lines[split + 1 :])):
+        assert part[-3][-1] == part[-2][-1]  # the running total of the last step is the total below it
         for place, (_, _, *step, then) in enumerate(part):
             found[f"{name} {place}"] = (then,) if step[0] is None else tuple(step)
     return found | {f"state {row[0]}": row[1:] for row in list(book["Money by status"].values)[1:]}
@@ -158,6 +161,8 @@ async def test_columns_add_up(second):
             for line in csv.DictReader(file)
         ]
     everything = sum(summary.buckets.values(), Total())
+    (last,) = (line for line in tables["Summary"] if line["Result"] == "All")
+    assert [last[title] for title in MONEY] == [*astuple(everything), everything.paid_difference]
     sums = {
         name: dict(zip(MONEY, (*astuple(everything), everything.paid_difference), strict=True))
         for name in ("By status", "By method")

@@ -10,7 +10,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payclient.reconcile import Bucket, Code, Rules, Severity, Status, Step, Verdict
+from payclient import Transaction
+from payclient.ledger import Entry
+from payclient.reconcile import Bucket, Code, Row, Rules, Severity, Status, Step, Verdict
 from payclient.report import About, Matrix, summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, tally_of
@@ -70,6 +72,14 @@ def test_words(subtests):
             for name in place:
                 rule = rule[name]
             assert rule == list(words)
+
+
+def test_meaning():
+    """Words have the meaning that the rules give them."""
+    said = Transaction(reference="A", amount=1, status="Done")
+    row = Row(entry=Entry(line=1, reference="A", status="LUNAS"), bucket=Bucket.MATCHED, transaction=said)
+    (words,) = _summary([row], about(rules=Rules(statuses={"lunas": "paid"})))["statuses"]
+    assert (words["ledger_meaning"], words["service_meaning"]) == ("paid", None)
 
 
 def test_rules():
