@@ -334,6 +334,7 @@ def ledger(tmp_path):
         ({"format": "excel"}, ValueError, "format must be one of csv, jsonl, xlsx, parquet, got 'excel'"),
         ({"delimiter": ";;"}, ValueError, "delimiter must be one character that separates cells, got ';;'"),
         ({"delimiter": ""}, ValueError, "delimiter must be one character that separates cells, got ''"),
+        ({"delimiter": '"'}, ValueError, "delimiter must be one character that separates cells, got '\"'"),
         (
             {"columns": "amount"},
             TypeError,
@@ -345,7 +346,7 @@ def ledger(tmp_path):
             "columns must give the name of a column for each field, as in {'amount': 'Betrag'}, got {'amount': 3}",
         ),
     ],
-    ids=["column", "cell", "format", "delimiter", "no delimiter", "columns", "name"],
+    ids=["column", "cell", "format", "delimiter", "no delimiter", "quote", "columns", "name"],
 )
 def test_option_of_a_ledger(ledger, options, error, message):
     """The error of an unreadable ledger says what helps, not the message of the csv module."""

@@ -61,6 +61,7 @@ def test_new(command, changed):
     result = command("drift", *changed)
     lines = result.out.splitlines()
     assert (result.status, lines[0], lines[3:5]) == (1, "NEW: 2 changes of the service.", ["", "New:"])
+    assert "States, of references that were looked up more than once:" in lines
     assert lines[5].startswith("  high: First: Paid becomes Pending, 3 times; never in ")
     assert lines[6] == (
         "  high: 3 of 3 golden answers: type of amount changed from integer to text "
@@ -108,8 +109,12 @@ def test_page(command, changed, tmp_path):
 
 
 def test_refused(command, quiet, tmp_path):
-    """A contract that is not as it was written is refused."""
+    """A contract that is not as it was written is refused, as are unusable acceptances, and a page within a report."""
     folder, found = tmp_path / quiet[3], {}
+    (tmp_path / "accepted.toml").write_text("[accepted")
+    for option, value in (("--accepted", "accepted.toml"), ("--html", f"{quiet[0]}/drift.html")):
+        result = command("drift", *quiet, option, value)
+        assert (result.status, "cannot be used" in result.err or "must be a file outside" in result.err) == (2, True)
     damages = {
         "contract.json: it was changed": lambda: (folder / "contract.json").write_text("{}"),
         "contract.json: it is missing": (folder / "contract.json").unlink,

@@ -246,6 +246,19 @@ def test_unknown_canary(reconcile, service, report):
     assert not (report / "summary.json").exists()
 
 
+def test_options(reconcile, monkeypatch):
+    """What an option says about the lookups reaches the run."""
+    jobs = []
+
+    async def run(job, metrics):
+        jobs.append((job.confirm_after, job.is_durable, job.concurrency, job.canary, job.progress, str(metrics)))
+
+    monkeypatch.setattr("payclient.cli._reconcile._run", run)
+    options = "--confirm-after 10m --durable --max-concurrency 7 --canary T9 --progress plain --metrics x.prom"
+    reconcile(*options.split(), lines=["T1,15000,Paid"])
+    assert jobs == [(600.0, True, 7, "T9", "plain", "x.prom")]
+
+
 def test_fail_on(reconcile):
     """Breaks that are less severe than `--fail-on` leave the status 0."""
     found = [reconcile("--fail-on", severity, lines=["T2,7000,Expired"]).status for severity in ("low", "medium")]

@@ -7,25 +7,25 @@ import pytest
 
 @pytest.fixture
 def report(night, prepared, tmp_path):
-    """Give the folder of a report with one break."""
-    prepared("report", lambda: night("report", "--quiet", lines=["T1,15000,Paid", "T2,9000,Canceled"]))
+    """Give the folder of a report with two breaks."""
+    prepared("report", lambda: night("report", "--quiet", lines=["T1,15000,Paid", "T3,1,Paid", "T2,9000,Canceled"]))
     return tmp_path / "report"
 
 
 def test_shown(command, report):
-    """It begins with the verdict and ends with the break, with markup or without, and needs no journal and workbook."""
+    """It begins with the verdict, ends with the worst breaks, has markup or none, and needs no journal and workbook."""
     (report / "journal.sqlite").unlink()
     (report / "report.xlsx").write_bytes(b"worked on")
-    result = command("show", "report", "--markdown")
+    result = command("show", "report", "--markdown", "--worst", "1")
     lines = result.out.splitlines()
     assert (result.status, result.err) == (0, "")
-    assert lines[0] == "**BREAKS**: amount and status of 2 ledger rows: 1 matched, 1 break."
+    assert lines[0] == "**BREAKS**: amount and status of 3 ledger rows: 1 matched, 2 breaks."
     assert lines[-1] == (
         "1. **high** `underpaid` `T2`: `amount is 9000 in the ledger and 7000 at the service, which is 2000 less`"
     )
     lines = command("show", "report").out.splitlines()
-    assert lines[0] == "BREAKS: amount and status of 2 ledger rows: 1 matched, 1 break."
-    assert lines[-1].startswith("1. high underpaid T2: amount is 9000")
+    assert lines[0] == "BREAKS: amount and status of 3 ledger rows: 1 matched, 2 breaks."
+    assert lines[-2].startswith("1. high underpaid T2: amount is 9000")
 
 
 def test_refused(command, report, tmp_path):

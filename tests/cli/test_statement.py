@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import openpyxl
 import pytest
 
 from support.misses import check_each
+from support.pages import Page
 from support.reports import contents, summary_of
 
 LINES = ("T1,15000,Paid", "T2,7000,Canceled")
@@ -38,11 +40,14 @@ def test_payout(reconcile, tmp_path):
     settlement = summary_of(tmp_path / "report")["settlement"]
     assert (settlement["residual"], settlement["payout_difference"]) == (0, 0)
     assert summary_of(tmp_path / "report", "manifest.json")["statement"]["name"] == "settlement.csv"
-    result = reconcile("--payout", "14000", lines=["T1,15000"], out="other")
-    assert result.status == 1
-    assert "The payout of 14,000 is 1,000 less than the statement's total of 15,000." in result.out.splitlines()
-    page = (tmp_path / "other" / "report.html").read_text()
-    assert "No row differs, but the statement does not tie" in page
+    for payout, word in (("14,000", "less"), ("16,000", "more")):
+        result = reconcile("--payout", payout, lines=["T1,15000"], out=word)
+        said = f"The payout of {payout} is 1,000 {word} than the statement's total of 15,000."
+        page = Page((tmp_path / word / "report.html").read_text()).text
+        cells = list(openpyxl.load_workbook(tmp_path / word / "report.xlsx")["Tie-out"].values)[-1]
+        assert (result.status, said in result.out.splitlines(), said in page, said in cells) == (1, *[True] * 3)
+    for told in ("No row differs, but the statement does not tie", "settlement.csv: 1 line, "):
+        assert told in page
 
 
 def test_changed(reconcile, server, tmp_path):
@@ -54,13 +59,15 @@ def test_changed(reconcile, server, tmp_path):
         assert (result.status, told, (tmp_path / f"of {name}" / "summary.json").exists()) == (2, True, False)
 
 
-def test_explained(reconcile, command):
+def test_explained(reconcile, command, tmp_path):
     """A reference is explained with what the statement has of it, also when only that of the run before had it."""
     header, lines = "reference,amount,net", ["T1,15000,12500", "T9,5,5"]
     assert reconcile("--payout", "12,505", header=header, lines=lines).status == 1
     settled = "  settled: on line 2 of the statement, amount 15000, amount_received 12500"
     assert settled in command("explain", "report", "T1").out.splitlines()
     assert "  settled: no" in command("explain", "report", "T2").out.splitlines()
+    meanings = [row[1] for row in openpyxl.load_workbook(tmp_path / "report" / "report.xlsx")["Tie-out"].values]
+    assert "sum of what was paid out, over all its lines" in meanings
     message = command("show", "report", "--markdown").out.splitlines()
     assert "- Statement: 12,505, payout 12,505; residual 0" in message
     assert reconcile("--previous", "report", lines=["T1,15000"], out="21").status == 1
@@ -127,6 +134,7 @@ def test_told(reconcile, tmp_path):
     suggestion = "payclient: the statement: 1 row has amounts that cannot be read; all can be read with --decimal , "
     assert suggestion in result.err
     assert "for a statement, such options are keys of [statement.reading] in the rules file" in result.err
+    assert "cannot be used, in the statement: line 2: " in result.out
     result = reconcile("--dry-run", out="dry", **{**statement, "header": "reference;amount"})
     ledger, _, statement = result.out.partition("\nthe statement:\n")
     assert (result.status, (tmp_path / "dry").exists()) == (0, False)

@@ -7,10 +7,23 @@ from attrs import evolve
 
 from payclient.cli._output import Worst, verdict_lines
 from payclient.ledger import Entry
-from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, Row, Tally
+from payclient.reconcile import (
+    STRICT,
+    BreakState,
+    Bucket,
+    Code,
+    Decision,
+    Finding,
+    Pattern,
+    PatternKind,
+    Resolution,
+    Row,
+    Tally,
+)
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
 from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import StatementSide
+from support.reconciling import NOON
 
 
 def row(line, code, bucket=Bucket.BREAK):
@@ -40,6 +53,19 @@ def test_worst():
 def test_place(more, place):
     """A line number says of which file it is, unless that is the ledger."""
     assert evolve(row(3, Code.UNDERPAID), **more).place == place
+
+
+def test_lists():
+    """Patterns among the breaks, and what is still there although it was said to be corrected, have a list each."""
+    tally = Tally()
+    tally.add(row(1, Code.UNDERPAID))
+    pattern = Pattern(kind=next(iter(PatternKind)), sentence="of VA", rows=40, amount=4000, treatment="a schedule")
+    known = {"run": "R", "reference": "T1", "code": "underpaid", "owner": "Ana", "by": "ana", "evidence": "ab" * 32}
+    decision = Decision(**known, at=NOON, resolution=Resolution.CORRECTED)
+    summary = evolve(tally.summary(), patterns=(pattern,), still_there=(decision,))
+    lines = list(verdict_lines(summary, Worst(), rules=STRICT))
+    assert lines[lines.index("patterns among the breaks:") + 1] == "  40 rows (4,000): of VA; a schedule"
+    assert lines[lines.index("said to be corrected:") + 1] == f"  {decision.still_there}"
 
 
 def test_open_for_long():

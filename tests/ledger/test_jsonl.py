@@ -27,8 +27,10 @@ def after_first(line):
 
 
 def test_missing_key():
-    """A key that a later row leaves out is an empty cell there."""
+    """A key that a later row leaves out is an empty cell there; one that it adds rejects it, with all that is read."""
     assert after_first('{"amount": 5, "reference": "T1"}') == Entry(line=2, reference="T1", amount=5, status=None)
+    row = after_first('{"reference": "T1", "amount": 1, "status": "Paid", "fee": 5}')
+    assert (type(row), row.reference, row.amount, row.status) == (RejectedEntry, "T1", 1, "Paid")
 
 
 def test_line_numbers():

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import ABSENT, Entry, LedgerChangedError, LedgerError, open_ledger
+from payclient.ledger import ABSENT, Dialect, Entry, LedgerChangedError, LedgerError, open_ledger
 from payclient.ledger import FIELDS as COLUMNS
 from payclient.ledger._open import SUFFIXES
 from support.chance import examples
@@ -157,11 +157,21 @@ def test_header_like_another_format(header):
     assert read(io.StringIO(f"{header}\nx,T1,1\n")) == ("csv", [("T1", 1)])
 
 
-@pytest.mark.parametrize("option", [{"delimiter": ","}, {"sheet": "A"}])
-def test_options(option):
+OPTIONS = {
+    "delimiter": ("jsonl", {"delimiter": ","}),
+    "sheet": ("jsonl", {"sheet": "A"}),
+    "header_row": ("jsonl", {"dialect": Dialect(header_row=2)}),
+    "encoding": ("xlsx", {"dialect": Dialect(encoding="cp1252")}),
+    "debit_columns": ("parquet", {"dialect": Dialect(debit_columns={"amount": "debit"})}),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(name):
     """An option that the format does not have is the caller's mistake, and the file is closed."""
-    with pytest.raises(ValueError, match=f"{next(iter(option))} is an option of"):
-        open_ledger(io.BytesIO(FILES["jsonl"]), **option)
+    form, options = OPTIONS[name]
+    with pytest.raises(ValueError, match=f"^{name} is an option of .*, and the ledger is {form}$"):
+        open_ledger(io.BytesIO(FILES[form]), **options)
 
 
 @pytest.mark.parametrize("form", FILES)

@@ -12,6 +12,7 @@ from datetime import date, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl.chart import BarChart
 
 from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
 from support.workbooks import by_openpyxl, by_xlsxwriter, changed, with_rows
@@ -153,12 +154,13 @@ def test_other_sheets():
 
 
 def test_hidden_sheet():
-    """A hidden sheet is not the first."""
+    """A hidden sheet is not the first, and neither is a sheet with a chart."""
 
     def hide(book):
         two_sheets(book)
         book["First"].sheet_state = "hidden"
         book.remove(book["Empty"])
+        book.create_chartsheet("Chart", 0).add_chart(BarChart())
 
     assert read(by_openpyxl(("reference",), ("T1",), change=hide))[0].reference == "T2"
 

@@ -107,6 +107,7 @@ def test_values(tmp_path):
     assert (found[1]["Error"], found[1]["Why"]) == ("Slow", "timed out")
     pq = pytest.importorskip("pyarrow.parquet", reason="the table needs the extra parquet")
     row, other = pq.read_table(in_table).to_pylist()
+    assert (row["run"], row["line"], row["reference"], row["bucket"]) == (RUN_NAME, 1, "A", "break")
     ages = {"state": "still_open", "first_seen": NOON, "first_run": "R1", "age_days": 3}
     runs = {"carried_from": "R2", "reused_from": "R3", "ledger_meaning": "paid", "service_meaning": "expired"}
     assert row == row | ages | runs

@@ -98,6 +98,7 @@ def test_json(nights):
         lists = {state.value: value[state.value] for state in BreakState}
         assert lists == {state.value: list(diff.changes(state)) for state in BreakState}
     assert list(problems(value, SCHEMA, SCHEMA)) == []
+    assert [value[name]["folder"] for name in ("earlier", "later")] == ["20", "21"]
     assert value["counts"] == {state: len(changes) for state, changes in lists.items()}
     assert set(SCHEMA["required"]) == set(value)
 

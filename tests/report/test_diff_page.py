@@ -60,6 +60,7 @@ def test_states(runs, tmp_path):
         ["1 new, 1 still open, 1 changed, 1 reopened; 1 resolved, 1 not known since night-2."],
     )
     assert page.all("p", class_="count") == ["1"] * 6
+    assert ("Earlier run night-2 " in page.text, "Later run night-3 " in page.text) == (True, True)
     bodies = [re.sub(r" 02:00:\d\d", "", " ".join(text.split())) for text in page.all("tbody")]
     less = "high amount is 9 in the ledger and 5 at the service, which is 4 less underpaid"
     changed = "high amount is 9 in the ledger and 6 at the service, which is 3 less underpaid"

@@ -11,7 +11,8 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status
+from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Rules, Status
+from payclient.reconcile.nights import BreakChange, breaks_of
 from payclient.report import Matrix
 from payclient.report._workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of
@@ -53,6 +54,8 @@ def test_sheets(rows, tmp_path):
     for sheet in workbook:
         assert [cell.value for cell in sheet[1]] == [column.title for column in COLUMNS[sheet.title]]
         assert sheet.freeze_panes == "A2"
+    no_tables = {sheet.title for sheet in workbook if sheet.auto_filter.ref is None}
+    assert no_tables == {"Summary", "Tie-out", "Money by status", "To sign", "Run"}
 
 
 def test_types(tmp_path):
@@ -82,6 +85,27 @@ def test_words_of_both_sides(tmp_path):
     known = about(rules=Rules(statuses={"berhasil": "paid"}))
     (cells,) = values(written([row], tmp_path, known=known)["By status"])
     assert cells == ("lunas", None, "BERHASIL", "paid", 1, 0, 1, 0, 0, 0)
+
+
+def test_gone(tmp_path):
+    """A break that is gone says by what, or why that is not known; one that was gone before is not listed again."""
+    finding = Finding(Code.UNDERPAID, "less", ledger=9, service=5)
+    row = Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.BREAK, findings=(finding,))
+    known = breaks_of([row], run="R1")[Code.UNDERPAID]
+    history = History(state=BreakState.NOT_KNOWN, first_seen=None, first_run="R1", age_days=2)
+    lost = BreakChange(reference="T1", was=known, now=known, history=history, why="timed out")
+    history = attrs.evolve(history, state=BreakState.RESOLVED)
+    gone = BreakChange(reference="T2", was=known, now=attrs.evolve(known, by=ResolvedBy.SERVICE), history=history)
+    file, tally = io.BytesIO(), tally_of([])
+    with ReportWorkbook(file, tmp_path, has_previous=True) as workbook:
+        for change in (lost, gone, attrs.evolve(gone, is_old=True)):
+            workbook.add_gone(change)
+        workbook.write(tally.summary(), about(), Matrix.of(tally))
+    what = ("high", "underpaid", "less")
+    assert values(openpyxl.load_workbook(file)["Resolved"]) == [
+        ("T1", *what, "not known", None, "timed out", None, 2),
+        ("T2", *what, "resolved", "the service", None, None, 2),
+    ]
 
 
 def test_where_a_sheet_ends(rows, tmp_path):
