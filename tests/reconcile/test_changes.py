@@ -22,6 +22,8 @@ from payclient.reconcile import (
     Row,
     Rules,
     Severity,
+    StatementRules,
+    StatementSide,
     Tolerance,
     judge,
 )
@@ -72,6 +74,7 @@ def test_state(subtests):
         ((GONE,), "resolved"),
         ((LOST,), "not_known"),
         ((REJECTED,), "not_known"),
+        ((GONE, LOST), "not_known"),
         ((), "not_known"),
     )
     for later, state in cases:
@@ -106,7 +109,18 @@ def test_code_resolved_by():
         ([judged(UNDERPAID, NOT_FOUND)], judged(UNDERPAID, {"amount": 9}), "service"),
         (twice, judged({"amount": 5}, {}), "ledger"),
     )
+    # A finding that the rules waive now was resolved by them, whichever side alone can change it otherwise.
+    made, side = {"amount": 5, "created_at": NIGHT - timedelta(hours=1)}, StatementSide(settled=None)
+    late = Rules(grace="2h", statement=StatementRules(settles_within="2h"))
+    cases += (
+        ([judged(made, NOT_FOUND)], judged(made, NOT_FOUND, rules=late), "rule"),
+        ([judged(made, {}, other_side=side)], judged(made, {}, other_side=side, rules=late), "rule"),
+    )
     assert [[each.now.by for each in changes(was, now)] for was, now, _ in cases] == [[by] for *_, by in cases]
+    # What is the same as a whole has resolved nothing: the rules read or judge it otherwise.
+    for was, now in ((twice, judged({"amount": 5}, {})), (WAS, judged({**UNDERPAID, "amount": 5}, {}))):
+        (found,) = changes(was, now, unchanged=[ResolvedBy.LEDGER])
+        assert found.now.by is ResolvedBy.RULE
 
 
 def test_paid_twice():
@@ -118,6 +132,8 @@ def test_paid_twice():
             ("paid_twice", state)
         ]
     assert asked == ["T2", "T2"]
+    by = [changes(was, now, unchanged=each)[0].now.by for each in ((), (ResolvedBy.SERVICE,))]
+    assert by == [ResolvedBy.SERVICE, ResolvedBy.RULE]
     assert states(was, judged({"amount": 5}, FAILED)) == [("paid_twice", "not_known")]
 
 

@@ -145,8 +145,9 @@ def test_acceptance():
     assert accepted == Accepted(code=Code.UNDERPAID, service=95, **given)
     assert with_decisions(Rules(), [ACCEPTED, RAISED]).accepted == ()
     # A side that stated nothing is accepted as such.
-    (accepted,) = with_decisions(Rules(), [attrs.evolve(ACCEPTED, code="missing_at_service", service=None)]).accepted
-    assert (accepted.ledger, accepted.service) == (100, "")
+    for stated, sides in (({"service": None}, (100, "")), ({"ledger": None}, ("", 95))):
+        (accepted,) = with_decisions(Rules(), [attrs.evolve(ACCEPTED, **stated)]).accepted
+        assert (accepted.ledger, accepted.service) == sides
 
 
 def test_rule_and_decision():

@@ -344,6 +344,10 @@ async def test_other_identity(path):
         named = found.format(SERVICE["service"])
         assert str(caught.value) == f"the journal {path} belongs to another run: {named}"
     Journal(path, identity=SERVICE).close()  # and it is free again
+    empty = path.with_name("empty.sqlite")
+    Journal(empty, identity=SERVICE).close()
+    with pytest.raises(JournalError, match="service was"):  # also before the first answer
+        Journal(empty, identity=SERVICE | {"service": "https://other.example"})
     Journal(path).close()  # who does not say what he expects gets it too
 
 

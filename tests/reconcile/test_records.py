@@ -33,7 +33,7 @@ from payclient.reconcile import (
     reconcile,
 )
 from payclient.reconcile.journal import Reuse
-from payclient.reconcile.nights import ReferenceRecord
+from payclient.reconcile.nights import PreviousRun, ReferenceRecord
 from payclient.reconcile.nights._records import record_cell, record_from
 from support.chance import examples
 from support.misses import check_each
@@ -172,6 +172,10 @@ LIVES = {
     "refunded": ([(A, SAME), of("Refunded")], "- -"),
     "an unknown word": ([(A, SAME), (A, paid("A", status="Settled"))], "- -"),
     "reversed until the ledger follows": ([(A, SAME), (A, CANCELED), of("Canceled")], "- new ledger"),
+    "reversed, followed and other again": (
+        [(A, SAME), (A, CANCELED), of("Canceled"), (entry("A", status="Pending"), CANCELED)],
+        "- new ledger -",
+    ),
     "reversed until it is paid": ([(A, SAME), (A, CANCELED), (A, CANCELED), (A, SAME)], "- new still_open service"),
     "reversed while nothing changes": (
         [(A, SAME), *[of("Canceled")] * 3, (entry("A", status="Canceled"), SAME)],
@@ -237,6 +241,10 @@ async def test_several_rows(night):
     first = await night(rows, {"A": paid("A", 5)})
     second = await night(list(reversed(rows)), {"A": paid("A", 5)}, previous=first)
     assert {finding.history.state for row in second.rows for finding in row.findings} == {BreakState.STILL_OPEN}
+    third = await night([entry("A", 5, line=line) for line in (2, 3)], {"A": paid("A", 5)}, previous=second)
+    fourth = await night(rows, {"A": paid("A", 5)}, previous=third)
+    found = {(finding.code.value, finding.history.state.value) for row in fourth.rows for finding in row.findings}
+    assert found == {("duplicate_reference", "changed"), ("underpaid", "reopened")}
 
 
 async def test_summed_lines(night):
@@ -274,6 +282,13 @@ async def test_only_news_count(night):
     worse = await night([entry("A")], {"A": paid("A", 5, status="Canceled")}, previous=same)
     assert [worse.summary.exit_status(each, only_news=True) for each in ("high", "critical")] == [1, 1]
     assert worse["A"].history.state is BreakState.NEW
+
+
+def test_trend():
+    """A run knows the number of breaks of the last runs before it, and no more of them than fit on a page."""
+    before = PreviousRun(run="30", folder="30", last_observed_at=None, buckets={"break": 7})
+    trend = attrs.evolve(before, trend=tuple((str(number), 1) for number in range(30))).trend_with_itself
+    assert (len(trend), trend[0], trend[-1]) == (29, ("2", 1), ("30", 7))
 
 
 # The journal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import attrs
 import pytest
 from hypothesis import given
@@ -26,6 +28,7 @@ from payclient.reconcile import (
     replay,
 )
 from support.chance import examples
+from support.reconciling import NOON
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
@@ -84,8 +87,8 @@ async def test_both_directions(service_of, clock_from):
         ("X", "not_in_ledger"),
         ("Y", "settled_not_paid"),
     ]
-    assert [row.is_listed for row in rows] == [True, True, True, True, False, False]
-    assert summary.tie_out.ledger_paid_total == 230
+    assert [(row.is_listed, row.ledger_status) for row in rows] == [(True, "paid")] * 4 + [(False, None)] * 2
+    assert (summary.tie_out.ledger_paid_total, summary.tie_out.rows_without_amount) == (230, 0)
     assert steps(summary.tie_out)[Step.NOT_IN_LEDGER] == 30
     assert summary.settlement.service_paid_total == summary.tie_out.service_paid_total == 190
     assert steps(summary.settlement) == {
@@ -118,6 +121,8 @@ CASES = [
     ([line(amount_received=60)], {"fee": 40}, {"settled": 0, "fees": -40}),
     ([line(amount_received=60)], {"fee": 3}, {"fees": -3, "settled_differently": -37}),
     ([line(100, amount_received=95)], {"amount_received": 97}, {"fees": -3, "settled_differently": -2}),
+    ([line(90, amount_received=60)], {"fee": 3}, {"fees": -30, "settled_differently": -10}),
+    ([line(90, amount_received=97)], {"amount_received": 97}, {"fees": -3, "settled_differently": 0}),
     ([line(9), line(-9, number=3)], {"status": "Canceled"}, {"refunded": 0}),
     ([line(100), other_line()], {}, {"settled": 0, "rejected": 0}),
     ([CHARGE, other_line(-100, kind="payout")], {}, {"settled": 0}),
@@ -168,6 +173,38 @@ async def test_kinds_of_ledger(service_of, clock_from):
     answers = {"A": [paid("A", 100)], "B": [paid("B", 5)]}
     rows, _ = await reconciled(service_of, clock_from, ledger, ledger_of(A=100, B=5), answers, rules=Rules(lines=lines))
     assert [row.primary and row.primary.code.value for row in rows] == [None, "not_in_ledger"]
+
+
+async def test_repeat(service_of, clock_from):
+    """Of a reference that the ledger lists twice, the statement counts once: its finding, and its money."""
+    ledger = [Entry(line=line, reference="A", amount=100) for line in (2, 3)]
+    answers = {"A": [paid("A", 100)], "B": [paid("B", 1)]}
+    rows, summary = await reconciled(service_of, clock_from, ledger, ledger_of(A=90, B=1), answers)
+    codes = [[each.code.value for each in row.findings] for row in rows]
+    assert codes == [["duplicate_reference", "settled_differently"], ["duplicate_reference"], ["not_in_ledger"]]
+    assert steps(summary.settlement) == {"settled_differently": -10, "settled": 0}
+
+
+async def test_not_known(service_of, clock_from):
+    """The statement's money of a payment that the service says nothing certain about is in a step of its own."""
+    failed, declined = errors.PermissionDeniedError("no"), errors.RejectedError("no")
+    for said, bucket in (([paid("A", 90), failed], Bucket.UNRESOLVED), ([declined], Bucket.BREAK)):
+        answers = {"A": said, "B": [paid("B", 1)]}
+        both = ledger_of(A=100, B=1)
+        rows, summary = await reconciled(service_of, clock_from, both, both, answers)
+        assert [row.bucket for row in rows] == [bucket, Bucket.MATCHED]
+        assert steps(summary.settlement) == {"unresolved": 100, "settled": 0}
+
+
+async def test_in_time(service_of, clock_from):
+    """A payment that is not settled yet is open while it is in time, and in a step of its own."""
+    answers = {"A": [paid("A", 100)], "B": [paid("B", 1)]}
+    for within, bucket, step in (("1d", Bucket.OPEN, "not_settled_yet"), ("1h", Bucket.BREAK, "not_settled")):
+        ledger = [Entry(line=2, reference="A", amount=100, created_at=NOON - timedelta(hours=2)), *ledger_of(B=1)]
+        rules = Rules(statement=StatementRules(settles_within=within))
+        rows, summary = await reconciled(service_of, clock_from, ledger, ledger_of(B=1), answers, rules=rules)
+        assert [row.bucket for row in rows] == [bucket, Bucket.MATCHED]
+        assert steps(summary.settlement) == {step: -100, "settled": 0}
 
 
 async def test_seen_once(service_of, clock_from):

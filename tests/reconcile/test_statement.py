@@ -71,6 +71,8 @@ def test_total():
         RejectedEntry(line=5, reason="x"),
     )
     assert (found.total, found.rejected_lines, found.rejected_amount, found.is_net) == (65, 4, 65, True)
+    found = totals(*(RejectedEntry(line=number, reason="x") for number in range(9)))  # the first few are named
+    assert (found.rejected_lines, len(found.problems)) == (9, 5)
 
 
 def test_fee_alone():

@@ -8,7 +8,7 @@ import attrs
 
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile
+from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile, replay
 from payclient.reconcile.judge._case import payment_of, why_not_summed
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
@@ -134,17 +134,34 @@ async def test_other_kinds(service_of, clock_from):
         assert [row.bucket for row in rows] == [Bucket.MATCHED]
         (left_out,) = journal.ignored
     assert left_out.sentence == "1 line of the kind 'payout' left out, as the rules say: -97"
+    # A line of a run that rules of later leave out is no charge by them.
+    before = attrs.evolve(
+        BY_KIND, lines=attrs.evolve(BY_KIND.lines, kind=attrs.evolve(KINDS, fee=["payout"], ignore=[]))
+    )
+    with Journal() as journal:
+        ledger, service = [line(2, 100, "charge"), line(3, 1, "payout")], service_of({"T": [paid(100)]})
+        assert len([row async for row in reconcile(ledger, service, rules=before, journal=journal)]) == 1
+        (row,) = replay(journal, rules=BY_KIND)
+    assert (row.bucket, row.reason.partition(" by ")[0]) == (
+        Bucket.REJECTED,
+        "kind: 'payout' on line 3 is left out",
+    )
 
 
 def test_texts_that_differ():
     """Of texts that the lines state differently, the one that agrees counts, and else the first."""
+    days = [datetime(2026, 11, day) for day in (21, 22)]  # noqa: DTZ001  as a ledger states it
     lines = [
-        line(2, 1, merchant_reff="INV-1", payment_method="VA"),
-        line(3, 1, merchant_reff="inv-2", payment_method=None),
+        line(2, 1, merchant_reff="INV-1", payment_method="VA", payment_code="1", expdate=days[0]),
+        line(3, 1, merchant_reff="inv-2", payment_method=None, payment_code="2", expdate=days[1]),
+        line(4, 1, payment_method="Bank"),
     ]
-    agreeing = payment_of(lines, SUM, paid(2, merchant_reff="INV-2", payment_method="QR"))
-    assert (agreeing.merchant_reff, agreeing.payment_method) == ("inv-2", "VA")
-    assert payment_of(lines, SUM, paid(2, merchant_reff="INV-3")).merchant_reff == "INV-1"
+    said = {"merchant_reff": "INV-2", "payment_name": "BANK", "payment_code": "2", "expdate": days[1]}
+    agreeing = payment_of(lines, SUM, paid(3, payment_method="QR", **said))
+    found = agreeing.merchant_reff, agreeing.payment_method, agreeing.payment_code, agreeing.expdate
+    assert found == ("inv-2", "Bank", "2", days[1])
+    other = payment_of(lines, SUM, paid(3, merchant_reff="INV-3"))
+    assert (other.merchant_reff, other.payment_method, other.payment_code) == ("INV-1", "VA", "1")
 
 
 def test_payment():
@@ -158,6 +175,10 @@ def test_payment():
     lines = [line(2, 9, "charge", fee=3, amount_received=6), line(3, 9, "refund", fee=1, amount_received=9)]
     back = payment_of(lines, BY_KIND)
     assert (back.status, back.amount, back.fee, back.amount_received) == ("refunded", 9, 3, 6)
+    # Of one that is paid back in part, the fee and the money of the refund count, and those of a fee as it states them.
+    lines[1] = line(3, 4, "refund", fee=1, amount_received=4)
+    part = payment_of([*lines, line(4, 3, "fee", amount_received=-1)], BY_KIND)
+    assert (part.amount, part.fee, part.amount_received) == (5, 7, 1)
 
 
 def test_why_apart():

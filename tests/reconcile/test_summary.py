@@ -13,12 +13,16 @@ from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import (
     Accepted,
     Answer,
+    BreakState,
     Bucket,
     Case,
     Code,
+    Decision,
     Finding,
+    History,
     Leakage,
     Observation,
+    Resolution,
     Row,
     Rules,
     Severity,
@@ -28,8 +32,8 @@ from payclient.reconcile import (
     Verdict,
     judge,
 )
-from payclient.reconcile.nights import PreviousRun
-from payclient.reconcile.values import observe
+from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun, Rechecked
+from payclient.reconcile.values import FindingTotal, Matched, observe
 from support.misses import check_table
 from support.reconciling import NOON
 
@@ -103,6 +107,7 @@ def test_counts():
     underpaid = result.codes[Code.UNDERPAID]
     assert (underpaid.rows, underpaid.ledger_amount, underpaid.service_amount) == (2, 200, 180)
     assert (result.breaks[Severity.HIGH], result.breaks[Severity.MEDIUM], result.breaks[Severity.LOW]) == (2, 0, 1)
+    assert summary(row(Bucket.BREAK, *[Code.NOT_COMPARED] * 2)).codes[Code.NOT_COMPARED].rows == 1
 
 
 def test_frozen():
@@ -144,10 +149,10 @@ def test_assumed():
 
 
 def test_dashes_are_not_compared():
-    """A column of dashes is none that was compared."""
-    entry = Entry(line=2, reference="T1", merchant_reff="-", status="Paid")
+    """A column of dashes is none that was compared; an empty fee is one of 0."""
+    entry = Entry(line=2, reference="T1", merchant_reff="-", status="Paid", fee=None)
     seen = Observation(answer=Answer.FOUND, at=NOON, transaction=Transaction(reference="T1", amount=9, status="Paid"))
-    assert summary(judge(Case(entry=entry, first=seen, second=seen))).compared.what == "status"
+    assert summary(judge(Case(entry=entry, first=seen, second=seen))).compared.what == "status and fee"
 
 
 def test_not_compared():
@@ -189,6 +194,18 @@ def test_reused():
     since = summary(reused, judged_otherwise, previous=PREVIOUS).since
     assert (since.reused, since.oldest_reused_at, since.newest_reused_at) == (1, NOON, NOON)
     assert (since.removed_by_rules, since.added_by_rules) == (1, 0)
+
+
+def test_rechecked():
+    """A row that is looked up again is no carried row, and its result is counted by itself."""
+    matched = Matched(at=NOON, run="19", status="Paid", amount=100)
+    buckets = (Bucket.MATCHED, Bucket.BREAK, Bucket.UNRESOLVED, Bucket.UNRESOLVED)
+    tally = Tally(previous=PREVIOUS)
+    for bucket in buckets:
+        tally.add(row(bucket, carried_from="20", matched=matched))
+    result = tally.summary(population=9)
+    assert result.since.rechecked == Rechecked(population=9, rows=4, unanswered=2, changed=1)
+    assert (result.since.carried_rows, result.rows, result.tie_out.service_paid_total) == (0, 0, 0)
 
 
 def leaking(method, *findings, **more):
@@ -286,6 +303,8 @@ def test_acceptances():
             ("2026-12-31", (case(first=seen(89)),), ["changed"]),
             ("2026-12-31", (case(attrs.evolve(ENTRY, amount=101)),), ["changed"]),
             ("2026-12-31", (case(), case(is_repeat=True)), []),
+            # Of several rows, the one that needs a review counts.
+            ("2026-12-31", (case(attrs.evolve(ENTRY, amount=101)), case(is_repeat=True)), ["changed"]),
             # The row is unresolved.
             ("2026-12-31", (case(first=slow),), []),
             ("2026-12-31", (Case(entry=ENTRY, first=seen(), other_found=1),), []),
@@ -297,3 +316,41 @@ def test_acceptances():
     assert notice.sentence == (
         "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, matches no row; remove it"
     )
+
+
+def test_still_there():
+    """A break that was said to be corrected in the ledger is listed where it is still there; no other decision is."""
+    said = {"run": "20", "owner": "Ana", "by": "ana", "at": NOON, "evidence": ""}
+    corrected, raised = (
+        Decision(reference="T1", code=code, resolution=resolution, **said)
+        for code, resolution in (("underpaid", Resolution.CORRECTED), ("fee_differs", Resolution.RAISED))
+    )
+    tally = Tally(decisions={each.key: each for each in (corrected, raised)})
+    for each in (BREAK, MATCHED):
+        tally.add(each)
+    assert tally.summary().still_there == (corrected,)
+
+
+def test_ages():
+    """An open finding is in the group of its age, its last day included; a resolved one is in none."""
+    record = BreakRecord(
+        code=Code.UNDERPAID,
+        severity=Severity.HIGH,
+        sentence="",
+        sides=((9, 5),),
+        ledger="",
+        service="",
+        first_seen=None,
+        first_run="20",
+        at_stake=4,
+    )
+    tally = Tally()
+    for days in (5, 0, 7, 8, 30, 31, 60, 61, 90, 91):
+        state = BreakState.RESOLVED if days == 5 else BreakState.STILL_OPEN
+        history = History(state=state, first_seen=None, first_run="20", age_days=days)
+        now = attrs.evolve(record, state=state)
+        tally.add_change(BreakChange(reference=f"T{days}", was=record, now=now, history=history))
+    found = tally.open_findings()
+    assert [total.count for total in found.by_age.values()] == [2, 2, 2, 2, 1]
+    assert (found.by_code, found.closing) == ({Code.UNDERPAID: found.closing}, FindingTotal(9, 36))
+    assert found.old == FindingTotal(5, 20)
