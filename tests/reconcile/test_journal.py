@@ -197,6 +197,18 @@ async def test_failures_are_asked_again(path):
     assert ([row.bucket.value for row in second], lookup.asked) == (["matched", "matched", "break"], ["B"])
 
 
+async def test_known_of_answers(path):
+    """A journal knows which references have a usable answer, and how many differ, with their money at any size."""
+    large = 3 * 10**12 + 7
+    answers = {"A": paid("A"), "B": REFUSED, "D": errors.RejectedError("no"), "E": paid("E", amount=1)}
+    ledger = [*ledger_of("ABCD"), entry(7, "E", amount=large), RejectedEntry(line=8, reason="x", reference="F")]
+    with Journal(path) as journal:
+        await rows_of(ledger, Lookup(answers), journal)
+    with Journal(path) as journal:
+        assert [journal.is_judged(name) for name in "ABCDEF"] == [True, False, True, False, True, False]
+        assert journal.answers.count_differences() == (3, large + 200)
+
+
 async def test_stopped(path):
     """A stopped run starts no lookup, and keeps the answers of those in flight."""
     stop, names = asyncio.Event(), [f"T{number}" for number in range(50)]
@@ -325,6 +337,17 @@ def test_shorter_than_what_was_read(path):
         journal.finish_ledger()
 
 
+def test_ledger_begun_again(path):
+    """Nothing is kept of a ledger that broke off while it was read, if another one is read in the open journal."""
+    with Journal(path) as journal:
+        for each in BEGUN:
+            journal.add(each)
+        journal.begin_ledger()
+        journal.add(BEGUN[1])
+        journal.finish_ledger()
+        assert journal.rows == 1
+
+
 # Whose it is
 
 SERVICE = {"service": "https://pay.example/api", "rules": "ab12"}
@@ -348,6 +371,11 @@ async def test_other_identity(path):
     Journal(empty, identity=SERVICE).close()
     with pytest.raises(JournalError, match="service was"):  # also before the first answer
         Journal(empty, identity=SERVICE | {"service": "https://other.example"})
+    with Journal(empty, identity=SERVICE) as journal:
+        journal.add(BEGUN[0])
+        journal.finish_ledger()
+    with Journal(empty, identity=SERVICE | {"rules": "cd34"}) as journal:  # by other rules, all is read again
+        assert (journal.rows, journal.is_ledger_complete) == (0, False)
     Journal(path).close()  # who does not say what he expects gets it too
 
 

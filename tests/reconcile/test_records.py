@@ -424,6 +424,14 @@ async def test_statement_follows(night, ledger):
     assert third.states["Y", "settled_not_paid"] == "still_open"
 
 
+async def test_new_in_statement(night):
+    """What only the statement of tonight has is not carried over from a run before."""
+    first = await night(LEDGER, ANSWERS, statement=STATEMENT)
+    second = await night([], ANSWERS | {"N": paid("N")}, previous=first, statement=[line("N", 9)])
+    assert (second["N"].carried_from, second["N"].is_of_statement, second["B"].carried_from) == ("", True, "night-1")
+    assert second.summary.settlement.not_in_ledger == 1
+
+
 async def test_no_statement_after(night):
     """Without a statement, a run cannot tell what became of the breaks of one; and what it alone had is not asked."""
     first = await night(LEDGER, ANSWERS, statement=STATEMENT)

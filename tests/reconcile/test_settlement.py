@@ -125,7 +125,7 @@ CASES = [
     ([line(90, amount_received=97)], {"amount_received": 97}, {"fees": -3, "settled_differently": 0}),
     ([line(9), line(-9, number=3)], {"status": "Canceled"}, {"refunded": 0}),
     ([line(100), other_line()], {}, {"settled": 0, "rejected": 0}),
-    ([CHARGE, other_line(-100, kind="payout")], {}, {"settled": 0}),
+    ([CHARGE, other_line(-60, kind="payout"), other_line(amount_received=-40, kind="payout")], {}, {"settled": 0}),
 ]
 
 
@@ -143,7 +143,7 @@ async def test_steps(service_of, clock_from):
             misses.append((statement, found))
     assert misses == []
     totals = summary.settlement.statement  # of the last one
-    assert (totals.total, totals.ignored_lines, totals.ignored_amount) == (100, 1, -100)
+    assert (totals.total, totals.ignored_lines, totals.ignored_amount) == (100, 2, -100)
     bridge = Tally().summary(StatementTotals()).settlement
     assert [each.step for each in bridge.steps] == list(SettlementStep)
     assert SettlementStep.NOT_SETTLED_YET.label == "not settled yet"
@@ -183,6 +183,18 @@ async def test_repeat(service_of, clock_from):
     codes = [[each.code.value for each in row.findings] for row in rows]
     assert codes == [["duplicate_reference", "settled_differently"], ["duplicate_reference"], ["not_in_ledger"]]
     assert steps(summary.settlement) == {"settled_differently": -10, "settled": 0}
+
+
+async def test_rejected(service_of, clock_from):
+    """A payment that one side has in a row that cannot be used alone is looked up, and is not on that side."""
+    ledger = [*ledger_of(A=100), RejectedEntry(line=3, reason="x", reference="B", amount=5)]
+    statement = [RejectedEntry(line=9, reason="x", reference="A"), *ledger_of(B=5)]
+    answers = {"A": [paid("A", 100)], "B": [paid("B", 5)]}
+    rows, summary = await reconciled(service_of, clock_from, ledger, statement, answers)
+    assert [row.bucket for row in rows] == [Bucket.BREAK, Bucket.REJECTED, Bucket.BREAK]
+    assert [row.primary.code.value for row in rows[::2]] == ["not_settled", "not_in_ledger"]
+    assert rows[0].primary.sentence.endswith("the statement lists it only on line 9, which cannot be used")
+    assert summary.settlement.residual == 0
 
 
 async def test_not_known(service_of, clock_from):

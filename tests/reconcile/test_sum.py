@@ -128,12 +128,14 @@ async def test_other_kinds(service_of, clock_from):
     assert row.bucket is Bucket.REJECTED
     assert row.reason.startswith("kind: 'Reversal' on line 5 is not listed in the rules; add it to charge, refund, fee")
     payout = RejectedEntry(line=3, reason="reference: the cell is empty", amount=-97, kind="Payout")
+    fee = RejectedEntry(line=4, reason="reference: the cell is empty", amount_received=-3, kind="fee")
     with Journal() as journal:
-        ledger, service = [line(2, 100, "charge"), payout], service_of({"T": [paid(100)]})
+        ledger, service = [line(2, 100, "charge"), payout, fee], service_of({"T": [paid(100)]})
         rows = [row async for row in reconcile(ledger, service, rules=BY_KIND, journal=journal)]
         assert [row.bucket for row in rows] == [Bucket.MATCHED]
-        (left_out,) = journal.ignored
-    assert left_out.sentence == "1 line of the kind 'payout' left out, as the rules say: -97"
+        left_out = [each.sentence for each in journal.ignored]
+    words = (("fee", -3), ("payout", -97))  # a fee without a reference is of no payment
+    assert left_out == [f"1 line of the kind '{word}' left out, as the rules say: {money}" for word, money in words]
     # A line of a run that rules of later leave out is no charge by them.
     before = attrs.evolve(
         BY_KIND, lines=attrs.evolve(BY_KIND.lines, kind=attrs.evolve(KINDS, fee=["payout"], ignore=[]))
