@@ -17,6 +17,7 @@ from payclient._stream import stream
 from payclient._until_done import in_thread, until_done
 from payclient.testing import FakeService, serve
 from support.fakes import ScriptedTransport, answer, client
+from support.raw_server import RawServer
 
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
 MOMENTS = st.tuples(st.integers(0, 60), st.sampled_from([1, 2, 3, 50]))
@@ -143,6 +144,28 @@ async def test_closed_in_a_cancel_scope():
             scope.cancel()
             await asyncio.sleep(1)
     assert (scope.cancelled_caught, pay._session._transport._client.is_closed) == (True, True)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "too long"])
+async def test_closed_with_a_lookup_in_flight(is_cancelled):
+    """A close that is cancelled while it waits for a lookup, or waits too long, still closes its transport."""
+
+    async def silence(connection):
+        await connection.request()
+        await connection.request()
+
+    async with RawServer(silence) as server:
+        pay = client(None, base_url=server.url, timeout=5.0)
+        lookup = asyncio.create_task(pay.with_options(timeout=20.0).get_transaction("T1"))
+        await asyncio.sleep(1)
+        closing = asyncio.create_task(pay.aclose())
+        await asyncio.sleep(1)
+        if is_cancelled:
+            closing.cancel()
+        await asyncio.gather(closing, lookup, return_exceptions=True)
+        assert (closing.cancelled(), pay._session._transport._client.is_closed) == (is_cancelled, True)
+        assert asyncio.get_running_loop().time() == pytest.approx(2.0 if is_cancelled else 6.0)
 
 
 def sockets():

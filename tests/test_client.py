@@ -577,15 +577,16 @@ def test_key_is_not_shown():
     assert KEY not in repr(pay) + repr(vars(pay)) + repr(vars(pay._session))
 
 
-async def test_no_retry_after_close():
-    """An attempt that fails while the client is closing is not retried."""
+@pytest.mark.parametrize(("closed_at", "ends_at", "kind"), [(1, 3, ServiceError), (4, 4, ClientClosedError)])
+async def test_no_retry_after_close(closed_at, ends_at, kind):
+    """An attempt that fails while the client is closing is not retried, and the wait after one that failed ends."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=3, default=lambda _: DOWN)
-    pay = client(transport, retry=RetryPolicy(initial_backoff=100, max_backoff=100))
+    pay = client(transport, retry=RetryPolicy(initial_backoff=1e9, max_backoff=1e9))
     lookup = asyncio.create_task(pay.get_transaction("T1"))
-    await asyncio.sleep(1)
+    await asyncio.sleep(closed_at)
     await pay.aclose()
-    assert loop.time() == pytest.approx(3)
-    with pytest.raises(ServiceError):
+    assert loop.time() == pytest.approx(ends_at)
+    with pytest.raises(kind):
         await lookup
 
 

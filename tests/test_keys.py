@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from payclient import (
     AuthenticationError,
+    ClientClosedError,
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
@@ -155,6 +156,17 @@ async def test_deadline_counts_asking():
             await anext(stream)
     assert (now(), ended_at[1]) == (67.0, 14.0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_closed_while_asking():
+    """Closing ends the call of the function, and the lookups that wait for it."""
+    pay = client(Guarded(), api_key=AsyncVault(OLD))
+    lookup = asyncio.create_task(pay.get_transaction("T1"))
+    await asyncio.sleep(1)
+    await pay.aclose()
+    with pytest.raises(ClientClosedError):
+        await lookup
+    assert now() == 1.0
 
 
 @pytest.mark.parametrize("given", ["", "two words", None, 7])

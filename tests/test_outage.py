@@ -20,6 +20,7 @@ from payclient import (
     ServiceError,
     TLSVerificationError,
 )
+from payclient._stream import stream
 from support.fakes import ScriptedTransport, answer, client, now
 from support.outages import FINAL, KINDS, MIXED, AbsentService, crowd, percentile
 
@@ -187,12 +188,21 @@ async def test_joined_in_bulk():
         crowded = asyncio.create_task(crowd(pay, rate=20, until=2.5))
         joined = asyncio.create_task(pay.get_transaction("T1"))
         await asyncio.sleep(0)
-        async with pay.stream_transactions(["T1"]) as outcomes:
+        refused = []
+
+        async def look_up(reference):
+            try:
+                return await pay.get_transaction(reference)
+            except PayClientError as error:
+                refused.append(error)
+                raise
+
+        async with stream(look_up, ["T1"], concurrency=1) as outcomes:
             found = [outcome async for outcome in outcomes]
         await asyncio.gather(warm, crowded)
         with pytest.raises(OutageError):
             await joined
-    assert [type(outcome) for outcome in found] == [Found]
+    assert ([type(outcome) for outcome in found], refused) == ([Found], [])
 
 
 async def test_wherever_it_waits():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import date, datetime, timedelta, timezone
 from random import Random
 
 import pytest
@@ -206,6 +206,12 @@ def test_acceptance(quiet):
     (again,) = compare([*quiet, planted], [ended]).news
     assert again.sentence.endswith(f"; Ana had accepted it until {ended.expires}: new gateway")
     assert compare([*quiet, planted], [evolve(by, drift="first header date")]).news != ()
+
+
+def test_acceptance_ends_with_its_day():
+    """The last day of an acceptance counts in UTC."""
+    by, zone = Acceptance(drift="x", reason="y", owner="z", expires=date(2026, 1, 1)), timezone(timedelta(hours=7))
+    assert [by.is_valid(datetime(2026, 1, 2, hour, tzinfo=zone)) for hour in (6, 7)] == [True, False]
 
 
 def test_sentences(quiet):

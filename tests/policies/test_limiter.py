@@ -216,6 +216,16 @@ async def test_longer_pause_extends():
     assert (await waiter).started_at == 5.0
 
 
+async def test_pause_of_a_refusal():
+    """The pause of a refusal also delays those that queued before it, and does not shorten the gap of the rate."""
+    for max_rate, seconds, expected in ((None, 7.0, 7.0), (1.0, 0.25, 1.0)):
+        limiter, began = part(max_rate=max_rate, initial=1.0), now()
+        held = await limiter.acquire()
+        (waiter,) = await queue_up(limiter, 1)
+        limiter.release(held, Signal.THROTTLED, retry_after=seconds)
+        assert (await waiter).started_at - began == expected
+
+
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -1.0, 0.0])
 async def test_unusable_pause(seconds):
     """Only a positive, finite number of seconds is a pause."""
@@ -262,11 +272,14 @@ async def test_close_turns_waiters_away():
 
 
 async def test_close_turns_newcomers_away():
-    """An acquire after the close raises, even if slots are free."""
+    """An acquire after the close raises, even if slots are free; a ticket from before it can still be given back."""
     limiter = make()
+    ticket = await limiter.acquire()
     limiter.close(TurnedAwayError)
     with pytest.raises(TurnedAwayError):
         await limiter.acquire()
+    limiter.release(ticket, Signal.ACCEPTED)
+    assert limiter.in_flight == 0
 
 
 async def test_close_and_cancel_in_one_tick():

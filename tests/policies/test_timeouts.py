@@ -52,6 +52,20 @@ async def test_any_order(clock):
     assert found == ["ended at 3", "ended at 1", "ended at 2", "done", "ended at 1.5"]
 
 
+async def test_one_in_another(clock):
+    """Of two blocks, one in the other, the one whose time is over ends: the outer one with the inner, or that alone."""
+    ended = []
+    for outer, inner in ((2.0, 5.0), (5.0, 2.0)):
+        began = clock.now()
+        with Timeout(clock, began + outer):
+            with Timeout(clock, began + inner):
+                await asyncio.sleep(10)
+            ended.append(("inner", clock.now() - began))
+            await asyncio.sleep(1)
+        ended.append(("outer", clock.now() - began))
+    assert ended == [("outer", 2.0), ("inner", 2.0), ("outer", 3.0)]
+
+
 async def test_one_timer(clock):
     """A thousand blocks use one timer of the event loop, and none after `stop`."""
     loop = asyncio.get_running_loop()

@@ -32,9 +32,14 @@ async def accepted_in(service, seconds, *, every):
     return statuses.count(200)
 
 
-async def test_bucket_rate():
-    """A token bucket accepts its burst, and then its rate."""
-    assert await accepted_in(make(TokenBucket(rate=5, burst=3)), 10, every=0.01) == pytest.approx(3 + 5 * 10, abs=1)
+@pytest.mark.parametrize(
+    ("bucket", "expected"),
+    [(TokenBucket(rate=5, burst=3), 3 + 5 * 10), (TokenBucket(rate=5), 5 + 5 * 10), (TokenBucket(rate=0.5), 1 + 4)],
+    ids=["burst", "no burst", "slow"],
+)
+async def test_bucket_rate(bucket, expected):
+    """A token bucket accepts its burst, or the requests of one second and at least one, and then its rate."""
+    assert await accepted_in(make(bucket), 10, every=0.01) == pytest.approx(expected, abs=1)
 
 
 async def test_bucket_kept_exactly():
@@ -58,6 +63,12 @@ async def test_concurrency():
     assert [(await ask_all(service, *["T1"] * 5)).count(200) for _ in range(2)] == [2, 2]
 
 
+async def test_all_limits_hold():
+    """Of several limits, each is kept."""
+    service = make(ConcurrencyLimit(count=5), FixedWindow(count=7), latency=Latency(seconds=1))
+    assert [(await ask_all(service, *["T1"] * 9)).count(200) for _ in range(2)] == [5, 2]
+
+
 async def test_refused_takes_no_place():
     """A refused request does not count as one of those that are in flight."""
     service = make(ConcurrencyLimit(count=1), latency=Latency(seconds=1))
@@ -76,14 +87,16 @@ async def test_refused_takes_no_place():
         (TokenBucket(rate=4, burst=1, retry_after=RetryAfter.SECONDS), "1"),
         (FixedWindow(count=1, retry_after=RetryAfter.SECONDS), "60"),
         (FixedWindow(count=1, seconds=90.5, retry_after=RetryAfter.SECONDS), "91"),
+        (ConcurrencyLimit(count=1, retry_after=RetryAfter.SECONDS), "1"),
+        (FixedWindow(count=1), None),
     ],
-    ids=["slow bucket", "fast bucket", "window", "odd window"],
+    ids=["slow bucket", "fast bucket", "window", "odd window", "concurrency", "absent"],
 )
 async def test_retry_after_seconds(limit, seconds):
-    """`Retry-After` is the time until the limit admits again, in whole seconds, rounded up."""
-    service = make(limit)
-    await ask(service)
-    assert (await ask(service)).headers["retry-after"] == seconds
+    """`Retry-After` is the time until the limit admits again, in whole seconds, rounded up; absent unless asked for."""
+    service = make(limit, latency=Latency(seconds=1))
+    _, refused = await asyncio.gather(ask(service), ask(service))
+    assert (refused.status_code, refused.headers.get("retry-after")) == (429, seconds)
 
 
 @pytest.mark.parametrize(
