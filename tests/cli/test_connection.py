@@ -37,8 +37,9 @@ def test_environment_option(configured, service):
     assert [request.path for request in service.requests] == ["/api/transaction/detail"]
 
 
-def test_missing(command, base_url):
+def test_missing(command, base_url, monkeypatch):
     """Without a key, or an address, the message says how to provide one."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", " ")
     for arguments, message in {
         ("--base-url", base_url): "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH",
         (): "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL",

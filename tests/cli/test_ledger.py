@@ -110,6 +110,23 @@ def test_rules(ledger, tmp_path):
     assert "rejected: 2 rows" in ledger("--rules", str(rules), "--decimal", ",").out
 
 
+def test_declared(ledger):
+    """What is declared of each column is shown, and what could not be read; a name in the header cannot act."""
+    content = "reference;amount;D/C;date;status;\x1b[31mnote\nT1;15,00;C;20.11.2026;;x\nT2;7,00;D;soon;Paid;x\n"
+    out = ledger("--profile", "excel-de", "--minor-units", "2", content=content).out
+    formats = "%d.%m.%Y or %d.%m.%Y %H:%M or %d.%m.%Y %H:%M:%S"
+    for told in (
+        "format: csv, cp1252, delimiter ';', header in row 1, profile excel-de",
+        "  amount            amount      number, decimal ',', thousands '.', '€', times 100",
+        "  D/C               direction   credit or debit",
+        f"  date              created_at  {formats}",
+        "  <U+001B>[31mnote  not used",
+        "  (empty)  1 row  1,500",
+        "warning: 'date': 1 cell cannot be read, such as 'soon' ",
+    ):
+        assert told in out, out
+
+
 def test_debits(ledger):
     """A column of debits is shown as what it is."""
     options = ("--debit-column", "amount=soll", "--column", "amount=haben")
@@ -133,9 +150,13 @@ def test_dry_run(command, tmp_path):
     """A dry run shows the same, with what would be looked up."""
     path = tmp_path / "ledger.csv"
     path.write_text("reference,amount\nT1,1\nT2,2\nT1,1\n")
-    dry = command("reconcile", str(path), "--out", str(tmp_path / "out"), "--dry-run").out.splitlines()
+    options = ("--out", str(tmp_path / "out"), "--max-concurrency", "7", "--dry-run")
+    dry = command("reconcile", str(path), *options).out.splitlines()
     assert dry[:-2] == command("ledger", str(path)).out.splitlines()[:-1]
-    assert dry[-2] == "lookups: 2, each reference once, and once more for each difference"
+    assert dry[-2:] == [
+        "lookups: 2, each reference once, and once more for each difference",
+        "duration, 7 at once at most: 0 s at 10/s, 0 s at 100/s, 0 s at 500/s",
+    ]
     assert not (tmp_path / "out").exists()
 
 

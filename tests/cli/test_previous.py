@@ -141,7 +141,7 @@ def test_work_list(night, first, command, tmp_path, edit):
     assert command("verify", "20", "--allow-edits").status == 1
 
 
-def test_changed_rules(night, first, tmp_path):
+def test_changed_rules(night, first, command, tmp_path):
     """Rules that changed are named below the verdict, with what they alone changed."""
     (tmp_path / "rules.toml").write_text("[tolerances.amount]\nabove = 2000\nbelow = 2000\n")
     result = night("21", "--previous", "20", "--rules", "rules.toml", lines=OLD)
@@ -149,6 +149,7 @@ def test_changed_rules(night, first, tmp_path):
     assert "open findings: 2 + 0 new + 0 reopened - 2 resolved = 0." in said[0]
     changed = "Rules that changed since the previous run: tolerances. "
     assert f"{changed}They alone made 2 differences no longer counted as a break." in said
+    assert "Rules that changed in between: tolerances." in command("diff", "20", "21").out.splitlines()
 
 
 def test_reuse(night, service, command, tmp_path):

@@ -45,12 +45,14 @@ def start(*arguments, **options):
             process.kill()
 
 
-def test_sandbox(configured):
-    """The sandbox prints where it is and its key as one line for a shell, serves, and ends well on a signal."""
-    with start(sys.executable, "-c", HEEDING, "sandbox", "--port", "0") as process:
+def test_sandbox(configured, tmp_path):
+    """The sandbox prints where it is and its key as one line for a shell, serves a file, and ends well on a signal."""
+    (tmp_path / "transactions.jsonl").write_text('{"reference": "T9", "status": "Paid"}\n')
+    options = ("--port", "0", "--transactions", tmp_path / "transactions.jsonl")
+    with start(sys.executable, "-c", HEEDING, "sandbox", *options) as process:
         line = process.stdout.readline()
         settings = dict(word.split("=", 1) for word in line.removeprefix("export ").split())
-        result = configured("get", "T0000000001DEMO", "--base-url", settings["PAYCLIENT_BASE_URL"], "--json")
+        result = configured("get", "T9", "--base-url", settings["PAYCLIENT_BASE_URL"], "--json")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert (json.loads(result.out)["status"], process.returncode, out) == ("Paid", 0, "")

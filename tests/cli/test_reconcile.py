@@ -360,7 +360,9 @@ def test_not_found_messages(reconcile, service, tmp_path, report, place):
 def test_allow_empty(reconcile):
     """An empty ledger is reconciled where that is allowed."""
     result = reconcile("--allow-empty", lines=[])
-    assert (result.status, result.out.splitlines()[0]) == (0, "EMPTY: Nothing was read, so nothing was compared.")
+    first, blank, last = result.out.splitlines()
+    assert (result.status, first, blank) == (0, "EMPTY: Nothing was read, so nothing was compared.", "")
+    assert last.startswith("Report: ")
 
 
 def test_explain(reconcile, command, service):
@@ -421,6 +423,7 @@ def test_left_out(reconcile, report, tmp_path):
         "CLEAN: amount and status (assumed paid) of 1 ledger row: 1 matched",
     )
     warnings = json.loads((report / "summary.json").read_text())["ledger"]["warnings"]
+    assert [text for text in warnings if f"payclient: {text}" not in result.err.splitlines()] == []
     assert [text for text in warnings if "left out" in text] == [
         "1 row left out, because it is in USD: line 3; amount 7",
         "1 row left out, because it is before 2026-11-01: line 4; amount 9",

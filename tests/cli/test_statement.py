@@ -192,6 +192,7 @@ def test_currencies(reconcile, tmp_path):
     assert (result.status, "the statement settlement.csv: it has amounts in 'IDR'" in result.err) == (2, True)
     result = reconciled("--rules", "rules.toml", lines=["T1,15000,IDR", "T9,5,USD"])
     assert (result.status, result.out.partition(":")[0]) == (0, "CLEAN")
+    assert "payclient: the statement: 1 row left out, because it is in USD: line 3; amount 5" in result.err.splitlines()
 
 
 def test_rows_left_out(reconcile, tmp_path):

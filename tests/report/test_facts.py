@@ -9,6 +9,7 @@ import attrs
 
 from payclient.ledger import Entry, Excluded
 from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
+from payclient.report import StatementAbout
 from payclient.report._about import facts, to_sign, when
 from support.planted import about, summary_of
 
@@ -17,6 +18,7 @@ RULES = Rules(
     grace=timedelta(hours=36),
     tolerances={"amount": Tolerance(below=500)},
     statuses={"Lunas": "paid"},
+    not_found_messages=["gone"],
     fees={"VA": FeeSchedule(flat=4000)},
     accepted=[
         Accepted(
@@ -51,16 +53,16 @@ def test_ledger():
 
 
 def test_warnings():
-    """What was noticed about the ledger is said once, and nothing where nothing was."""
+    """What was noticed about ledger or statement is said once, and nothing where nothing was."""
     excluded = Excluded(why="in USD", rows=1, amount=5, lines="5")
     ledger = attrs.evolve(
         about().ledger, warnings=("one", str(excluded)), excluded=(excluded,), ignored_columns=("note",)
     )
-    signed = {fact.term: fact.values for fact in to_sign(summary_of([]), about(ledger=ledger))}
-    assert (signed["Warnings about the ledger"], signed["Left out of the ledger"]) == (
-        ("one",),
-        ("the column 'note', which is not used", str(excluded)),
-    )
+    known = about(ledger=ledger, statement=StatementAbout(file=ledger))
+    signed = {fact.term: fact.values for fact in to_sign(summary_of([]), known)}
+    for side in ("ledger", "statement"):
+        assert signed[f"Warnings about the {side}"] == ("one",)
+        assert signed[f"Left out of the {side}"] == ("the column 'note', which is not used", str(excluded))
     plain = {fact.term for fact in to_sign(summary_of([]), about())}
     assert [term for term in plain if term.startswith("Warnings")] == []
 
@@ -83,6 +85,12 @@ def test_exit_status():
         assert told([row])["Exit status"][0].partition(": ")[0] == status
 
 
+def test_changed():
+    """Rows whose answer changed during the run are counted."""
+    row = Row(entry=Entry(line=2, reference="A"), bucket=Bucket.MATCHED, is_changed_during_run=True)
+    assert told([row])["Changed during the run"] == ("1 row; judged by the last answer",)
+
+
 def test_when():
     """Times are in UTC, whatever zone they came in."""
     noon, jakarta = datetime(2026, 11, 21, 12, 0, 1, 999, tzinfo=UTC), timezone(timedelta(hours=7))
@@ -93,12 +101,14 @@ def test_when():
 def test_rules():
     """Every rule that can hide a difference is said."""
     found = told(rules=RULES)
-    terms = ("Expiry", "Tolerances", "Grace", "Status words", "Fee schedule", "Accepted differences")
+    terms = ("Expiry", "Tolerances", "Grace", "Status words", "Messages that mean not found", "Fee schedule")
+    terms += ("Accepted differences",)
     assert [found[term] for term in terms] == [
         ("expiry times were read in the time zone Asia/Jakarta",),
         ("amount: below 500",),
         ("rows younger than 1d 12h may still be on their way",),
         ("lunas means paid",),
+        ("gone",),
         (found["Fee schedule"][0],),
         ("1; each is marked where it occurs",),
     ]

@@ -13,7 +13,7 @@ import pytest
 from attrs import astuple, evolve
 
 from payclient import Transaction, errors
-from payclient.cli._output import Worst, verdict_lines
+from payclient.cli._output import Worst, roll_forward, verdict_lines
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import (
     STRICT,
@@ -232,6 +232,7 @@ async def test_at_stake(tmp_path):
     assert found["Payments, each once"] == (3, 21)
     said = "5 open, with 26 at stake; 21 in 3 payments, each counted once, by its largest finding"
     assert done.summary.open_findings.at_stake_sentence == said
+    assert roll_forward(done.summary.open_findings)[-1].split() == ["payments,", "each", "once", "3", "21"]
     page = Page((tmp_path / "night-1" / "report.html").read_text())
     assert "All kinds 5 26 Further findings of the same payments \N{MINUS SIGN}2 \N{MINUS SIGN}5" in page.text
     assert "the lines below the kinds take that back" in page.text
