@@ -192,11 +192,10 @@ class _Stream(Results[Outcome]):
         row, self._following = self._following, None  # it has been taken out of the input, even if all is ending
         if row is None and not (self._is_ending or self._is_exhausted or len(self._deferred) >= self._max_deferred):
             if isinstance(self._source, AsyncIterator):
-                if not self._is_reading:
-                    self._is_reading = True
-                    if self._count == 0:
-                        self._begin(self._read_on(self._source), "payclient-stream-input")
-                    self._wanted.set()
+                if self._count == 0 and not self._is_reading:
+                    self._begin(self._read_on(self._source), "payclient-stream-input")
+                self._is_reading = True
+                self._wanted.set()
                 return None
             row = next(map(self._row, self._source), None)
             self._is_exhausted = row is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import itertools
 import json
@@ -12,13 +13,14 @@ import subprocess
 import sys
 import textwrap
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from traceback import TracebackException
 from typing import get_type_hints
 
 import pytest
 
+import payclient.blocking
 from payclient import (
     AsyncClient,
     ClientClosedError,
@@ -28,7 +30,7 @@ from payclient import (
     UnreachableStatusError,
 )
 from payclient._client import ClientOptions
-from payclient.blocking import Client
+from payclient.blocking import Client, _pass_on
 from payclient.transports import NetworkOptions
 from support.fakes import KEY, NOT_FOUND, ScriptedTransport, answer, client, document
 
@@ -102,6 +104,42 @@ def test_closed_while_others_wait():
         pay.close()
         with pytest.raises(ClientClosedError, match="it has been closed"):
             waiting.result(60)
+
+
+def test_closed_without_a_result(monkeypatch):
+    """Whatever happens in the event loop, its end is the end of each call."""
+    monkeypatch.setattr(payclient.blocking, "_pass_on", lambda *_: None)
+    pay, ended = blocking(), []
+
+    def ask():
+        with pytest.raises(ClientClosedError, match="it has been closed"):
+            pay.get_transaction("T1")
+        ended.append(True)
+
+    caller = threading.Thread(target=ask, daemon=True)
+    caller.start()
+    while not is_waiting(caller):
+        pass
+    pay.close()
+    caller.join(60)
+    assert ended == [True]
+
+
+async def test_call_that_was_left():
+    """The error of a call whose thread was interrupted meanwhile is read, or asyncio would log it."""
+    logged, answer = [], Future()
+
+    async def fail():
+        raise ValueError
+
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+    task = asyncio.create_task(fail())
+    await asyncio.wait([task])
+    answer.cancel()
+    _pass_on(answer, task)
+    del task
+    gc.collect()
+    assert logged == []
 
 
 async def test_in_an_event_loop():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -185,7 +185,7 @@ def _second(lookup: LookupFunction) -> LookupFunction:
     return partial(cast("Callable[..., Awaitable[Transaction]]", lookup), fresh=True) if takes_fresh else lookup
 
 
-async def _each(entries: Entries) -> AsyncIterator[Entry | RejectedEntry]:
+async def _each(entries: Entries) -> AsyncGenerator[Entry | RejectedEntry, None]:
     if isinstance(entries, AsyncIterable):
         async for entry in entries:
             yield entry
@@ -226,12 +226,13 @@ class _Reconciler:
     async def read(self, entries: Entries, *, has_statement: bool) -> None:
         self._journal.begin_ledger()
         ignored = IgnoredCount(self._rules.lines.kind_of)
-        async for entry in _each(entries):
-            amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
-            if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
-                self._journal.add(entry)
-            if self.is_turn_over():
-                await self.yield_to_loop(Phase.READING, None)
+        async with aclosing(_each(entries)) as each:  # else a cancellation leaves it to the garbage collector
+            async for entry in each:
+                amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
+                if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
+                    self._journal.add(entry)
+                if self.is_turn_over():
+                    await self.yield_to_loop(Phase.READING, None)
         finish = partial(self._journal.finish_ledger, previous=self._previous, has_statement=has_statement)
         await in_thread(finish, ignored.counted())
         self._tell(Phase.READING, self._done)

@@ -52,7 +52,7 @@ _KINDS = (
     ((*ANSWERS, *LIMITS, *CONNECTING, *TIMED, REVOKED, "jump", "cancel", *dict.fromkeys(GROUPS.values())), ANY),
     (PROXY_TIMED, ANY),
     (("close",), frozenset({"lookups", "stream", "wait", "crowd"})),
-    (("cancel as answered",), frozenset({"lookups", "stream", "batch", "wait", "crowd"})),
+    (("cancel as answered",), ANY),
     (("close as answered",), frozenset({"lookups", "stream", "wait", "crowd"})),
     (("reader stalls",), frozenset({"stream", "wait", "crowd"})),
     (("input stalls",), frozenset({"stream"})),

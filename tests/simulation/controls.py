@@ -291,8 +291,6 @@ CONTROLS = (
             "if is_outage and self.answers == row.answers_when_sent:", "if False:", works=("stream",)),
     Control("a deferred row wakes the worker that waits", "_stream:_Stream._judge", "self._news.set()", "pass",
             works=("stream",), oracle="held up", needs=("input stalls",)),
-    Control("a row is taken from the source by one worker", "_stream:_Stream._read",
-            "if not self._is_reading:", "if True:", works=("stream",)),
     Control("bad rows that hold up the input are told from an outage", "_stream:_Stream._ask_known",
             "or is_held_up or", "or", works=("stream",), needs=("queues of one",)),
     Control("results that are ready are read before the end", "_results:Results.__anext__",
@@ -301,15 +299,10 @@ CONTROLS = (
     # Threads
     Control("a thread that calls as the client ends is told", "blocking:_LoopThread.wait",
             "if self.problem is None:", "if True:", works=("threads",), oracle="waits for ever"),
-    Control("the end of the loop fails each open call", "blocking:_LoopThread._run",
-            "for answer in tuple(self._open):", "for answer in ():", works=("threads",)),
     Control("the end of the loop cancels its tasks", "blocking:_LoopThread._end",
             "self._cancel()", "pass", works=("threads",)),
     Control("a thread that calls a loop that has ended is told", "blocking:_LoopThread.wait",
             "with suppress(RuntimeError):", "if True:", works=("threads",)),
-    Control("what a thread has left is read by its loop", "blocking:_pass_on",
-            "None if task.cancelled() else task.exception()",
-            "None if task.cancelled() or answer.cancelled() else task.exception()", works=("threads",), oracle="loop"),
     Control("a loop that ends begins no call", "blocking:_LoopThread._start",
             "or self._ending is not None", "", works=("threads",)),
     Control("a thread that is interrupted leaves no lookup", "blocking:_LoopThread.wait",
@@ -366,7 +359,8 @@ class PlainHttpx:
 
     def adapted(self, plan):
         """Return a plan in which nothing but cancellations and slowness goes wrong."""
-        faults = tuple(fault for fault in plan.faults if fault.kind in ("cancel", "stall", "late", "drip"))
+        kinds = ("cancel", "cancel as answered", "stall", "late", "drip")
+        faults = tuple(fault for fault in plan.faults if fault.kind in kinds)
         plan = evolve(plan, transport="injected", proxy="", work="lookups", limit=Limit(), faults=faults, loss=0.0)
         return evolve(plan, connections=max(1, plan.concurrency // 2))
 

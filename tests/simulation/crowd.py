@@ -18,6 +18,7 @@ async def ask(world, client, reference, call):
     """Await one call for *reference*; return its answer, or None if there is none to be judged."""
     loop = world.loop
     began, jumped, asked = loop.time(), loop.jumped, world.asked.get(reference, 0.0)
+    was_closed = client._session._is_closed
     try:
         answer = await call()
     except errors.ClientClosedError as error:
@@ -26,6 +27,8 @@ async def ask(world, client, reference, call):
         return None
     except errors.PayClientError as error:
         answer = error
+    if was_closed:
+        world.fail("close", f"{reference} was asked of a closed client: {answer!r}")
     outage = world.outages[world.clients.index(client)]
     outage.check(reference, began, world.asked.get(reference, 0.0) - asked, answer)
     late = loop.time() - began - world.plan.deadline - (loop.jumped - jumped)

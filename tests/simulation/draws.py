@@ -325,7 +325,7 @@ def _aimed(chance, plan):
         return
     for fault in chance.sample(spoilt, min(len(spoilt), 4)):
         delay = round(chance.choice((0.0, 0.0, plan.latency[1], 0.1)) * chance.random(), 4)
-        if plan.work != "reconcile" and chance.random() < 0.5:
+        if chance.random() < 0.5:
             yield Fault("cancel as answered", fault.at, delay)
     if plan.work in ("lookups", "stream", "wait") and chance.random() < 0.5:
         doubtful = [fault for fault in spoilt if fault.kind == "bare 404"]

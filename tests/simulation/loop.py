@@ -82,6 +82,7 @@ class SimulatedLoop(VirtualTimeLoop):
         self.jumped = 0.0  # virtual seconds by which the clock was moved by `jump`
         self.complaints = []
         self.on_told = lambda: None  # called when a thread has told the loop something
+        self.on_ending = lambda: None  # called in the last steps of the loop
         self.lateness = None  # returns the seconds by which a timer of the client is late; None for no such timer
         _Task._numbers = itertools.count()
         self.set_task_factory(lambda loop, work, **options: _Task(work, loop=loop, **options))
@@ -147,6 +148,16 @@ class SimulatedLoop(VirtualTimeLoop):
         handle = super().call_soon_threadsafe(callback, *arguments, context=context)
         self.on_told()
         return handle
+
+    def stop(self):
+        """Stop after this round."""
+        self.on_ending()
+        super().stop()
+
+    async def shutdown_asyncgens(self):
+        """Close what generators are left."""
+        self.on_ending()
+        await super().shutdown_asyncgens()
 
     # What asyncio and anyio ask the system for
 

@@ -182,13 +182,17 @@ class Service:
                 ),
                 self._chance.uniform(0.0, self._plan.work_seconds),
             )
-            if reference[0] == "C":
+            if reference[0] == "C" and not self._is_healed(reference):
                 answer = _refusal("500 Internal Server Error", "Server error")
         self._working += 1
         peer.is_busy, peer.key = True, request.key
         if peer.is_spoilt:
             self.on_reuse()
         self._loop.call_later(seconds, self._answer, peer, self.exchanges[-1], answer, kind, value)
+
+    def _is_healed(self, reference):
+        """Return whether a transaction that is never answered is so after all, when the faults of a night are over."""
+        return self.is_calm and self._plan.work == "reconcile" and int(reference[1:]) % 2 == 1
 
     def _status(self, reference):
         is_open = self._plan.work in ("wait", "crowd") and self._loop.time() < paid_at(reference)

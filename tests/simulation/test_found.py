@@ -344,6 +344,22 @@ FOUND = {
             *(Fault("proxy idle reset", at, 0.5) for at in (23.654, 18.576, 12.501, 9.809, 4.737)),
         ),
     ),
+    "cancelled while the ledger is read": Plan(
+        seed=2174,
+        work="reconcile",
+        transport="mounted",
+        concurrency=3,
+        deadline=20.0,
+        references=(
+            *("T0", "U1", "T2", "T3", "T4", "T5", "U6", "U7", "T0", "T8", "U9", "T10", "T11", "T12", "T4", "T13"),
+            *("T14", "T15"),
+        ),
+        spread=10.0,
+        tick=0.0005,
+        latency=(0.001, 0.001),
+        troubles=("a commit for each row",),
+        faults=(Fault("cancel", 20, 22), Fault("stop", 205), Fault("stop", 86), Fault("stop", 27)),
+    ),
     "nothing is sent before there is a tunnel": Plan(
         seed=866,
         transport="fast",

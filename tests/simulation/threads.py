@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import threading
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -65,7 +66,8 @@ class _Threads:
     def __init__(self, world):
         self._world, self.turn = world, threading.Semaphore(0)
         self._due = []  # callers that run on when the loop has ended
-        self._run = None
+        self._waiting = {}  # the caller that waits for each answer
+        self._run = self.client = None
         self.callers = []
 
     def patched(self):
@@ -95,9 +97,10 @@ class _Threads:
             (asyncio, "new_event_loop", lambda: self._world.loop),
             (payclient.blocking, "Future", Answer),
             (payclient.blocking, "Thread", LoopThread),
+            (payclient.blocking, "_pass_on", partial(self._interrupt_before, payclient.blocking._pass_on)),
         ):
             undo.enter_context(mock.patch.object(place, name, value))
-        self._world.loop.on_told = self._take_away
+        self._world.loop.on_told, self._world.loop.on_ending = self._take_away, self._run_on
         return undo
 
     def later(self, caller, most):
@@ -115,13 +118,30 @@ class _Threads:
         """Let the caller that runs wait for an answer."""
         caller = threading.current_thread()
         answer.add_done_callback(lambda _: self.later(caller, 0.01))
-        while not answer.done():
-            caller.pause()
+        self._waiting[answer] = caller
+        try:
+            while not answer.done():
+                caller.pause()
+        finally:
+            self._waiting.pop(answer, None)  # several may wait for the end
 
     def _take_away(self):
         caller = threading.current_thread()
         if isinstance(caller, _Caller) and self._world.chance.random() < 0.5:
             caller.sleep(0.02)
+
+    def _run_on(self):
+        for caller in tuple(self._due):
+            if self._world.chance.random() < 0.5:
+                self._resume(caller)
+
+    def _interrupt_before(self, pass_on, answer, task):
+        """Interrupt some callers when their call has ended, and before they are told."""
+        caller = self._waiting.get(answer)
+        if caller is not None and self._world.has("cancel") and self._world.chance.random() < 0.2:
+            caller.is_interrupted = True
+            caller.resume()
+        pass_on(answer, task)
 
     def start(self, work, spread=0.0):
         """Start a caller, up to *spread* seconds later."""
@@ -134,12 +154,20 @@ class _Threads:
         if not caller.is_over:
             caller.is_interrupted = True
             self.later(caller, 0.0)
+            self._world.loop.call_later(1.0 + oracles.slack(self._world), self._check_left)
+
+    def _check_left(self):
+        """Complain of calls in the loop that no thread waits for."""
+        calls = sum(task.get_coro().__name__ == "_run" for task in asyncio.all_tasks(self._world.loop))
+        if calls > len(self.client._thread._open):
+            self._world.fail("left behind", f"{calls} calls, some of them of threads that were interrupted")
 
     def run(self):
         """Run the event loop until it ends, and then the callers until they end."""
         self._run()
         while self._due:
             self._resume(self._due[0])
+        gc.collect()  # so that asyncio complains of what nobody has read
         for caller in self.callers:
             if not caller.is_over:
                 self._world.fail("waits for ever", "a thread whose client is closed")
@@ -151,7 +179,7 @@ def in_threads(world):
     """Call from many threads, some of which are interrupted; close the client under way, or at the end."""
     threads, references = _Threads(world), world.plan.references
     with threads.patched():
-        client = payclient.blocking.Client(world.make_client()[0])
+        client = threads.client = payclient.blocking.Client(world.make_client()[0])
         for number, reference in enumerate(references):
             ask = _ask_for_some if number % 4 == 3 else _ask
             threads.start(partial(ask, world, client, reference), world.plan.spread)

@@ -70,7 +70,18 @@ class _Clients:
         client = self.clients[len(self._closing) % len(self.clients)]
         polls = client._polls
         self.world.asleep |= {(client, each) for each in polls._polled if each not in polls}
+        back_offs = self._back_offs(client)
+        self.world.loop.call_later(0.1 + oracles.slack(self.world), self._check_back_offs, client, back_offs)
         self._closing.append(self.world.loop.create_task(self._close(client)))
+
+    def _back_offs(self, client):
+        clock = client._session._clock
+        phases = () if clock is None else clock.pending()
+        return {each for each in phases if getattr(each, "_name", "") == "backoff"}
+
+    def _check_back_offs(self, client, before):
+        if left := self._back_offs(client) & before:
+            self.world.fail("close", f"{len(left)} lookups of a closed client still back off")
 
     def _lose_reader(self, _):
         """Have somebody open a stream, read one outcome, and never come back."""
@@ -118,6 +129,8 @@ class _Clients:
                 world.fail("recovers", f"{reference} after all faults: {type(answer).__name__}: {answer}")
             else:
                 oracles.check_answer(world, reference, answer)
+        if not client.stats.is_ready:
+            world.fail("recovers", "an outage goes on, although lookups are answered")
         oracles.check_pools(world, client)
 
     async def _answer(self, view, reference):
