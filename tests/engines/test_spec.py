@@ -11,7 +11,7 @@ from payclient import ConfigurationError, Environment, RetryPolicy
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.engines._spec import key_of, rules_of
 from payclient.ledger import Dialect
-from payclient.reconcile import Rules
+from payclient.reconcile import Lines, Rules
 from support.fakes import KEY
 from support.ruling import SOME_RULES
 
@@ -76,6 +76,7 @@ def test_refused(subtests):
         ({"rules": "{"}, "rules must be Rules, or the JSON of rules_as_json"),
         ({"rules": 5}, "rules must be Rules, or the JSON of rules_as_json"),
         ({"rules": json.dumps({"grace": "soon"})}, "grace must be"),
+        ({"rules": Rules(lines=Lines(of_one_reference="sum"))}, "rules must not sum lines: an engine judges each row"),
         # An engine leaves no row out, so rules that declare it are not overlooked.
         *(
             ({"rules": Rules(ledger=Dialect(**{name: value}))}, f"must not declare {name}")
@@ -91,6 +92,8 @@ def test_refused(subtests):
         with subtests.test(options=options):
             with pytest.raises(ConfigurationError, match=message):
                 ReconcileSpec(**{"base_url": URL, **options})
+    with pytest.raises(ConfigurationError, match="business days need time_zone"):
+        rules_of(ReconcileSpec(base_url=URL, rules=Rules(grace="1 business day")))
 
 
 def test_key_in_the_wrong_place():

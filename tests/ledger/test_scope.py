@@ -9,6 +9,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from payclient.ledger import ABSENT, Dialect, LedgerError, RejectedEntry, open_ledger
+from payclient.ledger._scope import _Group
 
 JAKARTA = timezone(timedelta(hours=7))
 
@@ -133,6 +134,10 @@ def test_many_lines():
     _, ledger = read(f"reference,amount,date\n{rows}", created_from="2026-11-01")
     (excluded,) = ledger.excluded
     assert (excluded.rows, excluded.lines[:5], excluded.lines[-2:]) == (500, "2, 4,", " …")
+    group = _Group()
+    for line in range(0, 1000, 2):
+        group.add(line, 1)
+    assert (group.rows, group.amount, len(group.ranges)) == (500, 500, 201)  # memory does not grow with the rows
 
 
 def test_rejected_inside():

@@ -146,9 +146,9 @@ def garble(path, page):
     path.write_bytes(whole)
 
 
-def of_another_version(path):
+def of_another_version(path, version):
     Journal(path).close()
-    of_another(path, "PRAGMA user_version = 99")
+    of_another(path, f"PRAGMA user_version = {version}")
 
 
 def be_emptied(path):
@@ -171,7 +171,13 @@ def test_no_journal(tmp_path):
             (lambda path, mode=mode: of_another(path, f"PRAGMA journal_mode = {mode}", table), other)
             for mode in ("delete", "wal")
         ),
-        (of_another_version, "is a journal of version 99, and this payclient writes version 10; use the payclient"),
+        *(
+            (
+                lambda path, version=version: of_another_version(path, version),
+                f"is a journal of version {version}, and this payclient writes version 10; use the payclient",
+            )
+            for version in (9, 11)
+        ),
         *((lambda path, data=data: write(path, data), "is damaged") for data in (b"a,b\n" * 999, b"\0" * 4096, b"x")),
         *((lambda path, share=share: cut(path, share), "is damaged") for share in (0.9, 0.5, 0.1)),
         *((lambda path, page=page: garble(path, page), "is damaged") for page in range(1, 8)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import random
 import shutil
 import sqlite3
@@ -13,6 +15,7 @@ import pytest
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Journal, JournalError, reconcile, verify_journal
+from payclient.reconcile.journal import copy_journal
 from payclient.reconcile.journal._database import checksum, damage_of, is_log_damaged
 from payclient.reconcile.journal._schema import KEYS
 from reconcile import flipping
@@ -196,6 +199,19 @@ def test_verify_where_nothing_can_be_written(made):
     before = made[0].read_bytes()
     verify_journal(made[0])
     assert ([each.name for each in made[0].parent.iterdir()], made[0].read_bytes()) == (["journal.sqlite"], before)
+
+
+def test_changed_while_copied(made):
+    """A journal that is written to while it is copied is in use, and the copy is refused."""
+
+    class File(io.BytesIO):
+        def write(self, data):
+            os.utime(made[0])
+            return super().write(data)
+
+    copy_journal(made[0], io.BytesIO())
+    with pytest.raises(JournalError, match="it was changed while it was copied"):
+        copy_journal(made[0], File())
 
 
 def test_derived_types(tmp_path):

@@ -24,17 +24,21 @@ from payclient.reconcile import (
     BreakState,
     Bucket,
     Code,
+    Journal,
     Lines,
+    ResolvedBy,
     Rules,
     Settled,
     StatementRules,
     Step,
     Tolerance,
+    break_changes,
     reconcile,
 )
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.nights import PreviousRun, ReferenceRecord
 from payclient.reconcile.nights._records import record_cell, record_from
+from payclient.report import JOURNAL
 from support.chance import examples
 from support.misses import check_each
 from support.nights import Nights, paid
@@ -272,6 +276,17 @@ async def test_rules_that_changed(night):
     third = await night(ledger, answers, previous=second)
     assert (third.summary.since.removed_by_rules, third.summary.since.added_by_rules) == (0, 1)
     assert third["A"].history.state is BreakState.REOPENED
+
+
+@pytest.mark.parametrize(("sha256", "by"), [("ab", ResolvedBy.RULE), ("cd", ResolvedBy.LEDGER)])
+async def test_same_ledger(night, sha256, by):
+    """What the same file does not say any more was resolved by the rules, which read or judge it otherwise."""
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    run = attrs.evolve(first.run, note=attrs.evolve(first.run.note, ledger_sha256="ab"))
+    second = await night([entry("A", 5)], {"A": paid("A", 5)}, previous=attrs.evolve(first, run=run))
+    with Journal(second.run.folder / JOURNAL) as journal:
+        (change,) = break_changes(journal, ledger_sha256=sha256)
+    assert change.now.by is by
 
 
 async def test_only_news_count(night):

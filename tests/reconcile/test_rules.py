@@ -40,7 +40,7 @@ from payclient.reconcile import (
     rules_from_json,
     with_profiles,
 )
-from payclient.reconcile.rules import IgnoredCount, InvoiceTotals, invoice_of
+from payclient.reconcile.rules import Approval, IgnoredCount, InvoiceTotals, invoice_of
 from support.misses import check_table
 from support.ruling import DAYS, rules_of
 
@@ -122,6 +122,9 @@ REFUSED = (
         "statuses.done  must be paid, as the same word ",
     ),
     (Rules, "statuses", [{"1": "paid"}, {"-0.0": "paid"}, {"\uff11": "paid"}, {"": "paid"}], "statuses: '"),
+    (Rules, "final_statuses", [["pending"]], "final_statuses must not have pending, which is not the end of a payment"),
+    (Rules, "final_statuses", ["paid", 1], "final_statuses must be a list of statuses, got "),
+    (Rules, "final_statuses", [["odd"]], "final_statuses must be one of paid, pending, "),
     # Numbers are exact: a bound is whole, and a percentage from 0 to 100 has few places.
     (Tolerance, "below", [-1, 1.0, "5", True, 10**18 + 1], f"below must be {WHOLE}"),
     (Tolerance, "above_percent", INEXACT, "above_percent must be a percentage from 0 to 100"),
@@ -239,7 +242,12 @@ CHANGES = (
     ({"fees": {"VA": FeeSchedule(flat=4001)}}, False),
     ({"accepted": [ACCEPTED]}, False),
     ({"lines": Lines(of_one_reference="sum")}, False),
+    ({"invoices": Invoices(sum=True)}, False),
+    ({"statement": StatementRules(settles_within="3d")}, False),
+    ({"not_found_messages": ["Kode tak dikenal"]}, False),
     ({"lines": Lines()}, True),
+    ({"final_statuses": ["paid"]}, True),
+    ({"approval": Approval(above=5)}, True),
     ({}, True),
     ({"columns": {}}, True),
     ({"accepted": [ACCEPTED, OTHER]}, True),
@@ -357,6 +365,11 @@ def test_acceptance():
         ),
         lambda at, zone: ACCEPTED.is_valid(datetime.fromisoformat(at).replace(tzinfo=UTC), zone),
     )
+
+
+def test_approval():
+    """More than one person can accept is at stake above the limit, and where the amount is not known."""
+    assert [Approval(above=5).is_needed(amount) for amount in (5, 6, None)] == [False, True, True]
 
 
 def test_waiver():
