@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import ExitStack, closing
 
 import pytest
@@ -122,7 +123,7 @@ def test_full_disk(finished, report, reconcile, command, full_after):
 
 
 def test_report(finished, report, command, monkeypatch):
-    """The report is written again without a service and without a key, byte for byte, with the same status."""
+    """A report is written again without service and key, byte for byte, with its status, or names a missing extra."""
     before = contents(report)
     for name in before:
         (report / name).unlink()
@@ -132,3 +133,6 @@ def test_report(finished, report, command, monkeypatch):
     assert (again.status, contents(report)) == (finished.status, before)
     assert again.out.splitlines()[:-2] == finished.out.splitlines()[:-3]
     assert command("verify", "report").status == 0
+    monkeypatch.setitem(sys.modules, "payclient.report._html", None)  # as if its extra were not installed
+    result = command("report", "report")
+    assert (result.status, "pip install 'payclient[report]'" in result.err, contents(report)) == (2, True, before)
