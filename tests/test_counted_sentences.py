@@ -37,17 +37,18 @@ NEVER_ONE = {
 
 
 def counted(source):
-    """Yield what each number in a sentence counts, and the words behind it: `(expression, words, has plural)`."""
+    """Yield what a number counts, where a noun or a verb follows: `(expression, words behind it, has plural)`."""
     for node in ast.walk(ast.parse(source)):
         for value, words in zip(node.values, node.values[1:], strict=False) if isinstance(node, ast.JoinedStr) else ():
-            if isinstance(value, ast.FormattedValue) and isinstance(words, ast.Constant):
-                yield ast.unparse(value.value), words.value, "plural(" in ast.unparse(value.value)
+            is_pair = isinstance(value, ast.FormattedValue) and isinstance(words, ast.Constant)
+            if is_pair and (NOUN.match(words.value) or VERB.search(words.value)):
+                expression = ast.unparse(value.value)
+                yield expression, words.value, "plural(" in expression
 
 
 def wrong(source):
     """Return the numbers whose noun is always that of many, and those whose verb is."""
-    found = {what for what, words, is_plural in counted(source) if not is_plural and NOUN.match(words)}
-    found |= {what for what, words, is_plural in counted(source) if is_plural and VERB.search(words)}
+    found = {what for what, words, is_plural in counted(source) if (VERB.search if is_plural else NOUN.match)(words)}
     return {each for each in found - NEVER_ONE.keys() if not LIMIT.fullmatch(each)}
 
 

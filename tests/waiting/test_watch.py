@@ -124,7 +124,7 @@ async def test_input_that_was_not_read():
 
 async def test_tasks_are_forgotten():
     """A watch keeps no task of a poll that has ended, however long it runs."""
-    async with client(becoming(3000)).watch(
+    async with client(becoming(1000)).watch(
         ["T0"], until=PAID, deadline=9000.0, interval=1.0, max_interval=1.0
     ) as seen:
         assert [change.is_last async for change in seen] == [False, True]
