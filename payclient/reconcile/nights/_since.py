@@ -101,6 +101,10 @@ def _percent(share: float) -> str:
     return f"{rounded.normalize():f}"
 
 
+_OF_ROWS = ("ledger", "statement", "lines", "invoices")
+"""Rules that decide which rows there are; the rows by the rules before are gone."""
+
+
 @frozen(kw_only=True)
 class SincePrevious:
     """The changes since the previous run, apart from its breaks."""
@@ -157,5 +161,10 @@ class SincePrevious:
             f"{plural(self.removed_by_rules, 'difference')} no longer counted as a break" * bool(self.removed_by_rules),
             f"{plural(self.added_by_rules, 'break')} more" * bool(self.added_by_rules),
         ]
-        effect = " and ".join(filter(None, effects)) or "no break more or less"
-        return f"Rules that changed since the previous run: {', '.join(self.changed_rules)}. They alone made {effect}."
+        effect = " and ".join(filter(None, effects))
+        unknown = " and ".join(name for name in self.changed_rules if name in _OF_ROWS)
+        said = f"Rules that changed since the previous run: {', '.join(self.changed_rules)}."
+        if unknown and not effect:
+            return f"{said} The effect of {unknown} on the breaks is not known."
+        apart = f", apart from the effect of {unknown}, which is not known" if unknown else ""
+        return f"{said} They alone made {effect or 'no break more or less'}{apart}."
