@@ -6,7 +6,8 @@ Design rules:
 - A worker takes the next reference only when it has finished the last one, and the number of unread
   results is bounded. So memory and look-ahead depend on the concurrency, not on the input.
 - Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
-- Deferred rows do not wait for the input: they are retried even while the input yields nothing.
+- Deferred rows do not wait for the input: they are retried even while the input yields nothing. Of those that are due,
+  the ones since which no row was answered come after the input.
 - All workers end before the block does, even if the block is cancelled repeatedly.
 - A stream is read inside its block only; reading after it raises.
 """
@@ -175,7 +176,7 @@ class _Stream(Results[Outcome]):
 
     async def _next_row(self) -> PendingRow | None:
         async with self._turn:
-            while (row := self._due() or self._read()) is None:
+            while (row := self._due(has_news=True) or self._read() or self._due()) is None:
                 if self._is_ending or (self._is_exhausted and not self._deferred):
                     return None
                 self._news.clear()
@@ -183,9 +184,13 @@ class _Stream(Results[Outcome]):
                     await self._news.wait()
         return row
 
-    def _due(self) -> PendingRow | None:
+    def _due(self, *, has_news: bool = False) -> PendingRow | None:
+        """Return the first row that is due; with *has_news*, only if another row was answered since it was sent."""
+        # Otherwise rows that are never answered, and always due, keep those behind them from being sent.
         is_due = self._deferred and self._deferred[0][0] <= self._clock.now() and not self._is_ending
-        return heappop(self._deferred)[2] if is_due else None
+        if not is_due or (has_news and self._deferral.answers == self._deferred[0][2].answers_when_sent):
+            return None
+        return heappop(self._deferred)[2]
 
     def _read(self) -> PendingRow | None:
         """Return the next row of the input, if it is there; begin to wait for that of an async input."""

@@ -299,6 +299,17 @@ async def test_bad_rows_that_hold_up_the_input(count, seconds):
     assert (len(outcomes), sorted(failed)) == (count + 2, sorted(bad))
 
 
+@pytest.mark.parametrize("gap", [None, 1], ids=["list", "async"])
+async def test_bad_rows_at_the_beginning(gap):
+    """Bad rows that are always due, before anything was answered, do not keep the input from the row behind them."""
+    bad = ["T1", "T2", "T3", "T4"]
+    lookup = Lookup(lambda name, _: DOWN if name in bad else None, lambda name, _: 40 if name in bad else 0)
+    rows = [*bad, "T5"] if gap is None else with_a_gap(bad, "T5", seconds=gap)
+    outcomes = await collect(lookup, rows, concurrency=1)
+    failed = [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)]
+    assert (len(outcomes), sorted(failed)) == (5, bad)
+
+
 async def test_answered_behind_the_end():
     """A row that comes out of the input after a fatal error, and is answered before its reader reads on, is yielded."""
 

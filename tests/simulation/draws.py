@@ -423,6 +423,8 @@ def _at_a_cell(seed, kind, state):
     plan = evolve(plan, **stage.changes)
     others = [each for each in KINDS if work in KINDS[each] and each not in (*TICKS, *BLOWS, *AIMED)]
     shares = {each: share for each, share in stage.kinds.items() if work in KINDS[each]}
+    if kind in KEYS:  # a source is asked again when its key is refused
+        shares.setdefault(ROTATES, 1.0)
     faults = ()
     for each in (*shares, *chance.sample(others, 1 if state in STAGES else 2), kind):
         plan = _bearing(plan, each)
@@ -433,7 +435,8 @@ def _at_a_cell(seed, kind, state):
 def _bearing(plan, kind):
     """Return the plan with what the kind of fault needs."""
     if kind in LIMITS:
-        return evolve(plan, limit=Limit(kind.removeprefix("limit of a "), 2, 1.0))
+        # A window in which there are more probes than it has room for.
+        return evolve(plan, limit=Limit(kind.removeprefix("limit of a "), 2, 5.0))
     if kind in KEYS or kind == ROTATES:
         return evolve(plan, has_source=True)
     if kind.startswith(("proxy", "a proxy")):
