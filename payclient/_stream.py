@@ -6,8 +6,8 @@ Design rules:
 - A worker takes the next reference only when it has finished the last one, and the number of unread
   results is bounded. So memory and look-ahead depend on the concurrency, not on the input.
 - Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
-- Deferred rows do not wait for the input: they are retried even while the input yields nothing. Of those that are due,
-  the ones since which no row was answered come after the input.
+- Deferred rows do not wait for the input: they are retried even while the input yields nothing. Those since which no
+  row was answered come after the input, or rows that are never answered, and always due, would hold up all others.
 - All workers end before the block does, even if the block is cancelled repeatedly.
 - A stream is read inside its block only; reading after it raises.
 """
@@ -186,7 +186,6 @@ class _Stream(Results[Outcome]):
 
     def _due(self, *, has_news: bool = False) -> PendingRow | None:
         """Return the first row that is due; with *has_news*, only if another row was answered since it was sent."""
-        # Otherwise rows that are never answered, and always due, keep those behind them from being sent.
         is_due = self._deferred and self._deferred[0][0] <= self._clock.now() and not self._is_ending
         if not is_due or (has_news and self._deferral.answers == self._deferred[0][2].answers_when_sent):
             return None
