@@ -65,6 +65,7 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
         for change in changes_of(
             *(earlier.reference, earlier.by_code, rows),
             run=journal.run,
+            before=previous.last_observed_at,
             is_judged=journal.is_judged,
             unchanged=unchanged,
         ):

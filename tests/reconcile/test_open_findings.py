@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,8 @@ from payclient.reconcile import Accepted, BreakState, Rules, Tally, TieOutError
 from payclient.reconcile.nights import PreviousRun
 from payclient.reconcile.values import FindingTotal
 from payclient.report import RunDiff
-from support.nights import Nights, paid
+from support.nights import FIRST, Nights, paid
+from support.reconciling import Clock
 
 WORDS = ("Paid", "Paid", "Pending", "Canceled")
 REFERENCES = "ABCDEF"
@@ -193,6 +195,18 @@ async def test_listed_twice(tmp_path):
         rules = Rules(accepted=[Accepted(**known, largest_difference=most)])
         done = await run(rows, {"A": paid("A", 70_000)}, rules=rules)
         assert (known["code"] not in done.summary.open_findings.by_code) is is_accepted
+
+
+async def test_age_without_answer(tmp_path):
+    """An old finding stays old in a run that ends before it is looked up: its age counts to the previous run."""
+    run, rows = Nights(tmp_path), [Entry(line=2, reference="A", amount=9), Entry(line=3, reference="B", amount=9)]
+    answers = {"A": paid("A", 5), "B": paid("B")}
+    one = await run(rows, answers)
+    two = await run(rows, answers, previous=one, clock=Clock(FIRST + timedelta(days=60)))
+    ended = answers | {"B": errors.AuthenticationError("bad key")}
+    three = await run(rows[::-1], ended, previous=two, clock=Clock(FIRST + timedelta(days=61)))
+    assert [night.summary.open_findings.old for night in (two, three)] == [FindingTotal(1, 4)] * 2
+    assert three.memory["A", "underpaid"]["age_days"] == 59
 
 
 async def test_amounts_not_stated(tmp_path):
