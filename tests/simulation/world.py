@@ -337,10 +337,11 @@ class World:
         return attempt.error == "AttemptTimeoutError" and attempt.seconds >= self.plan.timeout - 0.001
 
     def _on_answer(self, attempt, limiter):
-        exchanges = self.service.exchanges
-        last = next((each for each in reversed(exchanges) if each.reference == attempt.reference), None)
-        if attempt.status in (429, 503) and last is not None and last.pause:
-            self._expect_pause(limiter, last.pause)
+        exchanges, began = self.service.exchanges, self.loop.time() - attempt.seconds
+        # Of two requests for one reference at a time, either may be that of this attempt.
+        own = [each for each in exchanges if each.reference == attempt.reference and each.sent_at > began - 1e-6]
+        if attempt.status in (429, 503) and own and all(each.pause for each in own):
+            self._expect_pause(limiter, min(each.pause for each in own))
         if attempt.error == "ReferenceMismatchError":
             oracles.check_mismatch(self, attempt.reference, {each.fault for each in exchanges})
 
