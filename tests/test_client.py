@@ -682,3 +682,12 @@ async def test_bare_not_found_is_said_twice(first, status):
         with pytest.raises(TransactionNotFoundError):
             await pay.get_transaction("T2")
     assert [request.needs_fresh_connection for request in transport.sent] == [False, True, True] * 2
+
+
+def test_refused_rate_changes_nothing():
+    """`set_max_rate` refuses an invalid rate or number of workers by its name, and nothing has changed."""
+    pay = client(ScriptedTransport(), max_rate=10.0, workers=2)
+    for name, rate, workers in (("max_rate", 0, None), ("workers", 1.0, 0)):
+        with pytest.raises(ConfigurationError, match=f"^{name} must be"):
+            pay.set_max_rate(rate, workers=workers)
+    assert pay._session._limiter._gap == 0.2

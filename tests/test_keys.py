@@ -345,3 +345,11 @@ async def test_key_of_the_attempt_is_redacted():
     with pytest.raises(ResponseError) as caught:
         await slow
     assert ("[api key]" in str(caught.value), OLD in shown_by(caught.value)) == (True, False)
+
+
+async def test_polls_ask_too():
+    """A wait survives a rotation."""
+    transport, vault = Guarded(), Vault(OLD, NEW)
+    asyncio.get_running_loop().call_later(20, setattr, transport, "accepts", NEW)
+    await client(transport, api_key=vault).wait_for("T1", until=lambda _: now() > 60, deadline=900.0)
+    assert vault.asked == 2

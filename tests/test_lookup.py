@@ -193,3 +193,11 @@ async def test_may_end(subtests):
     for case, (error, first_refusal, is_fresh, expected) in cases.items():
         with subtests.test(case):
             assert may_end(error, first_refusal, is_fresh=is_fresh) is expected
+
+
+async def test_error_of_the_work():
+    """Exceptions in a phase propagate unchanged, also another deadline."""
+    error = DeadlineExceededError("theirs")
+    with pytest.raises(DeadlineExceededError) as caught, make(until=10.0).phase("attempts"):
+        raise error
+    assert caught.value is error

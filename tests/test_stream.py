@@ -18,6 +18,7 @@ from payclient import (
     Transaction,
 )
 from payclient._stream import stream
+from payclient.errors import TransactionNotFoundError
 from support.fakes import now
 
 pytestmark = pytest.mark.virtual_time
@@ -592,3 +593,20 @@ async def test_no_timer_of_a_deferred_row_is_left():
         await anext(outcomes)
         await asyncio.sleep(1)
     assert asyncio.get_running_loop().pending_timers() == []
+
+
+@pytest.mark.virtual_time
+async def test_final_failures():
+    """An answer of the service about a reference is final, and with `defer=False` the first failure of a row is."""
+    down = ServiceError("down", status_code=500)
+    for error, defer in ((TransactionNotFoundError("no"), True), (RejectedError("no"), True), (down, False)):
+        (outcome,) = await collect(failing(error), ["T1"], defer=defer)
+        assert (outcome, outcome.error) == (Failed("T1", error), error)
+
+
+@pytest.mark.virtual_time
+async def test_pause_of_a_day():
+    """A pause longer than `stall_timeout` ends the stream, with `retry_after` in the error."""
+    with pytest.raises(RateLimitedError) as caught:
+        await collect(failing(RateLimitedError("later", status_code=429, retry_after=86400)), ["T1"])
+    assert (caught.value.retry_after, asyncio.get_running_loop().time() < 1) == (86400, True)

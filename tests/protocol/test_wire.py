@@ -14,6 +14,7 @@ import pytest
 
 from payclient import errors
 from payclient.errors import InvalidReferenceError
+from payclient.protocol import Environment, endpoint
 from payclient.protocol._wire import (
     InflateError,
     build_request,
@@ -458,3 +459,11 @@ def test_refused_of_reference(subtests):
             with pytest.raises(InvalidReferenceError) as caught:
                 check_reference(reference)
             assert str(caught.value) == message
+
+
+def test_endpoint():
+    """The address is the base URL and the environment's path, with one slash between them."""
+    for environment, path in (("live", "api"), ("sandbox", "api-sandbox")):
+        for end in ("", "/"):
+            url = f"https://pay.example/v/{path}/transaction/detail"
+            assert endpoint(f"https://pay.example/v{end}", Environment(environment)) == url

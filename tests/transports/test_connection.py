@@ -164,3 +164,19 @@ def test_not_given_back():
         pool.add(used := Kept(is_usable=is_usable))
         pool.give_back(used)
         assert (list(pool.connections), list(pool.idle)) == ([], [])
+
+
+def test_unsolicited_bytes():
+    """A connection is kept after an answer that was alone, and not when a single byte follows, at once or later."""
+
+    async def kept(*parts):
+        connection = Connection()
+        connection.connection_made(Wire())
+        answer = connection.exchange(b"POST")
+        for part in parts:
+            deliver(connection, part)
+        await answer
+        return connection.is_usable
+
+    follow = [(ANSWER + b"H",), (ANSWER + b"\0",), (ANSWER, b"H"), (ANSWER, b"\r\n"), (ANSWER, ANSWER)]
+    assert [asyncio.run(kept(*parts)) for parts in [(ANSWER,), *follow]] == [True, *[False] * 5]

@@ -113,6 +113,12 @@ def test_limits():
         assert found == (BODY_LIMIT, size > BODY_LIMIT, size == BODY_LIMIT)
 
 
+def test_small_chunks():
+    """A chunk counts as 64 bytes at least: a body in chunks of one byte is cut long before the limit."""
+    response, parser = parsed(ENDLESS + b"1\r\nx\r\n" * 5000)
+    assert (response.is_truncated, len(response.body), parser.is_reusable) == (True, BODY_LIMIT // 64 + 1, False)
+
+
 def test_end_of_connection():
     """Without length and chunks a response ends with its connection; any other is cut by it."""
     for message, body in ((head("HTTP/1.1 200 OK") + b"{}", b"{}"), (OK[:-1], None), (CHUNKED[:-2], None), (b"", None)):

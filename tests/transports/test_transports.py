@@ -18,8 +18,9 @@ from payclient import (
     RetryPolicy,
     TLSVerificationError,
     TransportError,
+    UnexpectedResponseError,
 )
-from payclient.transports import HttpxClientTransport, HttpxTransport, Request
+from payclient.transports import BODY_LIMIT, HttpxClientTransport, HttpxTransport, Request
 from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document
@@ -105,6 +106,47 @@ async def test_what_is_sent(connect):
     assert headers[b"content-type"] == b"application/json"
     assert headers[b"accept-encoding"] == b"identity"
     assert headers[b"user-agent"].startswith(b"payclient/")
+
+
+async def test_connections_are_kept(connect):
+    """Lookups one after the other share one connection; one that needs a fresh connection has its own."""
+    async with RawServer() as server, connect(server) as pay:
+        for n in range(3):
+            await pay.get_transaction(f"T{n}")
+        assert len(server.connections) == 1
+        await pay.get_transaction("T3", fresh=True)
+        assert len(server.connections) == 2
+
+
+async def test_body_cap(connect):
+    """Reading stops at the limit, however long the body is."""
+    written = 0
+
+    async def flood(connection):
+        nonlocal written
+        await connection.request()
+        await connection.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while not connection.writer.transport.is_closing() and written < 64 * BODY_LIMIT:
+            await connection.write(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+            written += 65536
+
+    async with RawServer(flood) as server, connect(server, retry=None) as pay:
+        with pytest.raises(UnexpectedResponseError, match="longer than 262144 bytes"):
+            await pay.get_transaction("T1")
+    assert written < 64 * BODY_LIMIT
+
+
+async def test_errors_hold_no_request(connect):
+    """The error of a broken connection has no cause or context of the library, whose frames hold the request."""
+
+    async def die(connection):
+        await connection.request()
+        connection.reset()
+
+    async with RawServer(die) as server, connect(server) as pay:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await pay.get_transaction("T1")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 async def test_environment_is_not_trusted(monkeypatch):
@@ -210,6 +252,16 @@ async def test_no_lane_is_left(kind):
         assert (connections(transport), idle(transport)) == (set(), [])
         with pytest.raises(ClientClosedError):
             await transport.send(Request("POST", server.url, {}, b"", str))
+
+
+async def test_close_waits(kind):
+    """Closing a transport waits for the end of its connections."""
+    transport = kind()
+    async with RawServer() as server, own(server, transport) as pay:
+        await pay.get_transaction("T1")
+        (connection,) = idle(transport)
+        await transport.aclose()
+        assert connection.closed.done()
 
 
 async def test_idle_lanes_expire(kind):

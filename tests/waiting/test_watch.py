@@ -17,7 +17,7 @@ from payclient import (
     TransactionNotFoundError,
     WaitDeadlineError,
 )
-from payclient.waiting import Polls, Terms, watch
+from payclient.waiting import Change, Polls, Terms, watch
 from support.fakes import NOT_FOUND, answer, client, now, timeline
 
 pytestmark = pytest.mark.virtual_time
@@ -62,9 +62,9 @@ async def test_end_of_each():
 
 
 async def test_position():
-    """A change says where its reference stands in the input, and equal references are told of both."""
-    async with client(becoming(0)).watch(["T0", "T0"], until=PAID, deadline=9.0) as changes:
-        assert sorted([change.index async for change in changes]) == [0, 1]
+    """A change or failure says where its reference stands in the input, and equal references are told of both."""
+    async with client(becoming(0)).watch(["T0", " ", "T0"], until=PAID, deadline=9.0) as changes:
+        assert sorted([change.index async for change in changes]) == [0, 1, 2]
 
 
 async def test_wait_and_watch_share_polls():
@@ -110,7 +110,7 @@ async def test_deadline():
 async def test_input_that_was_not_read():
     """When the deadline comes before the input was read to its end, the iteration says so."""
     seen = []
-    with pytest.raises(WaitDeadlineError, match="2 references watched in 60 s; others were not asked for"):
+    with pytest.raises(WaitDeadlineError, match="2 references watched in 60 s; others were not asked for") as caught:
         async with client(timeline()).watch(["T0", "T1", "T2"], until=PAID, deadline=60.0, at_once=2) as changes:
             async for change in changes:
                 seen.append(in_short(change))
@@ -120,6 +120,7 @@ async def test_input_that_was_not_read():
         ("T0", WaitDeadlineError),
         ("T1", WaitDeadlineError),
     ]
+    assert caught.value.waited == 60.0
 
 
 async def test_tasks_are_forgotten():
@@ -298,3 +299,17 @@ async def test_refused(options):
     """What cannot be used is refused at once, and not in the block."""
     with pytest.raises(ConfigurationError):
         client(timeline()).watch(["T0"], **{"until": PAID, "deadline": 900.0, **options})
+
+
+async def test_after_the_block():
+    """After its block, a watch cannot be read; one of nothing ends at once."""
+    assert (await told(client(timeline()), []), now()) == ([], 0.0)
+    async with client(becoming(0)).watch(["T0"], until=PAID, deadline=9.0) as changes:
+        pass
+    with pytest.raises(RuntimeError, match=r"the block of this watch has ended.*client\.watch\("):
+        await anext(changes)
+
+
+def test_change_is_a_value():
+    """Changes with the same fields are equal."""
+    assert Change("T0", None, None, is_last=False) == Change("T0", None, None, is_last=False)
