@@ -95,6 +95,7 @@ def _drawn(seed):
     if plan.work == "crowd" and chance.random() < 0.5:
         plan = _undisturbed(chance, plan)
     plan = evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
+    plan = evolve(plan, faults=(*plan.faults, *_short_jumps(Random(f"jumps {seed}"), plan)))
     chance = Random(f"for ever {seed}")
     troubles = tuple(each for each in TROUBLES if chance.random() < 0.12)
     return evolve(plan, troubles=troubles, faults=(*plan.faults, *_never_healed(chance)))
@@ -280,6 +281,13 @@ def _undisturbed(chance, plan):
     leaving = tuple(Fault("cancel", chance.randrange(10, 1500), number) for number in range(len(plan.references)))
     plan = evolve(plan, faults=leaving, limit=Limit(), loss=0.0, max_rate=None, proxy=False, timeout=10.0)
     return evolve(plan, deadline=max(plan.deadline, 20.0), spread=chance.choice((0.0, 1.0, 10.0)))
+
+
+def _short_jumps(chance, plan):
+    """Yield jumps by less than the gap between two attempts, where there is a rate."""
+    if plan.max_rate is not None and any(fault.kind == "jump" for fault in plan.faults):
+        for _ in range(12):
+            yield Fault("jump", chance.randrange(20, 800), round(chance.random() * plan.clients / plan.max_rate, 3))
 
 
 def _never_healed(chance):

@@ -41,6 +41,8 @@ from simulation.service import Service
 from support.fakes import KEY
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+CONNECT_SECONDS = 5.0
+"""The default of `connect_timeout`."""
 
 
 UNNOTICED = {"cancel", "close", "idle end", "wall clock", *HARMLESS}
@@ -333,8 +335,9 @@ class World:
         return on_attempt
 
     def _is_too_slow(self, attempt):
-        """Return whether an attempt had the whole time-out; a probe in an outage has less."""
-        return attempt.error == "AttemptTimeoutError" and attempt.seconds >= self.plan.timeout - 0.001
+        """Return whether an attempt had all the time to connect, or more; a probe in an outage has less."""
+        longest = min(self.plan.timeout, CONNECT_SECONDS)
+        return attempt.error == "AttemptTimeoutError" and attempt.seconds >= longest - 0.001
 
     def _on_answer(self, attempt, limiter):
         exchanges, began = self.service.exchanges, self.loop.time() - attempt.seconds
