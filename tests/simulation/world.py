@@ -125,6 +125,7 @@ class World:
         ways = 12 if plan.proxy else 7  # of the messages that it takes to connect and to be answered
         needed = ways * plan.latency[1] + plan.work_seconds + 0.1
         self.is_prompt = not kinds & set(SLOWING) and not plan.loss and not plan.tick and needed < plan.timeout
+        self._longest = CONNECT_SECONDS if needed < CONNECT_SECONDS < plan.timeout else plan.timeout
         # A connection on which an answer is late counts as idle.
         is_breaking = kinds & set(BREAKING) or (kinds & set(SLOW) and kinds & set(IDLE))
         self.is_unbroken = plan.transport != "injected" and not is_breaking and plan.timeout >= 5
@@ -336,8 +337,7 @@ class World:
 
     def _is_too_slow(self, attempt):
         """Return whether an attempt had all the time to connect, or more; a probe in an outage has less."""
-        longest = min(self.plan.timeout, CONNECT_SECONDS)
-        return attempt.error == "AttemptTimeoutError" and attempt.seconds >= longest - 0.001
+        return attempt.error == "AttemptTimeoutError" and attempt.seconds >= self._longest - 0.001
 
     def _on_answer(self, attempt, limiter):
         exchanges, began = self.service.exchanges, self.loop.time() - attempt.seconds
