@@ -11,13 +11,16 @@ import textwrap
 import time
 from contextlib import contextmanager
 from functools import partial
+from random import Random
 
+import httpx
 from attrs import evolve, field, frozen
 
+from payclient.errors import ConnectionFailedError
 from payclient.transports import Response
 from simulation import oracles, world
 from simulation.draws import draw
-from simulation.plan import Limit
+from simulation.plan import Fault, Limit
 from simulation.shrink import names_of
 
 _ATTEMPT = "_session:Session._attempt_in"
@@ -330,7 +333,11 @@ class PlainTransport:
 
     async def send(self, request):
         headers = {**request.headers, "Authorization": request.authorization()}
-        answer = await self._client.post(request.url, content=request.body, headers=headers)
+        try:
+            answer = await self._client.post(request.url, content=request.body, headers=headers)
+        except httpx.PoolTimeout as error:
+            message = "the pool gives no connection"
+            raise ConnectionFailedError(message, sent="no", step="connect") from error
         return Response(answer.status_code, dict(answer.headers), answer.content, is_fresh=True)
 
 
@@ -358,11 +365,14 @@ class PlainHttpx:
             world.World.make_client = original
 
     def adapted(self, plan):
-        """Return a plan in which nothing but cancellations and slowness goes wrong."""
+        """Return a plan in which nothing but slowness goes wrong, and many lookups are cancelled."""
         kinds = ("cancel", "cancel as answered", "stall", "late", "drip")
         faults = tuple(fault for fault in plan.faults if fault.kind in kinds)
+        chance = Random(f"cancelled {plan.seed}")
+        cancelled = [Fault("cancel", chance.randrange(10, 1000), who) for who in range(len(plan.references))]
+        faults = (*faults, *cancelled)
         plan = evolve(plan, transport="injected", proxy="", work="lookups", limit=Limit(), faults=faults, loss=0.0)
-        return evolve(plan, connections=max(1, plan.concurrency // 2))
+        return evolve(plan, concurrency=4, connections=1, spread=min(plan.spread, 1.0), deadline=60.0)
 
 
 PLAIN_HTTPX = PlainHttpx()
