@@ -54,7 +54,7 @@ def _parser():
     parser.add_argument("--nice", type=int, default=0, help="how much to stand back behind other processes")
     parser.add_argument("--cells", action="store_true", help="print how often each fault has met each state")
     parser.add_argument("--controls", nargs="*", help="remove guards instead, all or those named, and look for each")
-    parser.add_argument("--most", type=int, default=2000, help="seeds per guard, at most")
+    parser.add_argument("--most", type=int, default=5000, help="seeds per guard, at most")
     return parser
 
 
