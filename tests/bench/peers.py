@@ -17,13 +17,14 @@ from conformance.clients import CLIENTS, payclient_options
 
 TIMEOUT = 60
 LEAST = 3  # lookups per concurrency; fewer would show how a crowd begins and ends
+WARM_UP = 10  # the same before measuring: the limiter opens slowly, and a connection over TLS costs as much as ten lookups
 
 
-def references(concurrency, seconds):
-    """Give names until the time is over, and at least some for each of those who ask at once."""
+def references(concurrency, seconds, least=LEAST):
+    """Give names until the time is over, and at least *least* for each of those who ask at once."""
     until = time.perf_counter() + seconds
     for number in count():
-        if number >= LEAST * concurrency and time.perf_counter() >= until:
+        if number >= least * concurrency and time.perf_counter() >= until:
             return
         yield f"T{number:015}"
 
@@ -54,17 +55,17 @@ async def timed(work):
 
 
 async def measure(name, *, url, concurrency, seconds, certificate):
-    """Connect, open the limiter, and then measure."""
+    """Open the limiter and all connections, and then measure."""
     client, _, way = name.partition(":")
     if way:
         from payclient import AsyncClient
 
         options = payclient_options(client, url, places=concurrency, timeout=TIMEOUT, authority=certificate)
         async with AsyncClient(**options) as pay:
-            await stream(pay, references(concurrency, 0.1))
+            await stream(pay, references(concurrency, 0.1, WARM_UP))
             return await timed(stream(pay, references(concurrency, seconds)))
     async with CLIENTS[client](url, places=concurrency, timeout=TIMEOUT, authority=certificate) as call:
-        await spread(call, concurrency, references(concurrency, 0.1))
+        await spread(call, concurrency, references(concurrency, 0.1, WARM_UP))
         return await timed(spread(call, concurrency, references(concurrency, seconds)))
 
 
