@@ -38,6 +38,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -115,6 +116,7 @@ DECLARED = nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-d
 WORKERS = str((os.cpu_count() or 1) + 1)  # some tests wait in real time
 EXTRAS = tuple(name for name in DECLARED if name not in HEAVY)
 WHERE = "import payclient, sys; f = payclient.__file__; print(f); sys.exit(not f.startswith(sys.prefix))"
+WITHOUT_GIL = ("--no-install-package=duckdb",)  # it has no wheel for it, and takes an hour to compile
 IS_FUZZABLE = "import importlib.util as util; print('yes' if util.find_spec('atheris') else '', end='')"
 
 
@@ -130,12 +132,18 @@ def install(session: nox.Session, *groups: str, extras: tuple[str, ...] = EXTRAS
         *("uv", "sync", "--quiet", "--locked", "--no-default-groups", *project),
         *(f"--group={group}" for group in groups),
         *(f"--extra={extra}" for extra in extras),
+        *(() if has_gil(session) else WITHOUT_GIL),
         env={"UV_PROJECT_ENVIRONMENT": where, "UV_PYTHON": where},
         external=True,
     )
     if wheel:
         session.install("--no-deps", "--reinstall", wheel)
     session.run("python", "-c", WHERE, silent=True)
+
+
+def has_gil(session: nox.Session) -> bool:
+    python = session.python or f"3{'t' * bool(sysconfig.get_config_var('Py_GIL_DISABLED'))}"
+    return not str(python).endswith("t")
 
 
 def in_memory() -> dict[str, str]:
@@ -156,7 +164,7 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "-n", WORKERS, "--dist=worksteal", *keep_none, *session.posargs, env=in_memory())
 
 
-@nox.session(python=["3.11", "3.12", "3.13", "3.14"], default=False)
+@nox.session(python=["3.11", "3.12", "3.13", "3.14", "3.14t"], default=False)
 def matrix(session: nox.Session) -> None:
     """Run the whole suite on every supported interpreter that is present."""
     install(session, "test")

@@ -7,7 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from html import unescape
-from os.path import commonprefix
+from itertools import takewhile
 from typing import NoReturn
 
 from payclient.errors import ConfigurationError
@@ -60,7 +60,7 @@ class Redaction:
         for beginning, secret in zip(self._beginnings, self._secrets, strict=True):
             start = text.find(beginning)
             while start >= 0:
-                end = start + len(commonprefix((text[start : start + len(secret)], secret)))  # noqa: RUF071  no paths
+                end = start + sum(takewhile(bool, map(str.__eq__, text[start : start + len(secret)], secret)))
                 yield start, end
                 start = text.find(beginning, end)
 

@@ -97,6 +97,7 @@ def test_no_key(monkeypatch):
             background_client(LookupSpec(base_url=URL))
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # raised since Python 3.15
 def test_fork():
     """A fork has a client of its own, even when the lock of its parent was held."""
     before = background_client(LookupSpec(base_url=URL))

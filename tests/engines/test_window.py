@@ -249,6 +249,7 @@ def test_closed(background, transport):
         list(Window(background, rows=10).through(source()))
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # raised since Python 3.15
 def test_fork(background):
     """In a fork, earlier work is refused at once, and the end of the process waits for nothing."""
     got = Window(background, rows=1).through(iter(batches(50, 1)))

@@ -17,6 +17,7 @@ import os
 import platform
 import sqlite3
 import struct
+import sysconfig
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -160,6 +161,9 @@ def _summed(start: tuple[int, int], data: bytes, words: struct.Struct) -> tuple[
 
 
 _CACHE_KIB = 16_384
+# Without the GIL, a cached statement that a thread has prepared is freed when that thread runs again, or ends. Until
+# then SQLite keeps the closed file open, and locked.
+_CACHED_STATEMENTS = 0 if sysconfig.get_config_var("Py_GIL_DISABLED") else 128
 _MIN_BYTES = 512
 _MAX_LOG_BYTES = 1 << 22
 _MAX_HOLDER = 300
@@ -183,7 +187,11 @@ class Database:
             try:
                 # Answers are written on the event loop, in microseconds; it waits while a thread takes a long step.
                 self.connection: sqlite3.Connection = sqlite3.connect(
-                    "" if path is None else path, timeout=0, isolation_level=None, check_same_thread=False
+                    "" if path is None else path,
+                    timeout=0,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    cached_statements=_CACHED_STATEMENTS,
                 )
                 on_failure.callback(self.connection.close)
                 self._open(is_durable=is_durable)
