@@ -17,7 +17,7 @@ from conformance.clients import CLIENTS, payclient_options
 
 TIMEOUT = 60
 LEAST = 3  # lookups per concurrency; fewer would show how a crowd begins and ends
-WARM_UP = 10  # the same before measuring: the limiter opens slowly, and a connection over TLS costs as much as ten lookups
+WARM_UP = 10  # the same before measuring: the limiter opens slowly, and a connection costs as much as ten lookups
 
 
 def references(concurrency, seconds, least=LEAST):
