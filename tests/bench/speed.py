@@ -198,6 +198,7 @@ def main(rounds=ROUNDS):
     plain, secure = rounds_of(max(rounds, 1), SECONDS if rounds else 0.05)
     found = summary(plain, secure)
     folder = Path(os.environ.get("BENCH_OUTPUT", "."))
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "speed.json").write_text(json.dumps(found, indent=1) + "\n")
     (folder / "speed.md").write_text(f"{found['machine']}; medians of {found['rounds']} rounds.\n\n{table(found)}")
     print((folder / "speed.md").read_text())
