@@ -116,7 +116,7 @@ DECLARED = nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-d
 WORKERS = str((os.cpu_count() or 1) + 1)  # some tests wait in real time
 EXTRAS = tuple(name for name in DECLARED if name not in HEAVY)
 WHERE = "import payclient, sys; f = payclient.__file__; print(f); sys.exit(not f.startswith(sys.prefix))"
-WITHOUT_GIL = ("--no-install-package=duckdb",)  # it has no wheel for it, and takes an hour to compile
+WITHOUT_GIL = ("--no-install-package=duckdb",)  # which has no wheel, and is large to compile
 IS_FUZZABLE = "import importlib.util as util; print('yes' if util.find_spec('atheris') else '', end='')"
 
 
@@ -142,8 +142,9 @@ def install(session: nox.Session, *groups: str, extras: tuple[str, ...] = EXTRAS
 
 
 def has_gil(session: nox.Session) -> bool:
-    python = session.python or f"3{'t' * bool(sysconfig.get_config_var('Py_GIL_DISABLED'))}"
-    return not str(python).endswith("t")
+    if isinstance(session.python, str):
+        return not session.python.endswith("t")
+    return not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 def in_memory() -> dict[str, str]:
