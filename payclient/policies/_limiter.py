@@ -216,15 +216,16 @@ class Limiter:
     async def _wait_for_turn(self, queue: OrderedDict[_Turn, None]) -> Ticket:
         turn: _Turn = asyncio.get_running_loop().create_future()
         queue[turn] = None
+        granted: Ticket | Exception | None = None
         try:
             self._grant_due()
             granted = await turn
-        except BaseException:  # cancelled, or closed as the garbage collector closes a coroutine
-            queue.pop(turn, None)
-            if turn.done() and not turn.cancelled() and isinstance(turn.result(), Ticket):
-                self._in_flight -= 1  # granted and cancelled in the same tick
-            self._grant_due()
-            raise
+        finally:
+            if granted is None:  # cancelled, or closed as the garbage collector closes a coroutine
+                queue.pop(turn, None)
+                if turn.done() and not turn.cancelled() and isinstance(turn.result(), Ticket):
+                    self._in_flight -= 1  # granted and cancelled in the same tick
+                self._grant_due()
         if isinstance(granted, Ticket):
             return granted
         raise granted

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
@@ -40,8 +41,10 @@ class RunDiff:
         earlier.check_same_service(later.service, str(later.folder))
         self.earlier: PastRun = earlier
         self.later: PastRun = later
-        self._database = temporary_database(*_TABLES)
-        self.open_findings: OpenFindings = self._compare()
+        with ExitStack() as stack:
+            self._database = stack.enter_context(temporary_database(*_TABLES))
+            self.open_findings: OpenFindings = self._compare()
+            self._close = stack.pop_all().close
         self.counts: Mapping[BreakState, int] = {
             state: total.count for state, total in self.open_findings.by_state.items()
         }
@@ -50,7 +53,7 @@ class RunDiff:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._database.close()
+        self._close()
 
     @property
     def changed_rules(self) -> tuple[str, ...]:

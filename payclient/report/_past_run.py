@@ -6,8 +6,8 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from hashlib import blake2b
 from heapq import heappush, heappushpop
@@ -99,7 +99,7 @@ class PastRun:
         self, is_listed: Callable[[str], bool], *, recheck: tuple[Recheck, datetime] | None = None
     ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk."""
-        with closing(temporary_database("kept (reference TEXT, text BLOB, again INTEGER)", MATCHED_TABLE)) as database:
+        with temporary_database("kept (reference TEXT, text BLOB, again INTEGER)", MATCHED_TABLE) as database:
             database.executemany("INSERT INTO kept VALUES (?, ?, NULL)", self._kept(is_listed))
             if recheck is not None:
                 selection = Selection(database, *recheck, self.sha256, is_listed)
@@ -231,16 +231,17 @@ def open_past_run(folder: Path) -> PastRun:
     )
 
 
-def temporary_database(*tables: str) -> sqlite3.Connection:
+@contextmanager
+def temporary_database(*tables: str) -> Generator[sqlite3.Connection]:
     """Open a database with *tables* in a temporary file; nothing of it is kept."""
-    database = sqlite3.connect("", isolation_level=None)
-    for statement in (
-        *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
-        *(f"CREATE TABLE {table}" for table in tables),
-        "BEGIN",
-    ):
-        database.execute(statement)
-    return database
+    with closing(sqlite3.connect("", isolation_level=None)) as database:
+        for statement in (
+            *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
+            *(f"CREATE TABLE {table}" for table in tables),
+            "BEGIN",
+        ):
+            database.execute(statement)
+        yield database
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:

@@ -228,11 +228,11 @@ class FakeService:
         Serve one request.
 
         Raises:
-            NotImplementedError: When it is not HTTP; this tells ASGI servers that there is no lifespan.
+            ValueError: When it is not HTTP; this tells ASGI servers that there is no lifespan.
         """
         if scope["type"] != "http":
             message = f"the fake service speaks http, not {scope['type']}"
-            raise NotImplementedError(message)
+            raise ValueError(message)
         self._in_flight += 1
         try:
             await self._serve(scope, receive, send)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -150,6 +151,22 @@ def test_other_key(run):
     """Runs with other keys are not compared."""
     with pytest.raises(PastRunError, match=r"its key fingerprint is 'k1', and that of .* is 'k2'"):
         RunDiff(run("a", [], key_fingerprint="k1"), run("b", [], key_fingerprint="k2"))
+
+
+def test_unreadable(nights, monkeypatch):
+    """Its database is closed when a report cannot be read."""
+    opened, connect = [], sqlite3.connect
+
+    def remembering(*args, **options):
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", remembering)
+    (nights[1].folder / "rows.jsonl").unlink()
+    with pytest.raises(FileNotFoundError):
+        RunDiff(*nights)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
 
 
 @pytest.mark.slow

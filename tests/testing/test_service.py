@@ -267,7 +267,7 @@ async def test_failing_send(service):
 
 async def test_not_http(service):
     """A scope that is not HTTP is refused, so that servers do without a lifespan."""
-    with pytest.raises(NotImplementedError, match="lifespan"):
+    with pytest.raises(ValueError, match="lifespan"):
         await service({"type": "lifespan"}, None, None)
 
 
