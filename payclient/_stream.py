@@ -3,8 +3,8 @@ Look up many references through one function: bounded, lazy and safe to cancel.
 
 Design rules:
 
-- A worker takes the next reference only when it has finished the last one, and the number of unread
-  results is bounded. So memory and look-ahead depend on the concurrency, not on the input.
+- A worker takes the next reference only when it has finished the last one, and fewer outcomes are unread than there
+  are workers. So memory and look-ahead depend on the concurrency, not on the input.
 - Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
 - Deferred rows do not wait for the input: they are retried even while the input yields nothing. Those since which no
   row was answered come after the input, or rows that are never answered, and always due, would hold up all others.
@@ -64,7 +64,7 @@ async def stream(
         was_reached=was_reached,
     )
     source = aiter(references) if isinstance(references, AsyncIterable) else iter(references)
-    run = _Stream(lookup, source, concurrency, stall_timeout, deferral, known, asyncio.Semaphore(concurrency))
+    run = _Stream(lookup, source, concurrency, stall_timeout, deferral, known)
     run.start()
     try:
         yield run
@@ -91,10 +91,10 @@ class _Stream(Results[Outcome]):
     _stall_timeout: float
     _deferral: Deferral
     _known: str | None
-    _room: asyncio.Semaphore  # for outcomes that were not read
     _clock: Clock = field(init=False)
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _news: asyncio.Event = field(factory=asyncio.Event, init=False)  # for the worker that has the turn
+    _room: asyncio.Event = field(factory=asyncio.Event, init=False)  # for outcomes that were not read
     _wanted: asyncio.Event = field(factory=asyncio.Event, init=False)
     _following: PendingRow | None = field(default=None, init=False)
     _count: int = field(default=0, init=False)
@@ -116,7 +116,8 @@ class _Stream(Results[Outcome]):
     # The reader
 
     def _delivered(self, item: Outcome) -> Outcome:
-        self._room.release()
+        if len(self._ready) < self._concurrency:
+            self._room.set()
         return item
 
     def _is_done(self) -> bool:
@@ -167,12 +168,14 @@ class _Stream(Results[Outcome]):
             try:
                 outcome = await self._ask(row)
                 if outcome is not None and not self._is_stopping:  # the lookup may have suppressed the cancellation
-                    await self._room.acquire()
                     self._publish(outcome)
             finally:
                 self._asking -= 1
             if self._is_ending:
                 self._wakeup.set()
+            while len(self._ready) >= self._concurrency:
+                self._room.clear()
+                await self._room.wait()
 
     async def _next_row(self) -> PendingRow | None:
         async with self._turn:

@@ -135,7 +135,7 @@ def _of_stream(stream):
             yield "stream one by one"
     if stream._deferred:
         yield "stream defers"
-    if stream._room.locked():
+    if len(stream._ready) >= stream._concurrency:
         yield "stream full"
     if stream._is_ending:
         yield "stream drains"
