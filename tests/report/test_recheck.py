@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from payclient.reconcile.nights import Recheck
@@ -28,7 +27,7 @@ def line(reference, at, amount, **matched):
 
 def select(rows, remembered, *, since, sample, seed=0, salt="", listed=()):
     """Return the rows that are looked up again, and what is remembered."""
-    with closing(temporary_database(MATCHED_TABLE)) as database:
+    with temporary_database(MATCHED_TABLE) as database:
         recheck = Recheck(max_age=timedelta(days=20), sample=sample, seed=seed)
         started = since + timedelta(days=20)
         selection = Selection(database, recheck, started, salt, set(listed).__contains__)
