@@ -14,7 +14,6 @@ from typing import Any, ClassVar, TypeVar
 
 import anyio
 import httpx
-from attrs import evolve
 
 from payclient._checks import unfit
 from payclient.errors import (
@@ -159,12 +158,12 @@ class HttpxClientTransport:
         except BaseException as error:  # noqa: BLE001  raised below
             failure = without_library_frames(error)
         else:
-            headers = dict(head.headers.items())
             ours = head.extensions.get(RESPONSE)
             if isinstance(ours, Response):
-                return evolve(ours, status_code=head.status_code, headers=headers, body=body)
-            connection = head.extensions.get("network_stream")
-            return Response(head.status_code, headers, body, is_truncated, connection, is_fresh(head))
+                known = ours.is_truncated, ours.connection, ours.is_fresh
+            else:
+                known = is_truncated, head.extensions.get("network_stream"), is_fresh(head)
+            return Response(head.status_code, dict(head.headers.items()), body, *known)
         raise failure  # outside the handler, so that it has no link to httpx's frames and the request
 
     def _freshness(self, native: Any, request: Request) -> Callable[[Any], bool]:
