@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from payclient._options import STALL_TIMEOUT
 from payclient._results import Results
@@ -91,7 +91,7 @@ class _Stream(Results[Outcome]):
     _stall_timeout: float
     _deferral: Deferral
     _known: str | None
-    _clock: Clock = field(init=False)
+    _clock: Clock = field(default=Factory(lambda self: Clock(self._loop), takes_self=True), init=False)
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _news: asyncio.Event = field(factory=asyncio.Event, init=False)  # for the worker that has the turn
     _room: asyncio.Event = field(factory=asyncio.Event, init=False)  # for outcomes that were not read
@@ -101,17 +101,13 @@ class _Stream(Results[Outcome]):
     _deferred: list[tuple[float, int, PendingRow]] = field(factory=list, init=False)  # a heap, by the time when due
     _started: int = field(default=0, init=False)
     _asking: int = field(default=0, init=False)
-    _began: float = field(init=False)
+    _began: float = field(default=Factory(lambda self: self._clock.now(), takes_self=True), init=False)
     _ended_at: float = field(default=0.0, init=False)  # the last row with an outcome
     _busy_since: float = field(default=0.0, init=False)
     _last_error: PayClientError | None = field(default=None, init=False)
     _is_reading: bool = field(default=False, init=False)  # waits for the next reference of an async input
     _is_exhausted: bool = field(default=False, init=False)
     _has_stalled: bool = field(default=False, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._clock = Clock(self._loop)
-        self._began = self._clock.now()
 
     # The reader
 

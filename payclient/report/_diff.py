@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
@@ -122,20 +122,20 @@ class RunDiff:
     # The comparison
 
     def _compare(self) -> OpenFindings:
-        tally = Tally()
         execute, insert = self._database.execute, self._database.executemany
         insert(_ADD, ((False, line.reference, line.text) for line in self.earlier.lines() if _matters(line)))
         insert(_ADD, ((False, *known) for known in self.earlier.memory()))
         execute("CREATE INDEX by_reference ON rows (reference, is_later)")
         later = (line for line in self.later.lines() if _matters(line) or self._texts(line.reference, is_later=False))
         insert(_ADD, ((True, line.reference, line.text) for line in later))
-        for change in self._changes():
-            tally.add_change(change)
-            state, severity = _STATES.index(change.history.state), int(change.now.severity)
-            key = state, severity, change.reference, change.now.code.value
-            execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(change_as_json(change))))
-        execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
-        return tally.open_findings()
+        with closing(Tally()) as tally:
+            for change in self._changes():
+                tally.add_change(change)
+                state, severity = _STATES.index(change.history.state), int(change.now.severity)
+                key = state, severity, change.reference, change.now.code.value
+                execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(change_as_json(change))))
+            execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
+            return tally.open_findings()
 
     def _texts(self, reference: str | None, *, is_later: bool) -> list[bytes]:
         query = "SELECT text FROM rows WHERE reference = ? AND is_later = ?"

@@ -105,6 +105,7 @@ class ReportFiles:
 
     def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
         self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
+        resources.callback(self._tally.close)
         self._take.append(self._tally.add)
         self._zipped = {name: GzipText(new.binary(name)) for name in (GZIP_ROWS, MATCHED) if name in self._formats}
         if self._rows_name in self._formats:

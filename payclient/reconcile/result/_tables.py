@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -100,6 +100,7 @@ class ResultTables:
 
     _folder: Path | None = None  # SQLite's own folder for temporary files if None
     _connection: sqlite3.Connection = field(init=False)
+    close: Callable[[], object] = field(init=False)
     _buffers: dict[str, list[tuple[Value, ...]]] = field(init=False, factory=lambda: {name: [] for name in _COLUMNS})
     count: int = field(init=False, default=0)
     _are_cells_old: bool = field(init=False, default=True)
@@ -108,7 +109,7 @@ class ResultTables:
         path = "" if self._folder is None else self._folder / "tables.sqlite"
         with _disk_faults():
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        finalize(self, self._connection.close)
+        self.close = finalize(self, self._connection.close)
         self._connection.create_aggregate("exact", 1, cast("Any", _Exact))
         self._connection.create_aggregate("largest", 1, cast("Any", _Largest))
         for statement in (

@@ -140,6 +140,10 @@ class Tally:
         for each in self._rules.accepted:
             self._acceptances.setdefault(each.reference, {})[each] = AcceptanceState.MET_NO_ROW
 
+    def close(self) -> None:
+        """Remove what was taken; otherwise it is removed together with the object."""
+        self._tables.close()
+
     def add(self, row: Row) -> None:
         """Take *row*."""
         self._tables.add(row)
