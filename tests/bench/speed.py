@@ -44,9 +44,12 @@ CLIENTS = {
     "payclient-fast@uvloop": LADDER,
     "payclient-fast:streamed@uvloop": LADDER,
 }
-OVER_TLS = dict.fromkeys(("aiohttp", "payclient", "payclient-fast"), (1, 10, 100))
+OVER_TLS = {"aiohttp": (1, 10, 100), **dict.fromkeys(("payclient", "payclient-fast"), (1, 10, 100, 200, 400))}
 
-LADDERS = {"plain": CLIENTS, "tls": OVER_TLS}
+LADDERS = {
+    "plain": {name: {*ladder, *OVER_TLS.get(name, ())} for name, ladder in CLIENTS.items()},
+    "tls": OVER_TLS,
+}
 
 # Goals as (what, client, compared to, concurrency, at least): lookups per second, as a multiple.
 GOALS = [
@@ -79,7 +82,7 @@ class Client:
 def one_round(clients, addresses, *, seconds, certificate):
     """Return what each client does at each concurrency, all clients at one before the next; TLS right after plain."""
     found = {way: {} for way in addresses}
-    for concurrency in LADDER:
+    for concurrency in sorted({*LADDER, *OVER_TLS["payclient"]}):
         for name, client in clients.items():
             for way, url in addresses.items():
                 if concurrency in LADDERS[way].get(name, ()):
