@@ -216,12 +216,13 @@ class Limiter:
     async def _wait_for_turn(self, queue: OrderedDict[_Turn, None]) -> Ticket:
         turn: _Turn = asyncio.get_running_loop().create_future()
         queue[turn] = None
-        granted: Ticket | Exception | None = None
+        is_answered = False
         try:
             self._grant_due()
             granted = await turn
+            is_answered = True
         finally:
-            if granted is None:  # cancelled, or closed as the garbage collector closes a coroutine
+            if not is_answered:  # cancelled, or closed as the garbage collector closes a coroutine
                 queue.pop(turn, None)
                 if turn.done() and not turn.cancelled() and isinstance(turn.result(), Ticket):
                     self._in_flight -= 1  # granted and cancelled in the same tick
