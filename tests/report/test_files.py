@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -208,6 +209,23 @@ def test_manifest_comes_last(out):
             files.finish(ABOUT)
     assert (out / MANIFEST).read_bytes() == b"old"
     assert not list(out.glob(".*"))
+
+
+def test_tables_are_closed(out, monkeypatch):
+    """The tables are closed before their folder is removed, because Windows removes no open file."""
+    opened, connect = [], sqlite3.connect
+
+    def remembering(*args, **options):
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", remembering)
+    with ReportFiles(out) as files:
+        files.finish(ABOUT)
+    for database in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            database.execute("SELECT 1")
+    assert opened
 
 
 async def test_left_in_the_middle(out):
