@@ -8,21 +8,20 @@ transports, `payclient.testing` fakes for tests, `payclient.reconcile` the recon
 # The names are loaded at their first use: the package has a pytest plugin, and a test run that does
 # not use it should not import an HTTP library.
 
-from payclient._lazy import load_at_first_use
+from payclient._shared.lazy import load_at_first_use
 
 # `typing` is imported by what needs it: the command answers Ctrl-C only after this file. The annotation hides the value
 # from jedi, which would otherwise skip the imports below.
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
-    from payclient._client import AsyncClient
-    from payclient._confirm import Confirmation, FieldDifference
-    from payclient._telemetry import Attempt, Stats
-    from payclient._transaction import Transaction
-    from payclient._version import __version__
+    from payclient._shared.telemetry import Attempt, Stats
+    from payclient._shared.version import __version__
+    from payclient.client import AsyncClient, Confirmation, FieldDifference
+    from payclient.client.policies import RetryPolicy
+    from payclient.client.waiting import Change
     from payclient.errors import *
-    from payclient.policies import RetryPolicy
     from payclient.protocol import Environment, Failed, Found, Outcome
-    from payclient.waiting import Change
+    from payclient.protocol.transaction import Transaction
 
 __all__ = [
     "AsyncClient",
@@ -66,15 +65,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "payclient._client": ("AsyncClient",),
-    "payclient._confirm": ("Confirmation", "FieldDifference"),
-    "payclient._telemetry": ("Attempt", "Stats"),
-    "payclient._transaction": ("Transaction",),
-    "payclient._version": ("__version__",),
+    "payclient.client._client": ("AsyncClient",),
+    "payclient.client._confirm": ("Confirmation", "FieldDifference"),
+    "payclient._shared.telemetry": ("Attempt", "Stats"),
+    "payclient.protocol.transaction": ("Transaction",),
+    "payclient._shared.version": ("__version__",),
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
-    "payclient.policies._retry": ("RetryPolicy",),
+    "payclient.client.policies._retry": ("RetryPolicy",),
     "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome"),
-    "payclient.waiting._watch": ("Change",),
+    "payclient.client.waiting._watch": ("Change",),
 }
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there

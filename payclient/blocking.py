@@ -24,8 +24,7 @@ from functools import partial, wraps
 from threading import Thread, current_thread
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
-from payclient._client import AsyncClient, ClientOptions
-from payclient._session import closed, running_loop
+from payclient.client import AsyncClient, ClientOptions, closed, running_loop
 from payclient.errors import ClientClosedError, ConfigurationError
 
 __all__ = ["Client"]

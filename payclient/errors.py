@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, dataclass_transfo
 from attrs import define, field
 
 if TYPE_CHECKING:
-    from payclient._transaction import Transaction
+    from payclient.protocol.transaction import Transaction
 
 __all__ = [
     "AttemptTimeoutError",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 GOAL = 0.9
 NOTICED = frozenset({"killed", "timeout", "caught by type check"})
-AT_IMPORT = tuple(f"payclient._transaction._codec.x__{name}__" for name in ("money_field", "required_text"))
+AT_IMPORT = tuple(f"payclient.protocol.transaction._codec.x__{name}__" for name in ("money_field", "required_text"))
 """What has run before mutmut can put a mutant in its place, so that its verdict on it means nothing."""
 
 

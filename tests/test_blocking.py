@@ -29,8 +29,8 @@ from payclient import (
     TransactionNotFoundError,
     UnreachableStatusError,
 )
-from payclient._client import ClientOptions
 from payclient.blocking import Client, _pass_on
+from payclient.client._client import ClientOptions
 from payclient.transports import NetworkOptions
 from support.fakes import KEY, NOT_FOUND, ScriptedTransport, answer, client, document
 

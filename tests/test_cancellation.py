@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient._stream import stream
-from payclient._until_done import in_thread, until_done
+from payclient._shared.until_done import in_thread, until_done
+from payclient.client._stream import stream
 from payclient.testing import FakeService, serve
 from support.fakes import ScriptedTransport, answer, client
 from support.raw_server import RawServer

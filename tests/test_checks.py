@@ -7,7 +7,7 @@ import math
 import pytest
 
 from payclient import ConfigurationError
-from payclient._checks import check_count, check_seconds
+from payclient._shared.checks import check_count, check_seconds
 
 
 @pytest.mark.parametrize("given", [1, 64, 10**6], ids=str)

@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from payclient import Environment, RetryPolicy
-from payclient._config import (
+from payclient.client._config import (
     Options,
     resolve_api_key,
     resolve_base_url,

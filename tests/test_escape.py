@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient._escape import escape_unprintable, plural, quote
+from payclient._shared.escape import escape_unprintable, plural, quote
 
 
 def test_visible(subtests):

@@ -22,7 +22,7 @@ from payclient import (
     KeySourceError,
     ResponseError,
 )
-from payclient._keys import Keys
+from payclient.client._keys import Keys
 from support.chance import examples
 from support.fakes import ScriptedTransport, answer, client, document, now
 

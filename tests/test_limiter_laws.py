@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient.policies._limiter import Limiter
-from payclient.policies._retry import Signal
+from payclient.client.policies._limiter import Limiter
+from payclient.client.policies._retry import Signal
 from support.chance import examples
 from support.sharing import limits_of, share_key
 

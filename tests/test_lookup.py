@@ -14,8 +14,8 @@ from payclient import (
     ServiceError,
     TransactionNotFoundError,
 )
-from payclient._lookup import Lookup, may_end
-from payclient.policies._timeouts import Clock
+from payclient.client._lookup import Lookup, may_end
+from payclient.client.policies._timeouts import Clock
 from payclient.transports import Progress
 
 pytestmark = pytest.mark.virtual_time

@@ -19,10 +19,10 @@ from payclient import (
     PayClientError,
     RetryPolicy,
 )
-from payclient.drift import Recorder
-from payclient.ledger import LedgerError, open_ledger
 from payclient.otel import OpenTelemetryTracing
 from payclient.reconcile import RulesError, parse_rules, reconcile
+from payclient.reconcile.drift import Recorder
+from payclient.reconcile.ledger import LedgerError, open_ledger
 from payclient.testing import FakeService
 from payclient.transports import HttpxTransport
 from support.fakes import KEY, ScriptedTransport, client
@@ -89,8 +89,11 @@ WRONG_OPTIONS = [
         {"application": "my shop"},
         "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
     ),
-    ({"profile": Recorder}, "profile must be an object such as payclient.drift.Recorder(), got the class Recorder"),
-    ({"profile": 3}, "profile must be an object such as payclient.drift.Recorder(), got int"),
+    (
+        {"profile": Recorder},
+        "profile must be an object such as payclient.reconcile.drift.Recorder(), got the class Recorder",
+    ),
+    ({"profile": 3}, "profile must be an object such as payclient.reconcile.drift.Recorder(), got int"),
     ({"on_attempt": 3}, "on_attempt must be callable, got int"),
     ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
     ({"on_attempt": generator}, "on_attempt" + ASYNC),

@@ -14,15 +14,15 @@ import pytest
 from docs.test_completeness import options_of as flags_of
 from docs.test_completeness import rows, text_of
 from payclient import AsyncClient
-from payclient._client import ClientOptions, OptionChanges
-from payclient._config import Options
-from payclient._options import OPTIONS, options_of
+from payclient._shared.options import OPTIONS, options_of
 from payclient.cli._connection import ConnectionOptions
+from payclient.client._client import ClientOptions, OptionChanges
+from payclient.client._config import Options
+from payclient.client.waiting import INTERVAL, MAX_INTERVAL, Terms
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
 from payclient.reconcile import reconcile
 from payclient.transports import NetworkOptions
-from payclient.waiting import INTERVAL, MAX_INTERVAL, Terms
 from support.fakes import KEY
 
 PROJECT = Path(__file__).parents[1]

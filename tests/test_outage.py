@@ -20,7 +20,7 @@ from payclient import (
     ServiceError,
     TLSVerificationError,
 )
-from payclient._stream import stream
+from payclient.client._stream import stream
 from support.fakes import ScriptedTransport, answer, client, now
 from support.outages import FINAL, KINDS, MIXED, AbsentService, crowd, percentile
 

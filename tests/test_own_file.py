@@ -7,11 +7,11 @@ import stat
 
 import pytest
 
-from payclient._atomic import AtomicFiles, remove_stale_files
-from payclient._own_file import own
+from payclient._shared.atomic import AtomicFiles, remove_stale_files
+from payclient._shared.own_file import own
 from payclient.reconcile import Journal, JournalError
-from payclient.report import MANIFEST, ReportFiles, verify
-from payclient.report._decision_file import earlier_decisions, verify_decisions
+from payclient.reconcile.report import MANIFEST, ReportFiles, verify
+from payclient.reconcile.report._decision_file import earlier_decisions, verify_decisions
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and modes are those of POSIX")
 

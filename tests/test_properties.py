@@ -14,11 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient import PayClientError, Transaction
-from payclient._transaction import FieldProblem, _model, read_transaction
-from payclient._transaction._json import JSONProblem, read_json
+from payclient.client.policies._retry import classify
 from payclient.errors import ResponseError, TransactionNotFoundError
-from payclient.policies._retry import classify
 from payclient.protocol._wire import parse_response
+from payclient.protocol.transaction import FieldProblem, _model, read_transaction
+from payclient.protocol.transaction._json import JSONProblem, read_json
 from payclient.testing import envelope, transaction
 from payclient.transports import BODY_LIMIT, Response
 from support.chance import examples

@@ -17,7 +17,7 @@ from payclient import (
     TLSVerificationError,
     Transaction,
 )
-from payclient._stream import stream
+from payclient.client._stream import stream
 from payclient.errors import TransactionNotFoundError
 from support.fakes import now
 

@@ -11,11 +11,10 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
-from payclient._client import ClientOptions
-from payclient._config import Profiling, decode_key, read_key_file
-from payclient._escape import escape_unprintable
-from payclient._options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
+from payclient._shared.escape import escape_unprintable
+from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
 from payclient.cli._streams import Streams, Texts, refuse
+from payclient.client import ClientOptions, Profiling, decode_key, read_key_file
 from payclient.transports import NetworkOptions, Transport, TransportName
 
 

@@ -21,11 +21,11 @@ from typing import Any
 from attrs import asdict, define, field, frozen
 
 from payclient import AsyncClient, Transaction
-from payclient._config import resolve_base_url, resolve_environment
-from payclient._escape import escape_unprintable, plural
-from payclient._options import DEADLINE
+from payclient._shared.escape import escape_unprintable, plural
+from payclient._shared.options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._streams import Exit, JsonFlag, OwnStreams, aligned, status_of
+from payclient.client import resolve_base_url, resolve_environment
 from payclient.errors import (
     AuthenticationError,
     ConfigurationError,

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from rich.cells import cell_len
 
 from payclient import errors
-from payclient._escape import escape_unprintable
-from payclient._options import DEADLINE
+from payclient._shared.escape import escape_unprintable
+from payclient._shared.options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._streams import (
     Exit,
@@ -26,7 +26,7 @@ from payclient.cli._streams import (
     refuse_options,
     status_of,
 )
-from payclient.policies import classify
+from payclient.client.policies import classify
 from payclient.protocol import Found, Outcome, masked
 
 _COLUMNS = (

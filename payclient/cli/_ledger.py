@@ -14,12 +14,13 @@ import attrs
 from attrs import asdict, field, frozen
 from cyclopts import Group, Parameter
 
-from payclient._escape import escape_unprintable, plural
+from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._options import LedgerOptions, chosen_columns, given_options, option_name
 from payclient.cli._progress import duration
 from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, Texts, aligned
 from payclient.errors import ConfigurationError
-from payclient.ledger import (
+from payclient.reconcile import Journal, Rules, RulesError, parse_rules, read_rules
+from payclient.reconcile.ledger import (
     ABSENT,
     KINDS,
     Dialect,
@@ -31,7 +32,6 @@ from payclient.ledger import (
     column_names,
     dialect_as_json,
 )
-from payclient.reconcile import Journal, Rules, RulesError, parse_rules, read_rules
 
 EXAMPLES = """
 $ payclient ledger ledger.csv
@@ -298,7 +298,7 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
     ledger, columns = overview.ledger, overview.ledger.columns
     fields = {place: name for name, place in columns.places.items()}
     return {
-        "schema": "payclient.ledger",
+        "schema": "payclient.reconcile.ledger",
         "version": VERSION,
         **asdict(ledger.fingerprint),
         "format": ledger.format,

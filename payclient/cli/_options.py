@@ -13,9 +13,10 @@ import attrs
 from attrs import frozen
 from cyclopts import Group, Parameter
 
-from payclient._escape import quote
+from payclient._shared.escape import quote
 from payclient.cli._streams import Flag, Streams, Texts, refuse
-from payclient.ledger import (
+from payclient.reconcile import STRICT, Assumed, Calendar, Kinds, Rules, read_rules, with_profiles
+from payclient.reconcile.ledger import (
     CellProblem,
     Dialect,
     Entry,
@@ -27,10 +28,9 @@ from payclient.ledger import (
     RejectedEntry,
     open_ledger,
 )
-from payclient.reconcile import STRICT, Assumed, Calendar, Kinds, Rules, read_rules, with_profiles
 from payclient.reconcile.nights import Recheck, with_decisions
+from payclient.reconcile.report import JOURNAL, carry_log, earlier_decisions
 from payclient.reconcile.rules import read_duration, read_holidays, read_limit
-from payclient.report import JOURNAL, carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import astuple, define, field, frozen
 from cyclopts import Group, Parameter
 
-from payclient._escape import escape_unprintable, plural
+from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import (
     Bucket,
@@ -20,8 +20,7 @@ from payclient.reconcile import (
     Verdict,
     expiry_rule,
 )
-from payclient.reconcile.result import OpenFindings
-from payclient.report import (
+from payclient.reconcile.report import (
     BridgeLine,
     Top,
     bridge_lines,
@@ -30,6 +29,7 @@ from payclient.report import (
     roll_forward_lines,
     settlement_lines,
 )
+from payclient.reconcile.result import OpenFindings
 
 
 @Parameter(name="*", group=Group("Output", sort_key=8))

@@ -20,9 +20,8 @@ from attrs import asdict, field, frozen
 from cyclopts import Parameter
 
 from payclient import AsyncClient, __version__
-from payclient._atomic import AtomicFiles
-from payclient._config import resolve_environment
-from payclient._escape import plural
+from payclient._shared.atomic import AtomicFiles
+from payclient._shared.escape import plural
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
 from payclient.cli._options import (
@@ -38,9 +37,8 @@ from payclient.cli._options import (
 from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
 from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, refuse, refuse_options, status_of, stop_in_order
-from payclient.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
+from payclient.client import resolve_environment
 from payclient.errors import PayClientError, TransactionNotFoundError
-from payclient.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
 from payclient.reconcile import (
     STRICT,
     Bucket,
@@ -54,12 +52,11 @@ from payclient.reconcile import (
     replay,
 )
 from payclient.reconcile import reconcile as judged_rows
+from payclient.reconcile.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
 from payclient.reconcile.journal import Reuse
+from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
 from payclient.reconcile.nights import Recheck
-from payclient.reconcile.result import EXIT_STATUSES
-from payclient.reconcile.rules import as_json, duration_text, from_json
-from payclient.reconcile.values import utc_now
-from payclient.report import (
+from payclient.reconcile.report import (
     JOURNAL,
     WORK_LIST,
     About,
@@ -75,6 +72,9 @@ from payclient.report import (
     run_name,
     verdict_wording,
 )
+from payclient.reconcile.result import EXIT_STATUSES
+from payclient.reconcile.rules import as_json, duration_text, from_json
+from payclient.reconcile.values import utc_now
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import attrs
 
-from payclient._atomic import AtomicFiles
-from payclient._checks import check_count
-from payclient._escape import escape_unprintable, plural
-from payclient._own_file import read_own
+from payclient._shared.atomic import AtomicFiles
+from payclient._shared.checks import check_count
+from payclient._shared.escape import escape_unprintable, plural
+from payclient._shared.own_file import read_own
 from payclient.cli._options import JudgingOptions, settling_within
 from payclient.cli._output import (
     OutputOptions,
@@ -29,19 +29,6 @@ from payclient.cli._output import (
 )
 from payclient.cli._reconcile import about_of, note_about, write_again
 from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, aligned, refuse
-from payclient.drift import (
-    CONTRACT,
-    Acceptance,
-    AcceptanceError,
-    Comparison,
-    Contract,
-    ContractError,
-    Drift,
-    compare,
-    contract_from_json,
-    read_acceptances,
-)
-from payclient.ledger import ABSENT, Entry
 from payclient.protocol import masked
 from payclient.reconcile import (
     BreakState,
@@ -62,11 +49,22 @@ from payclient.reconcile import (
     verify_journal,
     with_profiles,
 )
+from payclient.reconcile.drift import (
+    CONTRACT,
+    Acceptance,
+    AcceptanceError,
+    Comparison,
+    Contract,
+    ContractError,
+    Drift,
+    compare,
+    contract_from_json,
+    read_acceptances,
+)
 from payclient.reconcile.journal import copy_journal
+from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.nights import with_decisions
-from payclient.reconcile.rules import changed_rules, with_reading_of
-from payclient.reconcile.values import utc_now
-from payclient.report import (
+from payclient.reconcile.report import (
     DECISIONS,
     GZIP_ROWS,
     JOURNAL,
@@ -85,7 +83,9 @@ from payclient.report import (
     verify_decisions,
     worst_breaks,
 )
-from payclient.report import verify as verify_manifest
+from payclient.reconcile.report import verify as verify_manifest
+from payclient.reconcile.rules import changed_rules, with_reading_of
+from payclient.reconcile.values import utc_now
 
 EXAMPLES: Mapping[str, str] = {
     "report": """
@@ -347,7 +347,7 @@ def diff(
     output.check((earlier, later), f"{earlier} and {later}")
     with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
         if output.html is not None:
-            from payclient.report._page import write_diff_page  # noqa: PLC0415  it imports jinja2
+            from payclient.reconcile.report._page import write_diff_page  # noqa: PLC0415  it imports jinja2
 
             write_diff_page(output.html, found)
         output.show(found.as_json(), _compared(found), streams)
@@ -406,7 +406,7 @@ def decisions(
         folder: Folder of the run. Default: that of the workbook.
         streams: Streams of the process.
     """
-    from payclient.report._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter
+    from payclient.reconcile.report._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter
 
     assert action == "take"  # noqa: S101  the only one so far
     run_folder = workbook.parent if folder is None else folder
@@ -519,7 +519,7 @@ def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
 
 
 _MAX_DRIFTS = 20
-_SCHEMA = "payclient.drift"
+_SCHEMA = "payclient.reconcile.drift"
 _VERSION = 1
 
 
@@ -544,7 +544,7 @@ def drift(
     output.check(reports, "the reports")
     found = compare(_runs(reports, streams), _accepted(accepted))
     if output.html is not None:
-        from payclient.report._page import write_drift_page  # noqa: PLC0415  it imports jinja2
+        from payclient.reconcile.report._page import write_drift_page  # noqa: PLC0415  it imports jinja2
 
         write_drift_page(output.html, found)
     output.show([json.dumps({"schema": _SCHEMA, "version": _VERSION, **found.as_json()})], _lines(found), streams)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter, validators
 
-from payclient._escape import escape_unprintable
+from payclient._shared.escape import escape_unprintable
 from payclient.cli._streams import Exit, OwnStreams, refuse
 from payclient.protocol import is_object
 from payclient.testing import MALFORMED, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket

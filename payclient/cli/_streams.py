@@ -22,7 +22,7 @@ from cyclopts import Parameter
 from rich.cells import cell_len
 
 from payclient import errors
-from payclient._escape import escape_unprintable
+from payclient._shared.escape import escape_unprintable
 from payclient.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -254,15 +254,15 @@ def status_of(error: errors.PayClientError) -> Exit:
     if isinstance(error, _ABOUT_THE_REFERENCE):
         return Exit.DIFFERENT
     # Imported late, so that `--help` starts without the client, and `get` without the ledger and SQLite.
-    from payclient.policies import classify  # noqa: PLC0415
+    from payclient.client.policies import classify  # noqa: PLC0415
 
     is_usage = isinstance(error, errors.ConfigurationError)
     if isinstance(error, errors.PermissionDeniedError) or (classify(error).is_fatal and not is_usage):
         return Exit.REFUSED
     if isinstance(error, errors.ResponseError | errors.TransportError | errors.DeadlineExceededError):
         return Exit.AGAIN
-    from payclient.ledger import LedgerError  # noqa: PLC0415
     from payclient.reconcile import JournalError, PastRunError, StoppedError  # noqa: PLC0415
+    from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415
     from payclient.reconcile.values import UnknownCanaryError  # noqa: PLC0415
 
     if isinstance(error, StoppedError):

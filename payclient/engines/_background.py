@@ -16,9 +16,9 @@ from typing import Final, cast
 
 from attrs import define, field
 
-from payclient._checks import check_count
-from payclient._client import AsyncClient, ClientOptions
-from payclient._options import OPTIONS
+from payclient._shared.checks import check_count
+from payclient._shared.options import OPTIONS
+from payclient.client import AsyncClient, ClientOptions
 from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
 
 _CLOSE_SECONDS: Final = 2.0

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from attrs import Attribute, field, frozen
 
-from payclient._checks import is_count, is_seconds, must_be
-from payclient._config import (
+from payclient._shared.checks import is_count, is_seconds, must_be
+from payclient._shared.options import DEADLINE, MAX_CONCURRENCY, OPTIONS, STALL_TIMEOUT, TIMEOUT
+from payclient.client import (
     Options,
     read_key_file,
     resolve_application,
@@ -20,9 +21,8 @@ from payclient._config import (
     resolve_messages,
     resolve_rate,
 )
-from payclient._options import DEADLINE, MAX_CONCURRENCY, OPTIONS, STALL_TIMEOUT, TIMEOUT
+from payclient.client.policies import RetryPolicy
 from payclient.errors import ConfigurationError
-from payclient.policies import RetryPolicy
 from payclient.protocol import Environment
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
 from payclient.transports import TransportName, resolve_transport
@@ -179,7 +179,7 @@ class ReconcileSpec(LookupSpec):
         canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
             else is found.
         ignore: Names of columns to leave unused, although they look like money, like a field or like what decides a
-            sign, as with `payclient.ledger.open_ledger`.
+            sign, as with `payclient.reconcile.ledger.open_ledger`.
 
     Raises:
         ConfigurationError: When a value cannot be used.

@@ -21,8 +21,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import define, field
 
-from payclient._options import STALL_TIMEOUT
-from payclient._telemetry import Attempt
+from payclient._shared.options import STALL_TIMEOUT
+from payclient._shared.telemetry import Attempt
 from payclient.engines._background import BackgroundClient
 from payclient.errors import ClientClosedError
 from payclient.protocol import Found, Outcome

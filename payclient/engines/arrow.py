@@ -21,13 +21,15 @@ except ModuleNotFoundError as _missing:
 
 from attrs import evolve
 
-from payclient._escape import escape_unprintable
-from payclient._telemetry import logger
+from payclient._shared.escape import escape_unprintable
+from payclient._shared.telemetry import logger
 from payclient.engines._background import background_client
 from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Window
 from payclient.errors import ConfigurationError, InvalidReferenceError, RejectedError
-from payclient.ledger import (
+from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge
+from payclient.reconcile.judgement import needs_confirmation
+from payclient.reconcile.ledger import (
     Columns,
     Entry,
     RejectedEntry,
@@ -37,9 +39,7 @@ from payclient.ledger import (
     find_columns,
     unused_columns,
 )
-from payclient.ledger._parquet import column_values, only_used
-from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge
-from payclient.reconcile.judge import needs_confirmation
+from payclient.reconcile.ledger._parquet import column_values, only_used
 
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
 

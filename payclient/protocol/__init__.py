@@ -1,12 +1,5 @@
 """Internal: the protocol without I/O: build requests, and read responses as transactions or errors."""
 
-from payclient._transaction import EMPTY as EMPTY
-from payclient._transaction import JSONProblem as JSONProblem
-from payclient._transaction import Transaction as Transaction
-from payclient._transaction import is_object as is_object
-from payclient._transaction import kind as kind
-from payclient._transaction import masked as masked
-from payclient._transaction import read_json as read_json
 from payclient.protocol._http import BODY_LIMIT as BODY_LIMIT
 from payclient.protocol._http import Request as Request
 from payclient.protocol._http import Response as Response
@@ -24,3 +17,10 @@ from payclient.protocol._wire import check_references as check_references
 from payclient.protocol._wire import endpoint as endpoint
 from payclient.protocol._wire import parse_response as parse_response
 from payclient.protocol._wire import request_headers as request_headers
+from payclient.protocol.transaction import EMPTY as EMPTY
+from payclient.protocol.transaction import JSONProblem as JSONProblem
+from payclient.protocol.transaction import Transaction as Transaction
+from payclient.protocol.transaction import is_object as is_object
+from payclient.protocol.transaction import kind as kind
+from payclient.protocol.transaction import masked as masked
+from payclient.protocol.transaction import read_json as read_json

@@ -7,8 +7,8 @@ from typing import NoReturn, TypeAlias
 
 from attrs import field, frozen
 
-from payclient._transaction import Transaction
 from payclient.errors import PayClientError
+from payclient.protocol.transaction import Transaction
 
 
 class Environment(StrEnum):

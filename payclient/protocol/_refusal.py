@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from payclient import errors
-from payclient._transaction import is_list, is_object, kind
 from payclient.protocol._phrases import Meaning, meaning
+from payclient.protocol.transaction import is_list, is_object, kind
 
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
 _RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,12})", re.ASCII)

@@ -22,7 +22,12 @@ from types import MappingProxyType
 from typing import Any
 
 from payclient import errors
-from payclient._transaction import (
+from payclient.errors import InvalidReferenceError
+from payclient.protocol._http import BODY_LIMIT, Request, Response
+from payclient.protocol._models import Environment
+from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
+from payclient.protocol._secret import REMOVED
+from payclient.protocol.transaction import (
     FieldProblem,
     JSONProblem,
     Transaction,
@@ -33,11 +38,6 @@ from payclient._transaction import (
     read_json,
     read_transaction,
 )
-from payclient.errors import InvalidReferenceError
-from payclient.protocol._http import BODY_LIMIT, Request, Response
-from payclient.protocol._models import Environment
-from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
-from payclient.protocol._secret import REMOVED
 
 MAX_REFERENCE_LENGTH = 256
 

@@ -1,83 +1,87 @@
 """Reconcile ledger entries with the service: entries in, one judged row per entry out."""
 
-from payclient.reconcile._replay import break_changes as break_changes
-from payclient.reconcile._replay import judge_again as judge_again
-from payclient.reconcile._replay import judging as judging
-from payclient.reconcile._replay import replay
-from payclient.reconcile._run import Entries, OnProgress, Phase, Progress, reconcile
-from payclient.reconcile.journal import Journal, verify_journal
-from payclient.reconcile.judge import Case, compare, expiry_rule, judge
-from payclient.reconcile.nights import Decision, Resolution
-from payclient.reconcile.result import (
-    COMPLETENESS,
-    AcceptanceNotice,
-    AcceptanceState,
-    Compared,
-    Leakage,
-    Pattern,
-    Settlement,
-    SettlementStep,
-    StateTotal,
-    Summary,
-    Tally,
-    TieOut,
-    Total,
-    Verdict,
-    moved_by,
-    step_of,
-)
-from payclient.reconcile.rules import (
-    STRICT,
-    Accepted,
-    Approval,
-    BusinessDays,
-    Calendar,
-    FeeSchedule,
-    IgnoredLines,
-    InvoiceAmount,
-    Invoices,
-    Kind,
-    Kinds,
-    Lines,
-    RepeatedReference,
-    Rounding,
-    Rules,
-    StatementRules,
-    Tolerance,
-    parse_rules,
-    read_rules,
-    rules_as_json,
-    rules_from_json,
-    with_profiles,
-)
-from payclient.reconcile.values import (
-    Answer,
-    Assumed,
-    BreakState,
-    Bucket,
-    Code,
-    DecisionError,
-    Difference,
-    Finding,
-    History,
-    JournalError,
-    JournalWriteError,
-    Observation,
-    PastRunError,
-    PatternKind,
-    ResolvedBy,
-    Row,
-    RulesError,
-    Settled,
-    Severity,
-    StatementSide,
-    StatementTotals,
-    Status,
-    Step,
-    StoppedError,
-    TieOutError,
-    read_status,
-)
+from payclient._shared.lazy import load_at_first_use
+
+TYPE_CHECKING: bool = False
+if TYPE_CHECKING:
+    from payclient.reconcile._replay import break_changes as break_changes
+    from payclient.reconcile._replay import judge_again as judge_again
+    from payclient.reconcile._replay import judging as judging
+    from payclient.reconcile._replay import replay
+    from payclient.reconcile._run import Entries, OnProgress, Phase, Progress, reconcile
+    from payclient.reconcile.journal import Journal, verify_journal
+    from payclient.reconcile.judgement import Case, compare, expiry_rule, judge
+    from payclient.reconcile.nights import Decision, Resolution
+    from payclient.reconcile.result import (
+        COMPLETENESS,
+        AcceptanceNotice,
+        AcceptanceState,
+        Compared,
+        Leakage,
+        Pattern,
+        Settlement,
+        SettlementStep,
+        StateTotal,
+        Summary,
+        Tally,
+        TieOut,
+        Total,
+        Verdict,
+        moved_by,
+        step_of,
+    )
+    from payclient.reconcile.rules import (
+        STRICT,
+        Accepted,
+        Approval,
+        BusinessDays,
+        Calendar,
+        FeeSchedule,
+        IgnoredLines,
+        InvoiceAmount,
+        Invoices,
+        Kind,
+        Kinds,
+        Lines,
+        RepeatedReference,
+        Rounding,
+        Rules,
+        StatementRules,
+        Tolerance,
+        parse_rules,
+        read_rules,
+        rules_as_json,
+        rules_from_json,
+        with_profiles,
+    )
+    from payclient.reconcile.values import (
+        Answer,
+        Assumed,
+        BreakState,
+        Bucket,
+        Code,
+        DecisionError,
+        Difference,
+        Finding,
+        History,
+        JournalError,
+        JournalWriteError,
+        Observation,
+        PastRunError,
+        PatternKind,
+        ResolvedBy,
+        Row,
+        RulesError,
+        Settled,
+        Severity,
+        StatementSide,
+        StatementTotals,
+        Status,
+        Step,
+        StoppedError,
+        TieOutError,
+        read_status,
+    )
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [
@@ -160,3 +164,106 @@ __all__ = [
     "verify_journal",
     "with_profiles",
 ]
+
+_HOME = {
+    "payclient.reconcile._replay": (
+        "break_changes",
+        "judge_again",
+        "judging",
+        "replay",
+    ),
+    "payclient.reconcile._run": (
+        "Entries",
+        "OnProgress",
+        "Phase",
+        "Progress",
+        "reconcile",
+    ),
+    "payclient.reconcile.journal": (
+        "Journal",
+        "verify_journal",
+    ),
+    "payclient.reconcile.judgement": (
+        "Case",
+        "compare",
+        "expiry_rule",
+        "judge",
+    ),
+    "payclient.reconcile.nights": (
+        "Decision",
+        "Resolution",
+    ),
+    "payclient.reconcile.result": (
+        "COMPLETENESS",
+        "AcceptanceNotice",
+        "AcceptanceState",
+        "Compared",
+        "Leakage",
+        "Pattern",
+        "Settlement",
+        "SettlementStep",
+        "StateTotal",
+        "Summary",
+        "Tally",
+        "TieOut",
+        "Total",
+        "Verdict",
+        "moved_by",
+        "step_of",
+    ),
+    "payclient.reconcile.rules": (
+        "STRICT",
+        "Accepted",
+        "Approval",
+        "BusinessDays",
+        "Calendar",
+        "FeeSchedule",
+        "IgnoredLines",
+        "InvoiceAmount",
+        "Invoices",
+        "Kind",
+        "Kinds",
+        "Lines",
+        "RepeatedReference",
+        "Rounding",
+        "Rules",
+        "StatementRules",
+        "Tolerance",
+        "parse_rules",
+        "read_rules",
+        "rules_as_json",
+        "rules_from_json",
+        "with_profiles",
+    ),
+    "payclient.reconcile.values": (
+        "Answer",
+        "Assumed",
+        "BreakState",
+        "Bucket",
+        "Code",
+        "DecisionError",
+        "Difference",
+        "Finding",
+        "History",
+        "JournalError",
+        "JournalWriteError",
+        "Observation",
+        "PastRunError",
+        "PatternKind",
+        "ResolvedBy",
+        "Row",
+        "RulesError",
+        "Settled",
+        "Severity",
+        "StatementSide",
+        "StatementTotals",
+        "Status",
+        "Step",
+        "StoppedError",
+        "TieOutError",
+        "read_status",
+    ),
+}
+
+if not TYPE_CHECKING:  # type checkers read the imports above
+    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)

@@ -9,7 +9,7 @@ from functools import partial
 from attrs import evolve
 
 from payclient.reconcile.journal import Journal
-from payclient.reconcile.judge import Case, judge
+from payclient.reconcile.judgement import Case, judge
 from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, with_history
 from payclient.reconcile.rules import STRICT, Rules
 from payclient.reconcile.values import JournalError, ResolvedBy, Row

@@ -19,21 +19,28 @@ from typing import TypeAlias, cast
 
 from attrs import define, field, frozen
 
-from payclient._checks import check_callback, check_count, check_seconds
-from payclient._escape import quote
-from payclient._stream import LookupFunction, stream
-from payclient._until_done import in_thread
+from payclient._shared.checks import check_callback, check_count, check_seconds
+from payclient._shared.escape import quote
+from payclient._shared.until_done import in_thread
+from payclient.client import LookupFunction, stream
+from payclient.client.policies import PASSES, is_passing
 from payclient.errors import (
     InvalidReferenceError,
     PayClientError,
     TransactionNotFoundError,
 )
-from payclient.ledger import Entry, RejectedEntry
-from payclient.policies import PASSES, is_passing
 from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile._replay import replay
 from payclient.reconcile.journal import REUSED, Journal, Reuse, take_over
-from payclient.reconcile.judge import PendingLookup, StatementSum, differing, paid_reff_of, stated_money, usable_line
+from payclient.reconcile.judgement import (
+    PendingLookup,
+    StatementSum,
+    differing,
+    paid_reff_of,
+    stated_money,
+    usable_line,
+)
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, Records
 from payclient.reconcile.rules import STRICT, IgnoredCount, Rules, duration_text
 from payclient.reconcile.values import (

@@ -11,7 +11,7 @@ are available whenever payclient is installed.
 
 from typing import TYPE_CHECKING
 
-from payclient._lazy import load_at_first_use
+from payclient._shared.lazy import load_at_first_use
 
 if TYPE_CHECKING:
     from payclient.testing._limits import ConcurrencyLimit, Fault, FixedWindow, Latency, RetryAfter, TokenBucket

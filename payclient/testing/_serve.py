@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
-from payclient._until_done import until_done
+from payclient._shared.until_done import until_done
 from payclient.testing._asgi import ASGIApp
 
 try:

@@ -2,7 +2,7 @@
 
 # The names are loaded at their first use, so a client with the transport `fast` does not import httpx.
 
-from payclient._lazy import load_at_first_use
+from payclient._shared.lazy import load_at_first_use
 
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:

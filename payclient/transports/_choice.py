@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, cast, get_args
 
-from payclient._options import OPTIONS
+from payclient._shared.options import OPTIONS
 from payclient.errors import ConfigurationError
 from payclient.transports._network import Network
 from payclient.transports._protocol import Transport

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import anyio
 import httpx
 
-from payclient._checks import unfit
+from payclient._shared.checks import unfit
 from payclient.errors import (
     AttemptTimeoutError,
     ClientClosedError,

@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohappyeyeballs
 
-from payclient._telemetry import logger
+from payclient._shared.telemetry import logger
 from payclient.errors import ClientClosedError, ConfigurationError
 from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, refused

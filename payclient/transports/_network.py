@@ -12,8 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from attrs import frozen
 
-from payclient._checks import is_loopback, unfit
-from payclient._options import OPTIONS, options_of
+from payclient._shared.checks import is_loopback, unfit
+from payclient._shared.options import OPTIONS, options_of
 from payclient.errors import ConfigurationError
 from payclient.transports._proxy import Proxy
 

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from attrs import frozen
 
-from payclient._checks import read_url
+from payclient._shared.checks import read_url
 from payclient.errors import ConfigurationError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}

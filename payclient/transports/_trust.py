@@ -7,8 +7,8 @@ import ssl
 from collections.abc import Mapping
 from typing import NoReturn, cast
 
-from payclient._checks import unfit
-from payclient._escape import escape_unprintable
+from payclient._shared.checks import unfit
+from payclient._shared.escape import escape_unprintable
 from payclient.errors import ConfigurationError, TLSVerificationError, TransportError
 from payclient.protocol import Request
 from payclient.transports._dial import Dialer

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from payclient._transaction import FieldProblem, kind, read_transaction
+from payclient.protocol.transaction import FieldProblem, kind, read_transaction
 from payclient.testing import transaction
 
 ABSENT = object()

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from payclient._transaction._json import JSONProblem, kind, read_json
+from payclient.protocol.transaction._json import JSONProblem, kind, read_json
 
 SIZE = 256 * 1024
 DEEP = 32
@@ -133,7 +133,7 @@ class _Counted(str):
 
 def test_key_twice_is_found_in_one_walk():
     """Finding the duplicate key compares each key a few times, not with all others."""
-    from payclient._transaction._json import _pairs  # noqa: PLC0415  what the parser calls per object
+    from payclient.protocol.transaction._json import _pairs  # noqa: PLC0415  what the parser calls per object
 
     _Counted.comparisons = 0
     with pytest.raises(JSONProblem):

@@ -10,7 +10,7 @@ from fastapi import Body, FastAPI
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from payclient import Transaction
-from payclient._transaction import read_transaction
+from payclient.protocol.transaction import read_transaction
 from support.fakes import SAMPLE
 
 FOUND = read_transaction(SAMPLE)

@@ -17,9 +17,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 from bench import instant
-from payclient.ledger import open_ledger
 from payclient.reconcile import Journal, reconcile, replay
-from payclient.report import About, ReportFiles
+from payclient.reconcile.ledger import open_ledger
+from payclient.reconcile.report import About, ReportFiles
 from support.fakes import SAMPLE
 
 ROWS = 1_000_000

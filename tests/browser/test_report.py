@@ -10,12 +10,12 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from payclient._transaction import read_transaction
 from payclient.cli._demo import generate
-from payclient.ledger import Entry, RejectedEntry
+from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Bucket, Code, Rules
-from payclient.report import FORMATS, RunDiff
-from payclient.report._page import write_diff_page
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.report import FORMATS, RunDiff
+from payclient.reconcile.report._page import write_diff_page
 from support.nights import Nights
 from support.planted import judged, page_of
 from support.reports import row, run_of

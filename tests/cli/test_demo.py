@@ -8,8 +8,8 @@ import pytest
 from attrs import evolve
 
 from payclient.cli._demo import COLUMNS, MIN_ROWS, Expected, check, generate
-from payclient.ledger import RejectedEntry
 from payclient.reconcile import Bucket, Code, Row, Severity
+from payclient.reconcile.ledger import RejectedEntry
 from payclient.testing import transaction
 
 REJECTED = Row(entry=RejectedEntry(line=2, reason="x"), bucket=Bucket.REJECTED)

@@ -97,7 +97,7 @@ def test_before_the_guard():
     """Hardly anything is imported before the command can answer a signal."""
     program = "import sys; before = set(sys.modules); import payclient.cli; print(*sorted(set(sys.modules) - before))"
     names = subprocess.run((sys.executable, "-I", "-c", program), capture_output=True, text=True, check=True).stdout
-    ours = {"payclient", "payclient._lazy", "payclient.cli", "payclient.cli._main"}
+    ours = {"payclient", "payclient._shared", "payclient._shared.lazy", "payclient.cli", "payclient.cli._main"}
     assert set(names.split()) - {"__future__"} == ours  # which a tool that measures coverage imports before
 
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 from attrs import fields
 
-from payclient.ledger import Dialect
+from payclient.reconcile.ledger import Dialect
 from payclient.testing import Reply
 from support.fakes import KEY
 from support.in_thread import serving

@@ -14,8 +14,8 @@ from payclient import AsyncClient, Transaction
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
-from payclient.ledger import Entry, open_ledger
 from payclient.reconcile import Bucket, Row, Status, Verdict
+from payclient.reconcile.ledger import Entry, open_ledger
 from payclient.reconcile.values import utc_now
 from payclient.testing import FakeService, Latency, Reply
 from support.reconciling import NOON, Clock

@@ -133,6 +133,6 @@ def test_report(finished, report, command, monkeypatch):
     assert (again.status, contents(report)) == (finished.status, before)
     assert again.out.splitlines()[:-2] == finished.out.splitlines()[:-3]
     assert command("verify", "report").status == 0
-    monkeypatch.setitem(sys.modules, "payclient.report._html", None)  # as if its extra were not installed
+    monkeypatch.setitem(sys.modules, "payclient.reconcile.report._html", None)  # as if its extra were not installed
     result = command("report", "report")
     assert (result.status, "pip install 'payclient[report]'" in result.err, contents(report)) == (2, True, before)

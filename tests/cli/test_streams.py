@@ -12,8 +12,8 @@ import pytest
 from payclient import errors
 from payclient.cli._streams import Exit, Streams, aligned, most_urgent, read_references, status_of
 from payclient.errors import ConfigurationError
-from payclient.ledger import LedgerChangedError, LedgerError
 from payclient.reconcile import RulesError
+from payclient.reconcile.ledger import LedgerChangedError, LedgerError
 from payclient.reconcile.values import UnknownCanaryError
 
 

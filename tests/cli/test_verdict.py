@@ -6,7 +6,6 @@ import pytest
 from attrs import evolve
 
 from payclient.cli._output import Worst, verdict_lines
-from payclient.ledger import Entry
 from payclient.reconcile import (
     STRICT,
     BreakState,
@@ -20,6 +19,7 @@ from payclient.reconcile import (
     Row,
     Tally,
 )
+from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
 from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import StatementSide

@@ -15,11 +15,11 @@ from payclient import errors
 from payclient.cli._app import COMMANDS, make_app
 from payclient.cli._reconcile import EXAMPLES
 from payclient.cli._streams import Exit
-from payclient.ledger import Dialect, profiles
-from payclient.ledger._columns import FIELDS, SYNONYMS
-from payclient.ledger._open import SUFFIXES
-from payclient.policies._retry import Again, classify
+from payclient.client.policies._retry import Again, classify
 from payclient.reconcile import Bucket, Code, Finding
+from payclient.reconcile.ledger import Dialect, profiles
+from payclient.reconcile.ledger._columns import FIELDS, SYNONYMS
+from payclient.reconcile.ledger._open import SUFFIXES
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.transports import HttpxTransport
 from payclient.transports.fast import FastTransport
@@ -29,14 +29,14 @@ REFERENCE = PROJECT / "docs" / "reference"
 MODULES = (
     "payclient",
     "payclient.blocking",
-    "payclient.drift",
+    "payclient.reconcile.drift",
     "payclient.engines",
     "payclient.engines.arrow",
     "payclient.errors",
-    "payclient.ledger",
+    "payclient.reconcile.ledger",
     "payclient.otel",
     "payclient.reconcile",
-    "payclient.report",
+    "payclient.reconcile.report",
     "payclient.testing",
     "payclient.testing.plugin",
     "payclient.testing.respx",

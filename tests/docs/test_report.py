@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import SettlementStep, Step
-from payclient.report import FORMATS, MANIFEST, ReportFiles
-from payclient.report._rows import CSV, PARQUET, SIDES
-from payclient.report._workbook import COLUMNS
+from payclient.reconcile.report import FORMATS, MANIFEST, ReportFiles
+from payclient.reconcile.report._rows import CSV, PARQUET, SIDES
+from payclient.reconcile.report._workbook import COLUMNS
 from support.planted import about, judged
 
 PAGE_FILE = Path(__file__).parents[2] / "docs" / "reference" / "report.md"

@@ -8,9 +8,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payclient.ledger import FIELDS, Dialect
 from payclient.protocol import EMPTY
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
+from payclient.reconcile.ledger import FIELDS, Dialect
 from payclient.reconcile.rules._rules import MONEY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from payclient.drift import Contract, compare, contract_from_json
-from payclient.drift._compare import MIN_NIGHTS, Acceptance, Severity, Shares
+from payclient.reconcile.drift import Contract, compare, contract_from_json
+from payclient.reconcile.drift._compare import MIN_NIGHTS, Acceptance, Severity, Shares
 from support.drifting import BEGAN, drawn, golden, night, nights
 
 QUIET = 30

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from attrs import evolve
 
-from payclient.drift import Contract, ContractError, ContractRecorder, contract_from_json
-from payclient.drift._compare import golden_drifts, steady_parts
-from payclient.drift._contract import choose
+from payclient.reconcile.drift import Contract, ContractError, ContractRecorder, contract_from_json
+from payclient.reconcile.drift._compare import golden_drifts, steady_parts
+from payclient.reconcile.drift._contract import choose
 from support.answering import DATA, HEADERS, answer
 
 AT = datetime(2026, 11, 21, 2, tzinfo=UTC)

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from payclient.drift import Acceptance, AcceptanceError, read_acceptances
-from payclient.drift._compare import at_most, percent
+from payclient.reconcile.drift import Acceptance, AcceptanceError, read_acceptances
+from payclient.reconcile.drift._compare import at_most, percent
 
 ONE = '[[accepted]]\ndrift = "first header via"\nreason = "new gateway"\nowner = "Ana"\nexpires = 2027-01-31\n'
 

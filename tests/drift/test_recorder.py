@@ -7,9 +7,9 @@ import json
 import pytest
 
 from payclient import RetryPolicy
-from payclient.drift import Recorder
 from payclient.errors import ConnectionFailedError, RejectedError
 from payclient.protocol import Response
+from payclient.reconcile.drift import Recorder
 from support.answering import DATA, HEADERS, MORNING, answer, recorded
 from support.fakes import ScriptedTransport, client, document
 from support.fakes import answer as answer_of

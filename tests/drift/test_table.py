@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.drift._profile import KINDS, MAX_BYTES, Table, bounded, table_from_json
+from payclient.reconcile.drift._profile import KINDS, MAX_BYTES, Table, bounded, table_from_json
 
 cells = st.dictionaries(
     st.tuples(st.sampled_from(KINDS), st.text("abc", min_size=1, max_size=3)),

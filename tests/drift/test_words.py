@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payclient.drift._profile import cleared, marked, pattern, phrase, shape
+from payclient.reconcile.drift._profile import cleared, marked, pattern, phrase, shape
 
 
 @pytest.mark.parametrize(

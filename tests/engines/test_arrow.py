@@ -11,8 +11,8 @@ import pytest
 from payclient import AuthenticationError, ConfigurationError
 from payclient.engines import LookupSpec, ReconcileSpec, arrow
 from payclient.engines._background import _registries
-from payclient.ledger import LedgerError
 from payclient.reconcile import Rules, Tolerance
+from payclient.reconcile.ledger import LedgerError
 from support.background import answered_by
 from support.fakes import KEY, SAMPLE, answer, document
 

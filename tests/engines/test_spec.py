@@ -10,8 +10,8 @@ import pytest
 from payclient import ConfigurationError, Environment, RetryPolicy
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.engines._spec import key_of, rules_of
-from payclient.ledger import Dialect
 from payclient.reconcile import Lines, Rules
+from payclient.reconcile.ledger import Dialect
 from support.fakes import KEY
 from support.ruling import SOME_RULES
 

@@ -16,7 +16,7 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient.policies._retry import Signal
+from payclient.client.policies._retry import Signal
 from support.raw_server import http, send
 
 HTML = "Content-Type: text/html; charset=utf-8"

@@ -15,7 +15,7 @@ from payclient import (
     Transaction,
     TransactionNotFoundError,
 )
-from payclient.policies._retry import Signal
+from payclient.client.policies._retry import Signal
 from support.fakes import KEY, SAMPLE
 from support.raw_server import bomb, chunked, drip, garble, gzipped, head, http, repeat, send, slices, truncate
 

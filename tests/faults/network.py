@@ -5,7 +5,7 @@ from __future__ import annotations
 from faults.fault import Fault
 from faults.stage import FOUND, OK
 from payclient import AttemptTimeoutError, ConnectionFailedError, UnexpectedResponseError
-from payclient.policies._retry import Signal
+from payclient.client.policies._retry import Signal
 from support.raw_server import chunked, close, drip, head, repeat, reset, reset_after, send, stall, truncate
 
 HEAD = OK.index(b"\r\n\r\n") + 4

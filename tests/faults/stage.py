@@ -14,7 +14,7 @@ import httpx
 import httpx2
 
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
-from payclient.policies._retry import Signal
+from payclient.client.policies._retry import Signal
 from payclient.transports import HttpxClientTransport, HttpxTransport
 from payclient.transports.fast import FastTransport
 from pools import connections, idle

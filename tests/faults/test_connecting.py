@@ -21,7 +21,7 @@ from payclient import (
     TLSVerificationError,
     Transaction,
 )
-from payclient.policies._retry import Signal
+from payclient.client.policies._retry import Signal
 from support.fakes import KEY
 from support.raw_server import (
     RawServer,

@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 
 from faults.stage import stage
-from payclient.ledger import Entry
 from payclient.reconcile import Code, reconcile
+from payclient.reconcile.ledger import Entry
 from support.fakes import document
 from support.raw_server import RawServer, http
 

@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 from killloop import child, service
 from payclient.cli._demo import COLUMNS, generate
 from payclient.reconcile import Journal
-from payclient.report import FORMATS, MANIFEST
+from payclient.reconcile.report import FORMATS, MANIFEST
 
 KEY = "fake-api-key"
 NAMES = (*FORMATS, "history.jsonl", MANIFEST)
@@ -31,7 +31,7 @@ MOST_TOUCHES = 40
 PATIENCE = 120
 _ANSWERED = "SELECT count(*) FROM answers WHERE answer = 'found' AND reused_from IS NULL"
 IMPORTED = [
-    *("payclient.cli._reconcile", "payclient.report._workbook", "payclient.report._html"),
+    *("payclient.cli._reconcile", "payclient.reconcile.report._workbook", "payclient.reconcile.report._html"),
     *("anyio._backends._asyncio", "certifi", "h11", "httpcore"),
 ]
 """Before the first run; each begins in milliseconds then, and is not killed while it imports."""

@@ -126,7 +126,7 @@ def test_size_of_the_client(tree, lines, complaints):
     """What the client reaches, late or through others, counts; what it does not reach does not."""
     tree("payclient/_other.py", "x = 1\n" * 9999)
     tree("payclient/_b.py", "\n" * lines)
-    root = tree("payclient/_client.py", "def f():\n    from payclient._b import x\n")
+    root = tree("payclient/client/_client.py", "def f():\n    from payclient._b import x\n")
     assert len(list(rules.client_stays_small(root))) == complaints
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import partial
 
-from payclient.ledger import FORMULA, RejectedEntry, RowReader, find_columns
+from payclient.reconcile.ledger import FORMULA, RejectedEntry, RowReader, find_columns
 from support.misses import check_each
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")

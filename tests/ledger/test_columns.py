@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payclient.ledger import FIELDS, LedgerError, find_columns
-from payclient.ledger._columns import SYNONYMS
+from payclient.reconcile.ledger import FIELDS, LedgerError, find_columns
+from payclient.reconcile.ledger._columns import SYNONYMS
 from support.misses import check_table
 
 ACCENTS = {"Montant reçu": "amount_received", "Gebühr": "fee", "Método de pago": "payment_method"}

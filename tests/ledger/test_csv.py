@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import Entry, LedgerError, open_ledger
+from payclient.reconcile.ledger import Entry, LedgerError, open_ledger
 
 
 def read(text, **options):

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ledger.test_money import dialects, written
-from payclient.ledger import Dialect, Entry, dialect_as_json, open_ledger
+from payclient.reconcile.ledger import Dialect, Entry, dialect_as_json, open_ledger
 from support.chance import examples
 
 ROWS = st.lists(

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from payclient.ledger import Dialect, LedgerError, open_ledger
-from payclient.ledger._columns import SIDES, sign_of
+from payclient.reconcile.ledger import Dialect, LedgerError, open_ledger
+from payclient.reconcile.ledger._columns import SIDES, sign_of
 
 
 def read(text, **options):

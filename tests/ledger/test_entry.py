@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from payclient.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 MONEY = ("amount", "fee", "amount_received")
 TEXTS = ("merchant_reff", "status", "payment_method", "payment_code")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.test_suggestion import _cell
-from payclient.ledger import LedgerError, open_ledger
-from payclient.ledger._unused import may_be_money
+from payclient.reconcile.ledger import LedgerError, open_ledger
+from payclient.reconcile.ledger._unused import may_be_money
 from support.chance import examples
 
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from payclient.ledger import Dialect, Entry, LedgerError, open_ledger
+from payclient.reconcile.ledger import Dialect, Entry, LedgerError, open_ledger
 from support.workbooks import by_openpyxl
 
 TITLE = ("Laporan November", None)

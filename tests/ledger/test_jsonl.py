@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
 
 FIRST = '{"reference": "T0", "amount": 1, "status": "Paid"}'
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import LedgerError
-from payclient.ledger._text import read_lines
+from payclient.reconcile.ledger import LedgerError
+from payclient.reconcile.ledger._text import read_lines
 
 
 def read(data, size=1 << 16):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import CellProblem, Dialect, MoneyReader
+from payclient.reconcile.ledger import CellProblem, Dialect, MoneyReader
 from support.chance import examples
 
 GERMAN = {"decimal": ",", "thousands": "."}

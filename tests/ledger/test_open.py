@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import ABSENT, Dialect, Entry, LedgerChangedError, LedgerError, open_ledger
-from payclient.ledger import FIELDS as COLUMNS
-from payclient.ledger._open import SUFFIXES
+from payclient.reconcile.ledger import ABSENT, Dialect, Entry, LedgerChangedError, LedgerError, open_ledger
+from payclient.reconcile.ledger import FIELDS as COLUMNS
+from payclient.reconcile.ledger._open import SUFFIXES
 from support.chance import examples
 from support.workbooks import by_openpyxl, by_xlsxwriter
 
@@ -273,7 +273,7 @@ def test_time_of_creation(form):
 def test_missing_package():
     """Without pyarrow, a Parquet file is refused with what to install, and every other format is read."""
     script = (
-        "import sys; sys.modules['pyarrow'] = None; from payclient.ledger import open_ledger\n"
+        "import sys; sys.modules['pyarrow'] = None; from payclient.reconcile.ledger import open_ledger\n"
         "with open_ledger(sys.stdin.buffer) as ledger: print(len(list(ledger)))"
     )
     ends = [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry, open_ledger
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payclient.ledger import FIELDS, Dialect, Entry, open_ledger, profiles
+from payclient.reconcile.ledger import FIELDS, Dialect, Entry, open_ledger, profiles
 
 NAIVE = datetime.fromisoformat
 STRIPE = (

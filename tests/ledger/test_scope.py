@@ -8,8 +8,8 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from payclient.ledger import ABSENT, Dialect, LedgerError, RejectedEntry, open_ledger
-from payclient.ledger._scope import _Group
+from payclient.reconcile.ledger import ABSENT, Dialect, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger._scope import _Group
 
 JAKARTA = timezone(timedelta(hours=7))
 

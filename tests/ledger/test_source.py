@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import LedgerChangedError, LedgerError
-from payclient.ledger._open import Source, unpack
+from payclient.reconcile.ledger import LedgerChangedError, LedgerError
+from payclient.reconcile.ledger._open import Source, unpack
 
 CONTENT = b"reference\nT1\nT2\n"
 

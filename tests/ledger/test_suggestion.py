@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.test_money import MARKS
-from payclient.ledger import Dialect, open_ledger
-from payclient.ledger._suggestion import Suggester, _read_all, candidates
-from payclient.ledger._times import TimeFormat, TimeReader
+from payclient.reconcile.ledger import Dialect, open_ledger
+from payclient.reconcile.ledger._suggestion import Suggester, _read_all, candidates
+from payclient.reconcile.ledger._times import TimeFormat, TimeReader
 from support.chance import examples
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import CellProblem
-from payclient.ledger._times import TimeFormat, TimeReader
+from payclient.reconcile.ledger import CellProblem
+from payclient.reconcile.ledger._times import TimeFormat, TimeReader
 from support.chance import examples
 
 NAIVE = datetime.fromisoformat

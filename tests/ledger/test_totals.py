@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 
-from payclient.ledger import RejectedEntry, open_ledger
-from payclient.ledger._scope import is_totals_text
+from payclient.reconcile.ledger import RejectedEntry, open_ledger
+from payclient.reconcile.ledger._scope import is_totals_text
 
 HEADER = ("reference", "customer", "amount")
 ROWS = [("T1", "Ana", 700_000), ("T2", "Budi", 641_999)]

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from payclient.ledger import LedgerError, open_ledger
-from payclient.ledger._unused import is_money_name
+from payclient.reconcile.ledger import LedgerError, open_ledger
+from payclient.reconcile.ledger._unused import is_money_name
 
 
 def read(text, **options):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl.chart import BarChart
 
-from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry, open_ledger
 from support.workbooks import by_openpyxl, by_xlsxwriter, changed, with_rows
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from payclient.policies._concurrency import ConcurrencyController, Ticket
+from payclient.client.policies._concurrency import ConcurrencyController, Ticket
 
 
 class Attempts:

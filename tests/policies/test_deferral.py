@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payclient import errors
-from payclient.policies._deferral import Deferral, Disposition, PendingRow
+from payclient.client.policies._deferral import Deferral, Disposition, PendingRow
 
 BROKEN = errors.ServiceError("x", status_code=503)
 REFUSED = errors.ConnectionFailedError("x", sent="no")

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from payclient.policies._limiter import Limiter
-from payclient.policies._retry import Signal
+from payclient.client.policies._limiter import Limiter
+from payclient.client.policies._retry import Signal
 from support.fakes import now
 
 pytestmark = pytest.mark.virtual_time

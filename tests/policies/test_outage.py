@@ -7,7 +7,7 @@ import math
 import pytest
 
 from payclient import errors
-from payclient.policies import Outage, Ticket, is_answer, is_final
+from payclient.client.policies import Outage, Ticket, is_answer, is_final
 
 DOWN = "ServiceError: down"
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from payclient import RetryPolicy, errors
-from payclient.policies._retry import Again, Classification, Retries, Signal, classify
+from payclient.client.policies._retry import Again, Classification, Retries, Signal, classify
 
 ANSWERED = Classification(Signal.ACCEPTED, Again.NEVER)
 OURS = Classification(Signal.SILENT, Again.NEVER)
@@ -64,7 +64,7 @@ def test_judge(subtests):
 
 def test_every_class_is_judged():
     """Every error class that is raised has a classification of its own or of its parent."""
-    from payclient.policies._retry import _CLASSIFICATIONS  # noqa: PLC0415  the table itself is what is looked at
+    from payclient.client.policies._retry import _CLASSIFICATIONS  # noqa: PLC0415  the table itself is what is looked at
 
     covered = (*dict(_CLASSIFICATIONS), errors.ServiceError, errors.UnexpectedResponseError)
     kinds = {getattr(errors, name) for name in errors.__all__ if name.endswith("Error")}

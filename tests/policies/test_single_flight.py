@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
+from payclient.client.policies._single_flight import SingleFlight
 from payclient.errors import ServiceError
-from payclient.policies._single_flight import SingleFlight
 
 
 class Calls:

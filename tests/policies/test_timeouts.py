@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.policies._timeouts import Clock, Timeout
+from payclient.client.policies._timeouts import Clock, Timeout
 
 pytestmark = pytest.mark.virtual_time
 

@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 from attrs import frozen
 
-from payclient.ledger import Dialect, LedgerError, RejectedEntry, open_ledger
 from payclient.protocol import EMPTY
+from payclient.reconcile.ledger import Dialect, LedgerError, RejectedEntry, open_ledger
 from support.postgres_server import NEEDED, running
 from support.workbooks import by_openpyxl, by_xlsxwriter
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import attrs
 
 from payclient import Transaction, errors
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights._records import PreviousRun, ReferenceRecord
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

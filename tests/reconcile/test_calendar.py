@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import (
     Calendar,
     Rules,
@@ -16,8 +15,9 @@ from payclient.reconcile import (
     StatementSide,
     reconcile,
 )
-from payclient.reconcile.judge._compare import is_younger
-from payclient.reconcile.judge._statement import statement_findings
+from payclient.reconcile.judgement._compare import is_younger
+from payclient.reconcile.judgement._statement import statement_findings
+from payclient.reconcile.ledger import Entry
 
 EID = "2026-11-23"  # a Monday
 FRIDAY = "2026-11-20T18:00"

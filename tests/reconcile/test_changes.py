@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import (
     STRICT,
     BreakState,
@@ -27,6 +26,7 @@ from payclient.reconcile import (
     Tolerance,
     judge,
 )
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights._records import breaks_of, changes_of
 from payclient.reconcile.values._observation import observe
 from support.chance import examples

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from payclient.ledger import COMPARED
 from payclient.reconcile import Code
+from payclient.reconcile.ledger import COMPARED
 from payclient.reconcile.result._patterns import _CAUSES
 
 _ROOT = Path(__file__).parents[2]
@@ -37,6 +37,6 @@ def test_total():
 
 def test_used():
     """Each code is found by a rule of the judgement, and by a test of it."""
-    found = _named_in("payclient/reconcile/judge", "payclient/reconcile/nights")
+    found = _named_in("payclient/reconcile/judgement", "payclient/reconcile/nights")
     assert set(Code) - found == set()
     assert set(Code) - _named_in("tests/reconcile") == set()

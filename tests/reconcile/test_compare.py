@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 import attrs
 
 from payclient import Transaction
-from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import (
     Assumed,
     Code,
@@ -19,7 +18,8 @@ from payclient.reconcile import (
     compare,
     expiry_rule,
 )
-from payclient.reconcile.judge._compare import excuse, is_expired
+from payclient.reconcile.judgement._compare import excuse, is_expired
+from payclient.reconcile.ledger import ABSENT, Entry
 from support.misses import check_table
 
 EXPIRY = datetime.fromisoformat("2026-11-21 10:00:00")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import (
     Accepted,
@@ -19,6 +18,7 @@ from payclient.reconcile import (
     StatementSide,
     judge,
 )
+from payclient.reconcile.ledger import Entry
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FEES = {"VA": FeeSchedule(flat=2000)}

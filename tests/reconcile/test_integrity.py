@@ -12,12 +12,12 @@ from contextlib import closing
 
 import pytest
 
-from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Journal, JournalError, reconcile, verify_journal
 from payclient.reconcile.journal import copy_journal
 from payclient.reconcile.journal._database import checksum, damage_of, is_log_damaged
 from payclient.reconcile.journal._schema import KEYS
+from payclient.reconcile.ledger import Entry
 from reconcile import flipping
 from support.reconciling import NOON
 

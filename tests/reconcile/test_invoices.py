@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import Bucket, Invoices, Journal, Lines, Rules, Tally, reconcile, replay
+from payclient.reconcile.ledger import ABSENT, Entry
 from support.chance import examples
 
 SUM = Rules(invoices=Invoices(sum=True))

@@ -21,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import (
     Answer,
     Bucket,
@@ -33,6 +32,7 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from support import broken_disk
 from support.chance import examples
 from support.reconciling import NOON

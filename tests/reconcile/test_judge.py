@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import attrs
 
 from payclient import Transaction, errors
-from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import (
     STRICT,
     Accepted,
@@ -21,7 +20,8 @@ from payclient.reconcile import (
     Tolerance,
     judge,
 )
-from payclient.reconcile.judge import needs_confirmation
+from payclient.reconcile.judgement import needs_confirmation
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.rules import InvoiceTotals
 from payclient.reconcile.values import observe
 from support.misses import check_table

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Answer, Bucket, Case, Observation, Status, Tally, judge, reconcile
-from payclient.reconcile.judge._judge import needs_confirmation
+from payclient.reconcile.judgement._judge import needs_confirmation
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.values._observation import observe
 from support.chance import examples
 from support.ruling import DAYS, rules_of

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
+from payclient.reconcile.ledger import Entry
 
 LEDGER = [Entry(line=line, reference=f"T{line}", amount=5) for line in range(2, 12)]
 STATEMENT = [Entry(line=line, reference=f"T{line}", amount=5) for line in range(5, 20)]

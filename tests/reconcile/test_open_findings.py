@@ -11,11 +11,11 @@ from random import Random
 import pytest
 
 from payclient import errors
-from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import Accepted, BreakState, Rules, Tally, TieOutError
+from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.nights import PreviousRun
+from payclient.reconcile.report import RunDiff
 from payclient.reconcile.values import FindingTotal
-from payclient.report import RunDiff
 from support.nights import FIRST, Nights, paid
 from support.reconciling import Clock
 

@@ -8,7 +8,6 @@ from random import Random
 import attrs
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import (
     STRICT,
     Answer,
@@ -24,6 +23,7 @@ from payclient.reconcile import (
     compare,
     judge,
 )
+from payclient.reconcile.ledger import Entry
 from payclient.reconcile.result._patterns import are_alike, causes, described
 from support.misses import check_table
 from support.reconciling import NOON

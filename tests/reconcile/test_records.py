@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import errors
-from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile import (
     STRICT,
@@ -36,9 +35,10 @@ from payclient.reconcile import (
     reconcile,
 )
 from payclient.reconcile.journal import Reuse
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, ReferenceRecord
 from payclient.reconcile.nights._records import record_cell, record_from
-from payclient.report import JOURNAL
+from payclient.reconcile.report import JOURNAL
 from support.chance import examples
 from support.misses import check_each
 from support.nights import Nights, paid

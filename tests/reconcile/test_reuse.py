@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import errors
-from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import Accepted, Bucket, Code, Invoices, Lines, Rules, Tolerance, reconcile
 from payclient.reconcile.journal import Reuse
+from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import Recheck
 from support.chance import examples
 from support.nights import Nights, paid

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import ABSENT, Dialect, profiles
 from payclient.reconcile import (
     STRICT,
     Accepted,
@@ -40,6 +39,7 @@ from payclient.reconcile import (
     rules_from_json,
     with_profiles,
 )
+from payclient.reconcile.ledger import ABSENT, Dialect, profiles
 from payclient.reconcile.rules import Approval, IgnoredCount, InvoiceTotals, invoice_of
 from support.misses import check_table
 from support.ruling import DAYS, rules_of

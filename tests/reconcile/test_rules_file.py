@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import Dialect
 from payclient.reconcile import (
     STRICT,
     Accepted,
@@ -28,6 +27,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
+from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.rules._rules_file import line_of
 from support.chance import examples
 from support.misses import check_table

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from payclient import Transaction, errors
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Journal, Phase, Rules, StoppedError, reconcile
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.fakes import ScriptedTransport, client
 from support.reconciling import NOON
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import (
     Bucket,
     Journal,
@@ -27,6 +26,7 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.chance import examples
 from support.reconciling import NOON
 

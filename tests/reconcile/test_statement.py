@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Dialect, Entry, RejectedEntry
 from payclient.reconcile import Kinds, Rules, Settled, StatementRules, StatementSide
-from payclient.reconcile.judge._statement import StatementSum, settled_by, statement_findings, usable_line
+from payclient.reconcile.judgement._statement import StatementSum, settled_by, statement_findings, usable_line
+from payclient.reconcile.ledger import Dialect, Entry, RejectedEntry
 from support.misses import check_table
 from support.reconciling import NOON
 

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import ConnectionFailedError, ServiceError, Transaction
-from payclient.ledger import ABSENT, Entry, RejectedEntry
-from payclient.ledger._entry import COMPARED
 from payclient.reconcile import Answer, Observation
 from payclient.reconcile.journal._schema import (
     ANSWER_COLUMNS,
@@ -21,6 +19,8 @@ from payclient.reconcile.journal._schema import (
     observation_cells,
     observation_from,
 )
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.ledger._entry import COMPARED
 from payclient.reconcile.values._observation import observe
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

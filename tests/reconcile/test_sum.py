@@ -7,9 +7,9 @@ from datetime import datetime
 import attrs
 
 from payclient import Transaction
-from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile, replay
-from payclient.reconcile.judge._case import payment_of, why_not_summed
+from payclient.reconcile.judgement._case import payment_of, why_not_summed
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])

@@ -9,7 +9,6 @@ import attrs
 import pytest
 
 from payclient import Transaction, errors
-from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import (
     Accepted,
     Answer,
@@ -32,6 +31,7 @@ from payclient.reconcile import (
     Verdict,
     judge,
 )
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun, Rechecked
 from payclient.reconcile.values import FindingTotal, Matched, observe
 from support.misses import check_table

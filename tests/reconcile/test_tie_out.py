@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import (
     Answer,
     Bucket,
@@ -28,6 +27,7 @@ from payclient.reconcile import (
     judge,
     step_of,
 )
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RULES = Rules(tolerances={"amount": Tolerance(below=5)})

@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from payclient.reconcile import Rules
-from payclient.report import About, LedgerAbout, about_as_json, about_from_json
-from payclient.report._about import run_name
+from payclient.reconcile.report import About, LedgerAbout, about_as_json, about_from_json
+from payclient.reconcile.report._about import run_name
 from support.ruling import SOME_RULES
 
 LEDGER = LedgerAbout(

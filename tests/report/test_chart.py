@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile import Difference, Step, TieOut
-from payclient.report._html import chart
-from payclient.report._wording import bridge_lines
+from payclient.reconcile.report._html import chart
+from payclient.reconcile.report._wording import bridge_lines
 
 
 def tie_out(ledger_total, *amounts):

@@ -10,11 +10,11 @@ import openpyxl
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Status
+from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import PreviousRun
-from payclient.report import ReportFiles, _rows
-from payclient.report._rows import CSV, PARQUET, RUN, SHEETS, RowColumn
+from payclient.reconcile.report import ReportFiles, _rows
+from payclient.reconcile.report._rows import CSV, PARQUET, RUN, SHEETS, RowColumn
 from support.planted import about, judged
 from support.reconciling import NOON
 

@@ -10,12 +10,12 @@ from contextlib import aclosing, contextmanager
 
 import pytest
 
-from payclient._transaction import read_transaction
 from payclient.cli._demo import COLUMNS, generate
-from payclient.ledger import open_ledger
+from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Journal, judge, reconcile, replay
 from payclient.reconcile.journal._schema import entry_from, observation_from
-from payclient.report import About, ReportFiles, row_as_json
+from payclient.reconcile.ledger import open_ledger
+from payclient.reconcile.report import About, ReportFiles, row_as_json
 from support.reconciling import Clock, Service
 
 ROWS = 1500

@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime
 import attrs
 import pytest
 
-from payclient._atomic import lock
-from payclient.ledger import Entry
+from payclient._shared.atomic import lock
 from payclient.reconcile import Bucket, Code, Decision, DecisionError, Finding, Resolution, Row, Rules
-from payclient.report import About, ReportFiles
-from payclient.report._decision_file import (
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import About, ReportFiles
+from payclient.reconcile.report._decision_file import (
     DECISIONS,
     add_decisions,
     carry_log,

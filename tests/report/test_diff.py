@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from payclient.ledger import Entry
 from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError, Row, Rules, Severity
-from payclient.report import RunDiff
-from payclient.report._rows_file import row_from_json
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import RunDiff
+from payclient.reconcile.report._rows_file import row_from_json
 from support.json_schema import problems
 from support.nights import FIRST, Nights, paid
 from support.reports import row, run_of

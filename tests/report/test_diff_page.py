@@ -9,10 +9,10 @@ import attrs
 import pytest
 
 from payclient import errors
-from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Rules
-from payclient.report import RunDiff
-from payclient.report._page import write_diff_page
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import RunDiff
+from payclient.reconcile.report._page import write_diff_page
 from support.nights import Nights, paid
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.reports import row, run_of

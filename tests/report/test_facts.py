@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 import attrs
 
-from payclient.ledger import Entry, Excluded
 from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
-from payclient.report import StatementAbout
-from payclient.report._about import facts, to_sign, when
+from payclient.reconcile.ledger import Entry, Excluded
+from payclient.reconcile.report import StatementAbout
+from payclient.reconcile.report._about import facts, to_sign, when
 from support.planted import about, summary_of
 
 RULES = Rules(

@@ -14,7 +14,6 @@ from attrs import astuple, evolve
 
 from payclient import Transaction, errors
 from payclient.cli._output import Worst, roll_forward, verdict_lines
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import (
     STRICT,
     Accepted,
@@ -28,10 +27,11 @@ from payclient.reconcile import (
     Total,
     judge,
 )
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.report import FORMATS, About, ReportFiles, RunDiff
+from payclient.reconcile.report._rows import SHEETS
+from payclient.reconcile.report._wording import BUCKETS, bridge_lines, open_lines, settlement_lines
 from payclient.reconcile.values import FindingTotal
-from payclient.report import FORMATS, About, ReportFiles, RunDiff
-from payclient.report._rows import SHEETS
-from payclient.report._wording import BUCKETS, bridge_lines, open_lines, settlement_lines
 from support.nights import Nights, paid
 from support.pages import Page
 from support.reconciling import NOON

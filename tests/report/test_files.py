@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
-from payclient.ledger import Entry, LedgerChangedError, RejectedEntry, open_ledger
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
-from payclient.report import FORMATS, MANIFEST, About, ReportFiles, verify
+from payclient.reconcile.ledger import Entry, LedgerChangedError, RejectedEntry, open_ledger
+from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, verify
 from support import planted
 from support.chance import examples
 
@@ -43,7 +43,7 @@ ANSWERS = {
 ABOUT = About()
 PROGRAM = """
 import asyncio, sys
-from payclient.report import ReportFiles
+from payclient.reconcile.report import ReportFiles
 from support.planted import about, judged
 with ReportFiles(sys.argv[1]) as files:
     for row in asyncio.run(judged(1000)):
@@ -276,7 +276,7 @@ def test_without_the_extra(tmp_path):
     for extra, (package, file) in extras.items():
         program = (
             f"import sys; sys.modules['{package}'] = None\n"
-            "from payclient.report import FORMATS, About, ReportFiles\n"
+            "from payclient.reconcile.report import FORMATS, About, ReportFiles\n"
             f"formats = None if '{extra}' == 'parquet' else set(FORMATS) - {{'{file}'}}\n"
             "with ReportFiles(sys.argv[1], formats=formats) as files: files.finish(About())\n"
             f"try: ReportFiles(sys.argv[1], formats=['{file}'])\n"

@@ -16,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row, Severity, Total
-from payclient.report import Matrix, escape_unprintable
-from payclient.report._html import ALLOWED as ALLOWED_BY_A_RULE
-from payclient.report._html import FILES, HtmlReport, RowGroups
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.report import Matrix, escape_unprintable
+from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
+from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of
 
-ASSETS = files("payclient.report")
+ASSETS = files("payclient.reconcile.report")
 AMOUNT = r"\N{MINUS SIGN}?[\d,]*\d"
 
 

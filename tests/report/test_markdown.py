@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row
-from payclient.report import ReportFiles, row_as_json
-from payclient.report._wording import code_span, markdown_lines, worst_breaks
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import ReportFiles, row_as_json
+from payclient.reconcile.report._wording import code_span, markdown_lines, worst_breaks
 from support.chance import examples
 from support.planted import about, judged
 

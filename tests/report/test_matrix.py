@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Bucket, Row, Rules, Tally, Total
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.report import Cell, Matrix
+from payclient.reconcile.report._matrix import REST, grid
 from payclient.reconcile.result import OTHER
-from payclient.report import Cell, Matrix
-from payclient.report._matrix import REST, grid
 
 
 def row(ours="paid", theirs="Paid", method="VA", *, ledger_method="QR", amounts=(100, 90)):

@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row
-from payclient.report import About, ReportFiles
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import About, ReportFiles
 from support.planted import about, judged
 
 pq = pytest.importorskip("pyarrow.parquet", reason="the table needs the extra parquet")
@@ -105,4 +105,4 @@ def test_metadata(tmp_path, rows):
     """The file says what it is, and in which version."""
     table_of(tmp_path, rows[:1])
     metadata = pq.read_metadata(tmp_path / "rows.parquet").metadata
-    assert (metadata[b"payclient.schema"], metadata[b"payclient.version"]) == (b"payclient.report.rows", b"1")
+    assert (metadata[b"payclient.schema"], metadata[b"payclient.version"]) == (b"payclient.reconcile.report.rows", b"1")

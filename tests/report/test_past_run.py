@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from payclient.ledger import Entry
 from payclient.reconcile import STRICT, Bucket, Journal, PastRunError, Row, Rules
-from payclient.report import FORMATS, JOURNAL, About, ReportFiles, open_past_run
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import FORMATS, JOURNAL, About, ReportFiles, open_past_run
 
 
 def write(folder, *, formats=FORMATS, rules=STRICT, **about):

@@ -7,8 +7,8 @@ import re
 import openpyxl
 import pytest
 
-from payclient.ledger import Entry
-from payclient.report import FORMATS
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import FORMATS
 from support.nights import Nights, paid
 
 HOSTILE = "<script>alert(1)</script>"

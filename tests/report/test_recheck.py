@@ -7,8 +7,8 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from payclient.reconcile.nights import Recheck
-from payclient.report._past_run import MATCHED_TABLE, Selection, temporary_database
-from payclient.report._rows_file import RowLine
+from payclient.reconcile.report._past_run import MATCHED_TABLE, Selection, temporary_database
+from payclient.reconcile.report._rows_file import RowLine
 
 START = datetime(2026, 11, 1, 2, tzinfo=UTC)
 

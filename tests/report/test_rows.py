@@ -13,11 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Row
-from payclient.report import row_as_json
-from payclient.report._rows import spreadsheet_cell
-from payclient.report._rows_file import GZIP_ROWS, ROWS, GzipText, open_rows, row_from_json, row_lines_of, rows_file
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.report import row_as_json
+from payclient.reconcile.report._rows import spreadsheet_cell
+from payclient.reconcile.report._rows_file import (
+    GZIP_ROWS,
+    ROWS,
+    GzipText,
+    open_rows,
+    row_from_json,
+    row_lines_of,
+    rows_file,
+)
 from support.planted import judged
 
 LINES = [f'{{"line":{number},"reference":"T{number}"}}\n' for number in range(2, 5000)]

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient.report import escape_unprintable
-from payclient.report._workbook import BookWriter, Column, Style
+from payclient.reconcile.report import escape_unprintable
+from payclient.reconcile.report._workbook import BookWriter, Column, Style
 from support.chance import examples
 
 M = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -31,7 +31,7 @@ PROGRAM = """
 import os, sys
 from pathlib import Path
 os.umask(int(sys.argv[2], 8))
-from payclient.report._workbook import BookWriter, Column
+from payclient.reconcile.report._workbook import BookWriter, Column
 folder = Path(sys.argv[1])
 with (folder / "x.xlsx").open("w+b") as file, BookWriter(file, folder) as book:
     for name in ("One", "Two"):

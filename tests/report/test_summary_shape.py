@@ -11,9 +11,9 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Row, Rules, Severity, Status, Step, Verdict
-from payclient.report import About, Matrix, summary_as_json
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import About, Matrix, summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, tally_of
 from support.ruling import SOME_RULES

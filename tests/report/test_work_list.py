@@ -12,11 +12,11 @@ import openpyxl
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import Approval, Bucket, Code, DecisionError, Finding, Resolution, Row
-from payclient.report import About, ReportFiles
-from payclient.report._about import RUN_TERM
-from payclient.report._work_list import DecisionImporter, read_work_list
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import About, ReportFiles
+from payclient.reconcile.report._about import RUN_TERM
+from payclient.reconcile.report._work_list import DecisionImporter, read_work_list
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RUN = "20261121T020003Z-3f9a1c2d"

@@ -10,11 +10,11 @@ import openpyxl
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Rules, Status
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import BreakChange, breaks_of
-from payclient.report import Matrix
-from payclient.report._workbook import COLUMNS, ReportWorkbook
+from payclient.reconcile.report import Matrix
+from payclient.reconcile.report._workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of
 
 BUCKETS = {"Breaks": Bucket.BREAK, "Open": Bucket.OPEN, "Unresolved": Bucket.UNRESOLVED, "Rejected": Bucket.REJECTED}

@@ -9,9 +9,9 @@ from collections import deque
 from contextlib import asynccontextmanager
 
 from payclient import Change, Transaction, errors
-from payclient.policies._concurrency import ConcurrencyController
-from payclient.policies._limiter import Limiter
-from payclient.policies._retry import Signal
+from payclient.client.policies._concurrency import ConcurrencyController
+from payclient.client.policies._limiter import Limiter
+from payclient.client.policies._retry import Signal
 from pools import pools
 from simulation import proxy
 from simulation.keys import EVERY

@@ -16,11 +16,11 @@ from pathlib import Path
 from unittest import mock
 
 from payclient import errors
-from payclient.ledger import Entry
 from payclient.reconcile import Journal, JournalWriteError, reconcile
 from payclient.reconcile.journal import Reuse
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import About, ReportFiles, open_past_run
 from payclient.reconcile.rules import Rules
-from payclient.report import About, ReportFiles, open_past_run
 from simulation import oracles
 from simulation.loop import KilledError
 from simulation.plan import BLOWS

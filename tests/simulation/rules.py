@@ -7,7 +7,7 @@ A rule is named by its first words. Where no oracle can look, there is only a te
 from __future__ import annotations
 
 RULES = {
-    "_session": (
+    "client/_session": (
         ("A slot is held during an attempt", "slots, left behind", "test_client:test_cancelled_at_every_moment"),
         (
             "Every attempt releases its slot",
@@ -17,19 +17,19 @@ RULES = {
         ("Errors are raised outside of the handlers", "key", "test_client:test_key_is_not_shown"),
         ("A refusal that names no reference", "not found, rejected", "test_client:test_freshness_of_the_last_attempt"),
     ),
-    "_refusals": (
+    "client/_refusals": (
         ("A lookup is refused wherever it waits", "waits", "test_outage:test_wherever_it_waits"),
         ("One timer of the shared clock", "left behind", "test_client:test_no_timer_is_left"),
         ("An event loop that was blocked", "", "test_outage:test_blocked_loop"),
     ),
-    "_stream": (
+    "client/_stream": (
         ("A worker takes the next reference only", "lost", "test_stream:test_fatal_while_the_reader_stalls"),
         ("Rows that wait for a later pass", "error", "test_stream:test_bad_rows_that_hold_up_the_input"),
         ("Deferred rows do not wait", "held up", "test_stream:test_deferred_rows_do_not_wait_for_a_slow_source"),
         ("All workers end before the block", "left behind", "test_cancellation:test_no_worker_outlives_its_block"),
         ("A stream is read inside its block", "", "test_stream:test_after_leaving"),
     ),
-    "policies/_concurrency": (
+    "client/policies/_concurrency": (
         ("Slow start: at the start", "limiter", "policies/test_concurrency:test_limit"),
         ("One cut per congestion event", "limiter", "test_limiter_laws:test_one_cut_per_congestion"),
         ("Cubic growth after a cut", "", "policies/test_concurrency:test_growth_is_cubic"),
@@ -37,26 +37,26 @@ RULES = {
         ("Nothing else changes the limit", "growth", "policies/test_limiter:test_signals_reach_the_controller"),
         ("Workers that share a key", "rate", "policies/test_limiter:test_worker_grows_slowly"),
     ),
-    "policies/_deferral": (
+    "client/policies/_deferral": (
         ("A transient failure is final only", "unanswered", "policies/test_deferral:test_outage_costs_no_row"),
         ("A failure that every reference would have", "error", "test_stream:test_fatal_is_raised_once"),
         ("A redirect, or a 404 of another program", "error", "policies/test_deferral:test_row_elsewhere"),
     ),
-    "policies/_limiter": (
+    "client/policies/_limiter": (
         ("Slots are granted first in, first out", "", "test_limiter_laws:test_first_come_first_served"),
         ("`int(limit)` attempts may be in flight", "limiter", "test_limiter_laws:test_never_above_its_limit"),
         ("A pause that the service asks for", "pause", "test_limiter_laws:test_no_grant_in_a_pause"),
         ("`max_rate` is kept", "rate", "test_limiter_laws:test_never_above_its_rate"),
         ("A probe of an outage does not queue", "limiter, pause, rate", "policies/test_limiter:test_probe"),
     ),
-    "policies/_outage": (
+    "client/policies/_outage": (
         ("An attempt is answered by any response", "recovers", "policies/test_outage:test_is_answer"),
         ("The time allowed is 0.8 s", "waits", "policies/test_outage:test_beginning"),
         ("An outage begins when", "waits, recovers", "policies/test_outage:test_beginning"),
         ("In an outage lookups are refused", "probes, waits", "policies/test_outage:test_probes"),
         ("A probe has the time allowed", "recovers", "test_outage:test_comes_back_slowly"),
     ),
-    "waiting/_polls": (
+    "client/waiting/_polls": (
         (
             "A poll is made by one of the waits",
             "unanswered",
@@ -66,7 +66,7 @@ RULES = {
         ("No code of a caller's runs", "another's error", "waiting/test_polls:test_failing_predicate"),
         ("A wait sleeps by one timer", "polls, left behind", "waiting/test_polls:test_nothing_is_kept"),
     ),
-    "waiting/_watch": (
+    "client/waiting/_watch": (
         ("Due references are polled", "unanswered", "waiting/test_watch:test_polls_at_once"),
         ("A reference has at most one unread change", "unread", "waiting/test_watch:test_slow_reader_loses_nothing"),
         ("When a reference ends", "one outcome", "waiting/test_watch:test_at_once"),

@@ -8,9 +8,9 @@ import itertools
 from attrs import frozen
 
 from payclient import Transaction
-from payclient._stream import stream
+from payclient.client._stream import stream
+from payclient.client.policies import Clock, Limiter, Signal, SingleFlight, Timeout
 from payclient.errors import ClientClosedError, ServiceError
-from payclient.policies import Clock, Limiter, Signal, SingleFlight, Timeout
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.shrink import fewest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-import payclient._stream
+import payclient.client._stream
 from payclient import errors
 from payclient.protocol import Failed, Found
 from simulation import oracles, waiting
@@ -307,7 +307,7 @@ async def _read(world, client, references):
         _check_stop(world, client, references[0], error)
     except errors.DeadlineExceededError:
         # Before any was answered, nothing tells those that never are from an outage.
-        readable = (concurrency or world.plan.concurrency) * payclient._stream._DEFERRED_PER_WORKER
+        readable = (concurrency or world.plan.concurrency) * payclient.client._stream._DEFERRED_PER_WORKER
         if any(reference[0] == "T" for reference in references[:readable]):
             raise
     finally:

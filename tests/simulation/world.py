@@ -18,20 +18,20 @@ import httpx
 from anyio._backends._asyncio import CancelScope
 from attrs import field, frozen
 
-import payclient._session
-import payclient._stream
-import payclient.policies._limiter
+import payclient.client._session
+import payclient.client._stream
+import payclient.client.policies._limiter
+import payclient.client.waiting._watch
 import payclient.protocol._wire
 import payclient.reconcile._run
 import payclient.reconcile.journal._answers
 import payclient.reconcile.journal._cases
 import payclient.transports._connection
 import payclient.transports._dial
-import payclient.waiting._watch
 from payclient import AsyncClient, RetryPolicy
-from payclient._stream import _Stream
+from payclient.client._stream import _Stream
+from payclient.client.waiting._watch import _Watch
 from payclient.transports import PooledTransport
-from payclient.waiting._watch import _Watch
 from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
 from simulation.loop import SimulatedLoop, StuckError
@@ -509,7 +509,7 @@ def _troubled(undo, troubles):
         undo.enter_context(patch(payclient.transports._connection, "_BUFFER", 7))
         undo.enter_context(patch(payclient.transports._dial, "_BUFFER", 5))
     if "queues of one" in troubles:
-        undo.enter_context(patch(payclient._stream, "_DEFERRED_PER_WORKER", 1))
+        undo.enter_context(patch(payclient.client._stream, "_DEFERRED_PER_WORKER", 1))
     if "a commit for each row" in troubles:
         for module, name in _OF_A_JOURNAL:
             undo.enter_context(patch(module, name, 1))
@@ -533,10 +533,12 @@ def _patched(world):
     _Date.world = world
     with ExitStack() as undo:
         patch = mock.patch.object
-        undo.enter_context(patch(payclient._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
-        undo.enter_context(patch(payclient.policies._limiter, "ConcurrencyController", oracles.ObservedController))
-        undo.enter_context(patch(payclient._stream, "_Stream", _kept(_Stream, world, "streams")))
-        undo.enter_context(patch(payclient.waiting._watch, "_Watch", _kept(_Watch, world, "watches")))
+        undo.enter_context(patch(payclient.client._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
+        undo.enter_context(
+            patch(payclient.client.policies._limiter, "ConcurrencyController", oracles.ObservedController)
+        )
+        undo.enter_context(patch(payclient.client._stream, "_Stream", _kept(_Stream, world, "streams")))
+        undo.enter_context(patch(payclient.client.waiting._watch, "_Watch", _kept(_Watch, world, "watches")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
         if world.plan.proxy:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from payclient.drift import Recorder
 from payclient.errors import PayClientError
 from payclient.protocol import Response, parse_response
+from payclient.reconcile.drift import Recorder
 
 DATA = {
     "reference": "T1",

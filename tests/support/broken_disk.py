@@ -19,8 +19,8 @@ import sys
 from pathlib import Path
 
 from payclient import Transaction
-from payclient.ledger import Entry
 from payclient.reconcile import Journal, JournalWriteError, reconcile
+from payclient.reconcile.ledger import Entry
 from support.reconciling import NOON
 
 CONCURRENCY = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 
-from payclient.drift import Contract, GoldenAnswer, Side
-from payclient.drift._profile import DOCUMENTED, bounded
+from payclient.reconcile.drift import Contract, GoldenAnswer, Side
+from payclient.reconcile.drift._profile import DOCUMENTED, bounded
 
 METHODS = ("QRIS", "BRIVA", "BCAVA", "OVO", "ALFAMART")
 FEATURES = {  # share, and standard deviation between nights

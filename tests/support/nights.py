@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import STRICT, Journal, Row, Summary, break_changes, reconcile
-from payclient.report import (
+from payclient.reconcile.report import (
     JOURNAL,
     About,
     LedgerAbout,

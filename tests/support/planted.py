@@ -6,12 +6,12 @@ import csv
 import io
 
 from payclient import errors
-from payclient._transaction import read_transaction
 from payclient.cli._demo import COLUMNS, generate
-from payclient.ledger import open_ledger
+from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Tally, reconcile
-from payclient.report import About, LedgerAbout, Matrix
-from payclient.report._html import HtmlReport
+from payclient.reconcile.ledger import open_ledger
+from payclient.reconcile.report import About, LedgerAbout, Matrix
+from payclient.reconcile.report._html import HtmlReport
 from support.reconciling import Clock, Service
 
 REFUSED = errors.PermissionDeniedError("the service refuses this caller: field merchant is blocked")

@@ -12,8 +12,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from payclient.policies._limiter import Limiter, Ticket
-from payclient.policies._retry import Signal
+from payclient.client.policies._limiter import Limiter, Ticket
+from payclient.client.policies._retry import Signal
 from payclient.testing import ConcurrencyLimit, FixedWindow, TokenBucket
 from support.fakes import now
 

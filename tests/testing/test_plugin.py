@@ -82,7 +82,13 @@ def test_environment_is_ignored(tmp_path, monkeypatch):
 def test_loads_nothing():
     """The plugin imports almost nothing until a fixture is used."""
     run = subprocess.run([sys.executable, "-c", WHAT_IS_LOADED], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["payclient", "payclient._lazy", "payclient.testing", "payclient.testing.plugin"]
+    assert run.stdout.split() == [
+        "payclient",
+        "payclient._shared",
+        "payclient._shared.lazy",
+        "payclient.testing",
+        "payclient.testing.plugin",
+    ]
 
 
 async def test_unknown(pay_client):

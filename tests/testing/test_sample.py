@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payclient._transaction import read_transaction
+from payclient.protocol.transaction import read_transaction
 from payclient.testing import envelope, transaction
 
 

@@ -55,50 +55,8 @@ from payclient import (
     transports,
 )
 from payclient.blocking import Client
-from payclient.drift import (
-    CONTRACT,
-    Acceptance,
-    AcceptanceError,
-    Comparison,
-    Contract,
-    ContractError,
-    ContractRecorder,
-    Drift,
-    GoldenAnswer,
-    Recorder,
-    Side,
-    Table,
-    Transition,
-    compare,
-    contract_from_json,
-    read_acceptances,
-)
-from payclient.drift import (
-    Severity as DriftSeverity,
-)
 from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
-from payclient.ledger import (
-    ABSENT,
-    Absent,
-    Columns,
-    Dialect,
-    Entry,
-    Excluded,
-    Fingerprint,
-    Grouping,
-    Ledger,
-    LedgerChangedError,
-    LedgerError,
-    LedgerFile,
-    LedgerFormat,
-    Negative,
-    Reading,
-    RejectedEntry,
-    Suggestion,
-    Thousands,
-    open_ledger,
-)
 from payclient.reconcile import (
     Accepted,
     BusinessDays,
@@ -137,7 +95,49 @@ from payclient.reconcile import (
     verify_journal,
     with_profiles,
 )
-from payclient.report import (
+from payclient.reconcile.drift import (
+    CONTRACT,
+    Acceptance,
+    AcceptanceError,
+    Comparison,
+    Contract,
+    ContractError,
+    ContractRecorder,
+    Drift,
+    GoldenAnswer,
+    Recorder,
+    Side,
+    Table,
+    Transition,
+    compare,
+    contract_from_json,
+    read_acceptances,
+)
+from payclient.reconcile.drift import (
+    Severity as DriftSeverity,
+)
+from payclient.reconcile.ledger import (
+    ABSENT,
+    Absent,
+    Columns,
+    Dialect,
+    Entry,
+    Excluded,
+    Fingerprint,
+    Grouping,
+    Ledger,
+    LedgerChangedError,
+    LedgerError,
+    LedgerFile,
+    LedgerFormat,
+    Negative,
+    Reading,
+    RejectedEntry,
+    Suggestion,
+    Thousands,
+    open_ledger,
+)
+from payclient.reconcile.report import (
     FORMATS,
     MANIFEST,
     About,

@@ -15,8 +15,8 @@ from payclient import (
     TransactionNotFoundError,
     WaitDeadlineError,
 )
+from payclient.client.waiting import Polls, Terms, Wait, poll_until
 from payclient.errors import DeadlineExceededError
-from payclient.waiting import Polls, Terms, Wait, poll_until
 from support.fakes import DOWN, client, now, timeline
 
 pytestmark = pytest.mark.virtual_time

@@ -14,7 +14,7 @@ from payclient import (
     TransactionNotFoundError,
     UnreachableStatusError,
 )
-from payclient.waiting import Terms, Wait
+from payclient.client.waiting import Terms, Wait
 
 MISSING = TransactionNotFoundError("no such transaction", status_code=404)
 

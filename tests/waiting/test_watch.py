@@ -18,7 +18,7 @@ from payclient import (
     TransactionNotFoundError,
     WaitDeadlineError,
 )
-from payclient.waiting import Change, Polls, Terms, watch
+from payclient.client.waiting import Change, Polls, Terms, watch
 from support.fakes import NOT_FOUND, answer, client, now, timeline
 
 pytestmark = pytest.mark.virtual_time

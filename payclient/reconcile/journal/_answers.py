@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from payclient.ledger import Entry
 from payclient.reconcile.journal._database import Buffer, Database
 from payclient.reconcile.journal._schema import (
     ANSWER,
@@ -22,7 +21,8 @@ from payclient.reconcile.journal._schema import (
     observation_from,
     of,
 )
-from payclient.reconcile.judge import PendingLookup, differing, paid_reff_of
+from payclient.reconcile.judgement import PendingLookup, differing, paid_reff_of
+from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import record_from
 from payclient.reconcile.rules import Rules
 from payclient.reconcile.values import JournalWriteError, Observation, StatementSide

@@ -11,8 +11,7 @@ from typing import Any
 
 from attrs import asdict, define, evolve, frozen
 
-from payclient._escape import plural
-from payclient.ledger import Entry, RejectedEntry
+from payclient._shared.escape import plural
 from payclient.reconcile.journal._answers import LATEST_PAID
 from payclient.reconcile.journal._database import Buffer, Database, with_checksum
 from payclient.reconcile.journal._schema import (
@@ -31,7 +30,8 @@ from payclient.reconcile.journal._schema import (
     observation_from,
     of,
 )
-from payclient.reconcile.judge import Case, are_parts, judged_entries, settled_by, why_not_summed
+from payclient.reconcile.judgement import Case, are_parts, judged_entries, settled_by, why_not_summed
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.rules import InvoiceTotals, Rules, as_json, from_json, invoice_of
 from payclient.reconcile.values import JournalError, Observation, Settled, StatementSide, StatementTotals

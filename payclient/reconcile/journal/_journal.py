@@ -25,7 +25,6 @@ from typing import Self
 
 from attrs import evolve, frozen
 
-from payclient.ledger import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import Cases, StatementLines, StoredLines, StoredStatement, carry_over
 from payclient.reconcile.journal._database import Database, with_checksum
@@ -39,7 +38,8 @@ from payclient.reconcile.journal._schema import (
     observation_from,
     of,
 )
-from payclient.reconcile.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
+from payclient.reconcile.judgement import Case, PendingLookup, judge, judged_entries, paid_reff_of
+from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_from
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
 from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from attrs import fields
 
-from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.values import Answer, Observation
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from attrs import evolve, frozen
 from cattrs import BaseValidationError
 
-from payclient._escape import escape_unprintable, quote
+from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile.rules import Accepted, Rules, as_json, from_json, to_member
 from payclient.reconcile.values import Code, DecisionError
 

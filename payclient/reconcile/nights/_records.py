@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
-from payclient._escape import quote
-from payclient.ledger import Entry
+from payclient._shared.escape import quote
 from payclient.protocol import Transaction
+from payclient.reconcile.ledger import Entry
 from payclient.reconcile.rules import ACCEPTED_BY, STRICT, Rules, as_json, from_json
 from payclient.reconcile.values import (
     BreakState,

@@ -13,7 +13,7 @@ from math import exp, fsum, lgamma, log, log1p
 
 from attrs import frozen
 
-from payclient._escape import plural
+from payclient._shared.escape import plural
 from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.rules import duration_text
 from payclient.reconcile.values import Bucket

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from payclient._escape import plural
-from payclient.ledger import ABSENT
+from payclient._shared.escape import plural
+from payclient.reconcile.ledger import ABSENT
 from payclient.reconcile.values import (
     BridgeStep,
     Bucket,

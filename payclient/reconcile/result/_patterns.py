@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from payclient._escape import escape_unprintable, plural, quote
-from payclient.ledger import Entry, RejectedEntry
+from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.rules import duration_text
 from payclient.reconcile.values import Code, Finding, PatternKind, Row, Severity, Status, normalise
 

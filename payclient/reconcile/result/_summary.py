@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from payclient._escape import escape_unprintable, plural, quote
+from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.nights import Decision, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
 from payclient.reconcile.result._patterns import Pattern

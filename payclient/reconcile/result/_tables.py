@@ -18,7 +18,7 @@ from weakref import finalize
 
 from attrs import define, field
 
-from payclient.ledger import ABSENT, COMPARED, Entry
+from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.result._bridges import is_counted, paid_by, settlement_moves, step_of
 from payclient.reconcile.result._patterns import causes, time_place
 from payclient.reconcile.values import Bucket, Row

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from attrs import Factory, define, evolve, field, frozen
 from attrs.validators import instance_of, optional
 
-from payclient._escape import plural, quote
+from payclient._shared.escape import plural, quote
 from payclient.reconcile.rules._rule_values import are_texts, is_filled, is_flag, to_member, to_texts
 from payclient.reconcile.values import RulesError, normalise
 

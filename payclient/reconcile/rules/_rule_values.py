@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from attrs import Attribute, field, frozen
 from attrs.validators import optional
 
-from payclient._escape import escape_unprintable, plural, quote
+from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.values import RulesError
 
 _MAX_WHOLE = 10**18

@@ -17,8 +17,9 @@ from typing import Any, cast
 from attrs import Attribute, asdict, evolve, field, frozen, has
 from attrs.validators import instance_of, optional
 
-from payclient._escape import escape_unprintable, quote
-from payclient.ledger import (
+from payclient._shared.escape import escape_unprintable, quote
+from payclient.protocol import EMPTY, plain
+from payclient.reconcile.ledger import (
     ABSENT,
     COMPARED,
     FIELDS,
@@ -30,7 +31,6 @@ from payclient.ledger import (
     dialect_as_json,
     profiles,
 )
-from payclient.protocol import EMPTY, plain
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, RepeatedReference
 from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit

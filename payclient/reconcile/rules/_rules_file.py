@@ -17,8 +17,8 @@ from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type
 from attrs import NOTHING, fields, has
 from cattrs import Converter
 
-from payclient._escape import escape_unprintable, quote
-from payclient.ledger import Dialect
+from payclient._shared.escape import escape_unprintable, quote
+from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.rules._rule_values import read_holidays
 from payclient.reconcile.rules._rules import Rules, rules_as_json
 from payclient.reconcile.values import Code, RulesError, Severity, Side

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from attrs import Factory, evolve, field, frozen
 
-from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.values._code import Code, Severity
 from payclient.reconcile.values._observation import Matched
 from payclient.reconcile.values._settled import StatementSide

@@ -11,7 +11,7 @@ from functools import partial
 from attrs import frozen
 
 from payclient import errors
-from payclient._escape import quote
+from payclient._shared.escape import quote
 from payclient.protocol import Found, Outcome, Transaction, check_reference
 from payclient.reconcile.values._errors import UnknownCanaryError
 from payclient.reconcile.values._status import Status

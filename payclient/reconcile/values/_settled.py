@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from payclient._escape import plural
+from payclient._shared.escape import plural
 
 _MAX_NAMED = 20
 

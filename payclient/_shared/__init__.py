@@ -1,0 +1,1 @@
+"""Internal: what every part of payclient may use."""

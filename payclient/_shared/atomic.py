@@ -1,0 +1,169 @@
+"""Replace a set of files in one folder atomically: a reader sees each file complete, either the old or the new one."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from glob import escape
+from pathlib import Path
+from typing import IO, Any, Self
+
+from attrs import frozen
+
+from payclient._shared.own_file import FOLDER_MODE, check_own, own
+
+_BUFFER_BYTES = 1 << 18
+
+
+@frozen(kw_only=True)
+class Fingerprint:
+    """Size and checksum of a file."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+class AtomicFiles:
+    """New files that replace old ones together, after all of them have been synced to disk."""
+
+    # Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
+    # the old files stay as they are. Temporary files are removed at the end, and those of killed runs at the start.
+
+    def __init__(self, folder: Path, names: Iterable[str], *, obsolete: Iterable[str] = ()) -> None:
+        self._folder = folder
+        self._obsolete = tuple(folder / name for name in obsolete)
+        # In the same folder, because a rename is atomic only within one file system.
+        self._partial = {name: folder / f".{name}.{os.getpid()}.partial" for name in names}
+        self._files: dict[str, io.BufferedRandom] = {}
+        self._texts: dict[str, io.TextIOWrapper] = {}
+        self._hashed: dict[str, Fingerprint] = {}
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        with ExitStack() as on_failure:
+            on_failure.callback(self._discard)
+            for path in self._obsolete:
+                check_own(path)
+            for name, path in self._partial.items():
+                check_own(self._folder / name)
+                remove_stale_files(self._folder, f".{escape(name)}.*.partial")
+                path.unlink(missing_ok=True)  # of a killed run with the same process id, where there are no locks
+                self._files[name] = io.BufferedRandom(open(path, "x+b", buffering=0, opener=own), _BUFFER_BYTES)
+                lock(self._files[name])
+            on_failure.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._discard()
+
+    def binary(self, name: str) -> IO[bytes]:
+        return self._files[name]
+
+    def path(self, name: str) -> Path:
+        """Return where the new file is until it takes its place, for a library that opens files by path."""
+        return self._partial[name]
+
+    def text(self, name: str) -> IO[str]:
+        """Return the new file for text, in UTF-8 and without translation of line ends; call it once."""
+        self._texts[name] = text = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
+        return text
+
+    def temporary_folder(self, name: str) -> Path:
+        """Create a folder for temporary files of *name*, removed with its files at the end."""
+        for path in self._folder.glob(f".{escape(name)}.*.folder"):
+            # A partial file next to it means that its run is alive; `__enter__` has removed stale ones.
+            if path == self._temporary(name) or not path.with_suffix(".partial").exists():
+                shutil.rmtree(path, ignore_errors=True)
+        self._temporary(name).mkdir(FOLDER_MODE)
+        return self._temporary(name)
+
+    def fsync_and_hash(self, name: str) -> Fingerprint:
+        """Sync one file to disk, so that a full disk is noticed now; the file is closed."""
+        file = self._files[name]
+        if name in self._texts:
+            self._texts[name].flush()
+        file.flush()
+        os.fsync(file.fileno())
+        file.seek(0)
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        self._hashed[name] = Fingerprint(name=name, size_bytes=file.tell(), sha256=sha256)
+        file.close()
+        return self._hashed[name]
+
+    def commit(self) -> None:
+        """Replace all files, after syncing them to disk."""
+        for name in self._partial.keys() - self._hashed.keys():
+            self.fsync_and_hash(name)
+        for name, path in self._partial.items():
+            path.replace(self._folder / name)
+        for path in self._obsolete:
+            path.unlink(missing_ok=True)
+        _sync(self._folder)
+
+    def _temporary(self, name: str) -> Path:
+        return self._partial[name].with_suffix(".folder")
+
+    def _discard(self) -> None:
+        for file in self._files.values():
+            with suppress(OSError):  # the disk may be full; the content is discarded anyway
+                file.close()
+        for name, path in self._partial.items():
+            path.unlink(missing_ok=True)
+            shutil.rmtree(self._temporary(name), ignore_errors=True)
+
+
+if sys.platform == "win32":  # pragma: no cover  needs that system, where an open file cannot be removed
+
+    def lock(file: IO[bytes]) -> bool:
+        """Return true."""
+        return file.readable()
+
+else:
+    import fcntl
+
+    def lock(file: IO[bytes]) -> bool:
+        """Lock *file* while it is open; return False if another process holds the lock."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # in use, or the file system has no locks
+            return False
+        return True
+
+
+def remove_stale_files(folder: Path, pattern: str) -> None:
+    """Remove temporary files whose writers were killed."""
+    for path in folder.glob(pattern):
+        try:
+            with open(path, "rb", opener=own) as file:
+                is_stale = lock(file)
+            if is_stale:
+                path.unlink(missing_ok=True)
+        except OSError:  # in use on Windows, or not ours; a file that stays does no harm
+            continue
+
+
+def _sync(folder: Path) -> None:
+    """Make the renames survive a power cut; Windows cannot sync a folder."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class GivenFile:
+    """A file that a library writes to, and may write to again at its end: replace `file` when that is given up."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)

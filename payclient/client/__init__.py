@@ -1,0 +1,46 @@
+"""Internal: the client: options, one lookup, many lookups, waits; its rooms are `policies` and `waiting`."""
+
+# The names are loaded at their first use, so the reconciliation can use a stream without the client.
+
+from payclient._shared.lazy import load_at_first_use
+
+TYPE_CHECKING: bool = False
+if TYPE_CHECKING:
+    from payclient.client._client import AsyncClient as AsyncClient
+    from payclient.client._client import ClientOptions as ClientOptions
+    from payclient.client._config import Options as Options
+    from payclient.client._config import Profiling as Profiling
+    from payclient.client._config import decode_key as decode_key
+    from payclient.client._config import read_key_file as read_key_file
+    from payclient.client._config import resolve_application as resolve_application
+    from payclient.client._config import resolve_base_url as resolve_base_url
+    from payclient.client._config import resolve_environment as resolve_environment
+    from payclient.client._config import resolve_messages as resolve_messages
+    from payclient.client._config import resolve_rate as resolve_rate
+    from payclient.client._confirm import Confirmation as Confirmation
+    from payclient.client._confirm import FieldDifference as FieldDifference
+    from payclient.client._session import closed as closed
+    from payclient.client._session import running_loop as running_loop
+    from payclient.client._stream import LookupFunction as LookupFunction
+    from payclient.client._stream import stream as stream
+
+_HOME = {
+    "payclient.client._client": ("AsyncClient", "ClientOptions"),
+    "payclient.client._config": (
+        "Options",
+        "Profiling",
+        "decode_key",
+        "read_key_file",
+        "resolve_application",
+        "resolve_base_url",
+        "resolve_environment",
+        "resolve_messages",
+        "resolve_rate",
+    ),
+    "payclient.client._confirm": ("Confirmation", "FieldDifference"),
+    "payclient.client._session": ("closed", "running_loop"),
+    "payclient.client._stream": ("LookupFunction", "stream"),
+}
+
+if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
+    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)

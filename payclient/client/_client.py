@@ -1,0 +1,591 @@
+"""The public client and its options."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable
+from contextlib import AbstractAsyncContextManager
+from datetime import tzinfo
+from functools import partial
+from typing import NoReturn, Self, TypedDict, Unpack
+
+from attrs import evolve
+
+from payclient._shared.checks import check_count, check_seconds
+from payclient._shared.options import STALL_TIMEOUT, options_of
+from payclient._shared.telemetry import OnAttempt, Stats, Tracing
+from payclient.client._config import (
+    OnOutage,
+    Options,
+    Profiling,
+    resolve_api_key,
+    resolve_application,
+    resolve_base_url,
+    resolve_environment,
+    resolve_rate,
+    resolve_transport_object,
+)
+from payclient.client._confirm import Claim, Confirmation
+from payclient.client._keys import Keys, KeySource
+from payclient.client._lookup import Lookup
+from payclient.client._session import Session
+from payclient.client._stream import References, in_bulk, stream
+from payclient.client.policies import Clock, Outage, RetryPolicy, SingleFlight
+from payclient.client.waiting import Condition, Polls, Seen, Terms, Wait, poll_until, watch
+from payclient.errors import ConfigurationError, TransactionNotFoundError
+from payclient.protocol import (
+    Environment,
+    Outcome,
+    Transaction,
+    check_reference,
+    check_references,
+    endpoint,
+)
+from payclient.transports import (
+    HttpClient,
+    Network,
+    NetworkOptions,
+    Transport,
+    TransportName,
+    make_transport,
+    resolve_network,
+)
+
+
+def _user_agent(application: str | None) -> str:
+    from payclient._shared.version import __version__  # noqa: PLC0415  sixteen modules that nothing else needs
+
+    return " ".join(filter(None, (resolve_application(application), f"payclient/{__version__}")))
+
+
+def _transport_for(
+    transport: Transport | TransportName | None,
+    http_client: HttpClient | None,
+    network: Network,
+) -> Transport:
+    if http_client is None:
+        if transport is None or isinstance(transport, str):
+            return make_transport(transport, network=network)
+        return resolve_transport_object(transport)
+    if transport is None:
+        from payclient.transports import HttpxClientTransport  # noqa: PLC0415  it imports httpx
+
+        return HttpxClientTransport(http_client)
+    message = "pass a transport or an http_client, not both"
+    raise ConfigurationError(message)
+
+
+class OptionChanges(TypedDict, total=False):
+    """The options that `AsyncClient.with_options` can change."""
+
+    timeout: float
+    deadline: float | None
+    retry: RetryPolicy | None
+    on_attempt: OnAttempt | None
+    tracing: Tracing | None
+    on_outage: OnOutage
+
+
+class ClientOptions(OptionChanges, NetworkOptions, total=False):
+    """The options of `AsyncClient`, for code that passes them on."""
+
+    api_key: str | KeySource | None
+    base_url: str | None
+    environment: Environment | str | None
+    max_concurrency: int
+    max_rate: float | None
+    workers: int
+    transport: Transport | TransportName | None
+    http_client: HttpClient | None
+    not_found_messages: Iterable[str]
+    application: str | None
+    profile: Profiling | None
+
+
+class AsyncClient:
+    """
+    Looks up transactions, for one API key in one environment.
+
+    Create one, share it between all tasks of one event loop, and close it at the end: it owns the
+    connections and learns how many requests the service accepts.
+
+    Args:
+        api_key: The merchant's key, or a function, plain or async, that gives it;
+            `PAYCLIENT_API_KEY` if not given. Never shown. The function is called at the first
+            lookup, and again when the service has refused the key; lookups that need the key meanwhile
+            share the call. What it raises becomes a `KeySourceError`, which passes.
+        base_url: `https` address of the service; `PAYCLIENT_BASE_URL` if not given. Plain `http`
+            is accepted for loopback addresses only.
+        environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
+        max_concurrency: Attempts in flight at once, at most. The client starts with a few and
+            adapts to what the service accepts.
+        max_rate: Attempts per second, retries included, that all clients of the key together may
+            start; None if it is unknown. This client starts `max_rate / workers` of them, evenly spaced.
+        workers: Clients that share the key, this one included: in other tasks, processes or machines.
+        timeout: Seconds for one attempt, from the request to the last byte of the body.
+        deadline: Seconds for one lookup, with queueing, all attempts and the waits between them. None
+            for no such limit. It bounds the default `timeout`; a longer one of your own is refused.
+        retry: When to retry; None for never.
+        transport: `httpx`, `fast` (extra `fast`), or your own transport, which you close. If not
+            given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
+        http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
+        on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
+        tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
+        on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
+            `fail` within a second, with an `OutageError`, or `wait` until `deadline` or the last attempt that
+            `retry` allows. Streams, waits and watches always wait.
+        not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
+            ones. Case, punctuation and the position of the reference do not matter.
+        application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
+        profile: Counts what the service answers; `payclient.reconcile.drift.Recorder()` is one.
+        network: Proxy and TLS trust: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
+            `ssl_context`, `keylog_file`; see `payclient.transports.NetworkOptions`.
+
+    Raises:
+        ConfigurationError: When an argument, or the environment variable used instead, is invalid.
+
+    Source:
+        Transaction detail specification, parts 4, 5 and 9.
+    """
+
+    def __init__(  # noqa: PLR0913  one option each, by name only
+        self,
+        *,
+        api_key: str | KeySource | None = None,
+        base_url: str | None = None,
+        environment: Environment | str | None = None,
+        max_concurrency: int = 64,
+        max_rate: float | None = None,
+        workers: int = 1,
+        timeout: float = 10.0,
+        deadline: float | None = 30.0,
+        retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008  frozen
+        transport: Transport | TransportName | None = None,
+        http_client: HttpClient | None = None,
+        on_attempt: OnAttempt | None = None,
+        tracing: Tracing | None = None,
+        on_outage: OnOutage = "fail",
+        not_found_messages: Iterable[str] = (),
+        application: str | None = None,
+        profile: Profiling | None = None,
+        **network: Unpack[NetworkOptions],
+    ) -> None:
+        is_ours = http_client is None and (transport is None or isinstance(transport, str))
+        try:
+            self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
+            address = resolve_base_url(base_url)
+            settings = resolve_network({**network}, address, is_ours=is_ours)
+        finally:
+            # A traceback with locals would show the key, or the password in a URL, when any argument is refused.
+            del api_key, base_url, network
+        self._options = Options(
+            timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing, on_outage=on_outage
+        )
+        environment = resolve_environment(environment)
+        self._url = endpoint(address, environment)
+        self._label = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
+        self._session = Session(
+            transport=_transport_for(transport, http_client, settings),
+            url=self._url,
+            keys=self._keys,
+            user_agent=_user_agent(application),
+            max_concurrency=max_concurrency,
+            max_rate=max_rate,
+            workers=workers,
+            not_found_messages=not_found_messages,
+            profile=profile,
+            name=repr(self) if is_ours else None,
+        )
+        self._calls, self._polls = SingleFlight[Transaction](), Polls()
+
+    def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
+        """
+        Return a view of this client with other options.
+
+        Args:
+            changes: Any of `timeout`, `deadline`, `retry`, `on_attempt`, `tracing` and `on_outage`.
+
+        Note:
+            A view shares connections, limiter and counters with its client. Closing either closes
+            both.
+
+        Raises:
+            TypeError: For any other option.
+            ConfigurationError: When a value is invalid.
+        """
+        known = options_of("view")
+        if unknown := changes.keys() - {*known}:
+            message = f"with_options cannot change {', '.join(sorted(unknown))}; it changes {', '.join(known)}"
+            raise TypeError(message)
+        view = object.__new__(type(self))
+        vars(view).update(vars(self), _options=evolve(self._options, **changes), _calls=SingleFlight())
+        return view
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_label"):  # the constructor raised
+            return object.__repr__(self)
+        return f"{self._label}{self.key_fingerprint!r})"
+
+    def __reduce__(self) -> NoReturn:
+        message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
+        raise TypeError(message)
+
+    def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
+        """
+        Change `max_rate` or `workers` at run time, for this client and all its views.
+
+        Args:
+            rate: Attempts per second that all clients of the key together may start; None for no limit.
+            workers: Clients that share the key now; unchanged if not given.
+
+        Note:
+            Takes effect with the next attempt. Call it in the client's event loop.
+
+        Raises:
+            ConfigurationError: When an argument is invalid; nothing has changed.
+        """
+        self._session.share(resolve_rate(rate), None if workers is None else check_count("workers", workers))
+
+    @property
+    def url(self) -> str:
+        """The URL that lookups are posted to; live and sandbox differ in the path."""
+        return self._url
+
+    @property
+    def key_fingerprint(self) -> str:
+        """A short, non-reversible fingerprint of the API key, for logs and reports."""
+        return self._keys.fingerprint
+
+    @property
+    def stats(self) -> Stats:
+        """A snapshot of the counters, for all views together."""
+        return self._session.stats()
+
+    async def get_transaction(self, reference: str, *, fresh: bool = False) -> Transaction:
+        """
+        Look up one transaction.
+
+        Lookups of the same reference at the same time share one request. A lookup can be cancelled at any time.
+
+        Args:
+            reference: The service's reference code; sent exactly as given.
+            fresh: Send the request after this call, and over a new connection, to confirm an earlier answer.
+
+        Raises:
+            InvalidReferenceError: When *reference* is invalid; nothing was sent.
+            TransactionNotFoundError: When the service says that it has no such transaction.
+            DeadlineExceededError: When `deadline` seconds were not enough.
+            KeySourceError: When the function that gives the API key failed.
+            TransportError: When no usable response was received.
+            OutageError: At once, when the service answers no lookup at present.
+            ResponseError: When the response is not a transaction; its subclasses say more.
+            ClientClosedError: When the client is closed, or used in another event loop or after a fork.
+
+        Source:
+            Transaction detail specification, part 4.
+        """
+        clock = self._session.check_usable()
+        until, outage = self._deadline(clock), self._outage()
+        return await self._look_up(reference, clock, until=until, outage=outage, is_newer=fresh, is_fresh=fresh)
+
+    async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
+        """
+        Look up a small number of transactions, within one deadline for all of them.
+
+        Args:
+            references: As many as can be answered in `deadline` seconds; for more, use
+                `stream_transactions`.
+            concurrency: Maximum of lookups in flight; the client's limit if not given.
+
+        Note:
+            One outcome per reference, in the order of *references*.
+
+        Raises:
+            PayClientError: When every reference would fail the same way, such as with an
+                `AuthenticationError`; other errors are in the outcomes.
+            TypeError: When *references* is a single string.
+        """
+        check_references(references)
+        clock = self._session.check_usable()
+        until, outage = self._deadline(clock), self._outage()
+        async with stream(
+            lambda reference: self._look_up(reference, clock, until=until, outage=outage),
+            references,
+            concurrency=self._concurrency(concurrency),
+            stall_timeout=STALL_TIMEOUT,
+            defer=False,
+        ) as results:
+            outcomes = [outcome async for outcome in results]
+        return sorted(outcomes, key=lambda outcome: outcome.index)
+
+    def stream_transactions(
+        self,
+        references: References,
+        *,
+        concurrency: int | None = None,
+        stall_timeout: float = 900.0,
+        fresh: Container[str] = (),
+    ) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
+        """
+        Look up any number of transactions.
+
+        A lookup's `deadline` counts attempts and back-off only, not time in the queue or pauses
+        that the service asks for. A lookup that fails for a temporary reason is repeated later; it
+        becomes `Failed` only after several passes.
+
+        Args:
+            references: Iterable or async iterable, read lazily; need not fit in memory.
+            concurrency: Maximum of lookups in flight; the client's limit if not given.
+            stall_timeout: Seconds without any outcome after which the stream ends with an error.
+            fresh: References to look up as `get_transaction` does with `fresh`; asked when a lookup begins.
+
+        Note:
+            One outcome per reference, in order of completion; `Outcome.index` is the position of
+            its reference. Memory grows with *concurrency*, not with *references*. Leaving the
+            block cancels all lookups of the stream.
+
+        Raises:
+            PayClientError: From the iteration, once, when every other lookup would fail the same
+                way, such as with an `AuthenticationError`. References without an outcome can be
+                looked up again.
+            DeadlineExceededError: From the iteration, after *stall_timeout*.
+            RuntimeError: From the iteration, when the block has ended.
+            TypeError: At once, when *references* is a single string.
+
+        Source:
+            Transaction detail specification, part 4.
+        """
+        check_references(references)
+        check_references(fresh)
+        stall_timeout = check_seconds("stall_timeout", stall_timeout)
+        clock = self._session.check_usable()
+
+        def look_up(reference: str) -> Awaitable[Transaction]:
+            is_fresh = reference in fresh
+            return self._look_up(reference, clock, budget=self._options.deadline, is_newer=is_fresh, is_fresh=is_fresh)
+
+        return stream(
+            look_up,
+            references,
+            concurrency=self._concurrency(concurrency),
+            stall_timeout=stall_timeout,
+        )
+
+    async def wait_for(
+        self,
+        reference: str,
+        *,
+        until: Condition,
+        unless: Condition = frozenset(),
+        deadline: float,
+        appear: float = 10.0,
+        interval: float = 2.0,
+        max_interval: float = 30.0,
+        time_zone: tzinfo | None = None,
+        grace: float | None = None,
+    ) -> Transaction:
+        """
+        Poll one transaction until its status is one of *until*.
+
+        All waits for one reference share its polls, and polls queue behind all other lookups. A wait that begins
+        beside others starts from their last result, if that is younger than `interval`. Temporary failures, and pauses
+        that the service asks for, do not end the wait; closing the client does.
+
+        Args:
+            reference: The service's reference code.
+            until: Status words of the service, compared exactly, or a predicate over `Transaction`.
+                There is no default, because no status is documented to be final.
+            unless: Statuses, or a predicate, after which `until` cannot hold any more.
+            deadline: Seconds for the whole wait.
+            appear: Seconds for which "not found" is tolerated, because a reference may be new.
+            interval: Maximum of seconds between the first two polls; it grows by half with each poll,
+                and is shortened at random by up to 20 %.
+            max_interval: Maximum of the interval, in seconds.
+            time_zone: The zone of the service's expiry times; only with *grace*.
+            grace: Seconds after the expiry at which the wait ends. Without it an expiry does not end
+                the wait, because an expired payment may still be paid.
+
+        Raises:
+            UnreachableStatusError: When `unless` holds.
+            WaitDeadlineError: When neither holds after *deadline* seconds.
+            StillOpenError: When neither holds *grace* seconds after the expiry.
+            TransactionNotFoundError: When there is no such transaction for *appear* seconds.
+            PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
+            ConfigurationError: When an argument is invalid.
+        """
+        check_reference(reference)
+        terms = Terms(
+            until=until,
+            unless=unless,
+            deadline=deadline,
+            appear=appear,
+            interval=interval,
+            max_interval=max_interval,
+            time_zone=time_zone,
+            grace=grace,
+        )
+        clock = self._session.check_usable()
+        wait = Wait(reference, terms, began_at=clock.now(), random=random.random)
+        return await poll_until(wait, self._polls, partial(self._poll, clock, reference, wait.ends_at))
+
+    def watch(
+        self,
+        references: References,
+        *,
+        until: Condition,
+        deadline: float,
+        appear: float = 10.0,
+        interval: float = 2.0,
+        max_interval: float = 30.0,
+        at_once: int = 10_000,
+    ) -> AbstractAsyncContextManager[AsyncIterator[Seen]]:
+        """
+        Poll many transactions, and report each new status, until `until` holds for each.
+
+        Args:
+            references: Iterable or async iterable, read lazily.
+            until: As in `wait_for`; name every status here that needs no further lookup.
+            deadline: Seconds for the whole watch.
+            appear: As in `wait_for`, for each reference.
+            interval: As in `wait_for`, for each reference.
+            max_interval: As in `wait_for`. The limiter stretches it: ten thousand references at fifty
+                lookups a second take 200 s a round.
+            at_once: Maximum of references watched at a time; the next one is read when one has ended.
+
+        Note:
+            A `Change` for the first status of a reference and for each new one; the last has
+            `is_last`. `Failed` for a reference that cannot be watched, and, with a
+            `WaitDeadlineError`, for each that is still open at the deadline. Memory grows with
+            *at_once*. Leaving the block cancels all lookups of the watch.
+
+        Raises:
+            PayClientError: From the iteration, once, when every other lookup would fail too.
+            WaitDeadlineError: From the iteration, when not all *references* could be watched in time.
+            RuntimeError: From the iteration, when the block has ended.
+            TypeError: At once, when *references* is a single string.
+            ConfigurationError: At once, when an argument is invalid.
+        """
+        check_references(references)
+        terms = Terms(until=until, deadline=deadline, appear=appear, interval=interval, max_interval=max_interval)
+        clock = self._session.check_usable()
+        return watch(
+            partial(self._poll, clock),
+            references,
+            terms,
+            polls=self._polls,
+            concurrency=self._session.max_concurrency,
+            at_once=check_count("at_once", at_once),
+        )
+
+    async def confirm(
+        self,
+        reference: str,
+        *,
+        amount: int,
+        merchant_reff: str | None = None,
+        status: Collection[str],
+    ) -> Confirmation:
+        """
+        Check a claim about a transaction, such as that of a callback.
+
+        Args:
+            reference: The service's reference code.
+            amount: The expected amount, in the unit of the service.
+            merchant_reff: The expected merchant reference; not compared if not given, or empty.
+            status: The accepted status words of the service, compared exactly.
+
+        Note:
+            "Not found" is a result: the claim is not confirmed. Neither is it when the service says that it is paid,
+            and that less was received than the amount less the fee. The service is asked after this call: a lookup
+            that was sent before is not shared.
+
+        Raises:
+            PayClientError: When the service could not be asked; then the claim is neither true nor false.
+            ConfigurationError: When an argument is invalid, such as an amount below 0.
+        """
+        claimed = Claim(reference=reference, amount=amount, merchant_reff=merchant_reff, status=status)
+        clock = self._session.check_usable()
+        try:
+            transaction = await self._look_up(
+                reference, clock, until=self._deadline(clock), outage=self._outage(), is_newer=True
+            )
+        except TransactionNotFoundError:
+            transaction = None
+        return claimed.against(transaction)
+
+    async def aclose(self) -> None:
+        """
+        Refuse new lookups, end waits and watches, wait up to `timeout` seconds for lookups in flight, and disconnect.
+
+        Closing twice has no effect.
+        """
+        await self._session.aclose(grace=self._options.timeout, end_waits=self._polls.close)
+
+    async def __aenter__(self) -> Self:
+        self._session.check_usable()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _deadline(self, clock: Clock) -> float | None:
+        seconds = self._options.deadline
+        return None if seconds is None else clock.now() + seconds
+
+    def _outage(self) -> Outage | None:
+        """Return the outage that may refuse an awaited lookup; None if the lookup waits."""
+        is_refused = self._options.on_outage == "fail" and not in_bulk.get()
+        return self._session.refusals.outage if is_refused else None
+
+    def _concurrency(self, given: int | None) -> int:
+        return self._session.max_concurrency if given is None else check_count("concurrency", given)
+
+    async def _look_up(
+        self,
+        reference: str,
+        clock: Clock,
+        *,
+        until: float | None = None,
+        budget: float | None = None,
+        outage: Outage | None = None,
+        is_newer: bool = False,
+        is_fresh: bool = False,
+    ) -> Transaction:
+        check_reference(reference)
+        observers = self._options.observers
+        lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
+        lookup.needs_fresh_connection = is_fresh
+        if is_newer:  # a confirmation is sent after what it confirms
+            lookup.after = clock.now()
+        return await self._traced(lookup, self._join_or_start)
+
+    async def _join_or_start(self, lookup: Lookup) -> Transaction:
+        """Share the result of an equal lookup in flight, or make the lookup itself."""
+        while (other := self._calls.joinable(lookup.reference, after=lookup.after)) is not None:
+            self._session.refusals.check(lookup)
+            with lookup.phase("queued"):
+                transaction = await other.join()
+            if transaction is not None:
+                return transaction
+        with self._calls.start(lookup.reference, lambda: lookup.sent_at) as call:
+            try:
+                return call.set_result(await self._session.look_up(lookup, self._options))
+            finally:
+                call.is_cut_short = self._session.refusals.concerns(lookup)  # an equal lookup in bulk is not
+
+    async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:
+        observers = self._options.observers
+        lookup = Lookup(reference, clock=clock, until=until, budget=None, observers=observers, is_poll=True)
+        return await self._traced(lookup, partial(self._session.look_up, options=self._options))
+
+    async def _traced(self, lookup: Lookup, ask: Callable[[Lookup], Awaitable[Transaction]]) -> Transaction:
+        if self._options.tracing is None:
+            return await ask(lookup)
+        found: list[Transaction] = []
+        with self._options.tracing() as trace:
+            lookup.observe(trace)
+            found.append(await ask(lookup))
+        if not found:
+            message = "the tracing context suppressed what the lookup raised; its __exit__ must not return true"
+            raise TypeError(message)
+        return found[0]

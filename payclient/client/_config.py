@@ -1,0 +1,251 @@
+"""Options of a client: validated, and completed from environment variables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from ipaddress import ip_address
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, cast
+from urllib.parse import SplitResult
+
+from attrs import field, frozen, validators
+
+from payclient._shared.checks import (
+    check_callback,
+    check_order,
+    is_callback,
+    is_loopback,
+    is_number,
+    is_seconds,
+    must_be,
+    read_url,
+    unfit,
+)
+from payclient._shared.options import DEADLINE, OPTIONS, TIMEOUT
+from payclient._shared.telemetry import OnAttempt, Tracing
+from payclient.client.policies import RetryPolicy
+from payclient.errors import ConfigurationError
+from payclient.protocol import ApiKey, Environment, Response, Transaction, endpoint, plain
+from payclient.transports import Transport
+
+OnOutage: TypeAlias = Literal["fail", "wait"]
+"""What an awaited lookup does in an outage."""
+
+
+class Profiling(Protocol):
+    """Counts the service's responses; `payclient.reconcile.drift.Recorder` is one."""
+
+    def add(
+        self,
+        reference: str,
+        response: Response | None,
+        seconds: float,
+        *,
+        transaction: Transaction | None,
+        error: str,
+        redact: Callable[[str], str],
+    ) -> object:
+        """
+        Count one attempt, on the event loop.
+
+        Args:
+            reference: The one that was looked up.
+            response: None when none came.
+            seconds: From the start of the request to the end of the body.
+            transaction: None when the attempt gave none.
+            error: Name of the error class, `cancelled`, or "".
+            redact: Removes the API key from a text.
+        """
+        ...
+
+
+_MAX_KEY_BYTES = 64 * 1024
+_WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
+_PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
+_HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
+"""A name in lower case; one that ends in a number would be an invalid IPv4 address."""
+_ADDED = {
+    **{
+        ending: environment
+        for environment in Environment
+        for ending in accumulate(f"/{part}" for part in endpoint("", environment)[1:].split("/"))
+    },
+    "/transaction/detail": Environment.LIVE,
+}
+"""The beginnings of the operation's path, such as `/api`, and its end; and the environment of each."""
+
+
+def _is_tracing(_: object, __: object, value: Any) -> None:
+    check_callback("tracing", value)
+    if isinstance(value, type) and not hasattr(value, "__enter__"):
+        message = f"tracing must be an object such as {value.__name__}(), got the class {value.__name__}"
+        raise ConfigurationError(message)
+
+
+def _is_reaction(_: object, __: object, value: object) -> None:
+    if value not in ("fail", "wait"):
+        raise unfit("on_outage", "'fail' or 'wait'", repr(value))
+
+
+_is_policy = must_be("a RetryPolicy or None", lambda value: isinstance(value, RetryPolicy), shows_type=True)
+
+
+def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
+    return RetryPolicy(max_attempts=1) if policy is None else policy
+
+
+@frozen(kw_only=True)
+class Options:
+    """The options that a view of a client may change; `AsyncClient` describes them."""
+
+    timeout: float = field(default=TIMEOUT, validator=is_seconds)
+    deadline: float | None = field(default=DEADLINE, validator=validators.optional(is_seconds))
+    retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
+    on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(is_callback))
+    tracing: Tracing | None = field(default=None, validator=validators.optional(_is_tracing))
+    on_outage: OnOutage = field(default="fail", validator=_is_reaction)
+
+    def __attrs_post_init__(self) -> None:
+        if self.deadline is not None:
+            check_order("timeout", self.timeout, "deadline", self.deadline, defaults=(TIMEOUT, DEADLINE))
+
+    @property
+    def observers(self) -> tuple[OnAttempt, ...]:
+        return () if self.on_attempt is None else (self.on_attempt,)
+
+
+def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:
+    try:
+        return ApiKey(OPTIONS["api_key"].value(given, environ))
+    finally:
+        del given, environ  # a traceback may come with the local variables of its frames
+
+
+def read_key_file(path: str | Path) -> str:
+    """Return the beginning of a file that holds the API key; do not keep it in a variable."""
+    # Non-ASCII text is not an error here: `ApiKey` refuses it, and names the position.
+    with Path(path).open("rb") as file:
+        return decode_key(file)
+
+
+def decode_key(file: BinaryIO) -> str:
+    return file.read(_MAX_KEY_BYTES).decode("utf-8-sig", "replace")
+
+
+def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
+    name = OPTIONS["environment"].value(given, environ)
+    if given is None:
+        name = name or Environment.LIVE
+    del environ  # it holds the API key too, and a traceback may come with the local variables of its frames
+    if name not in [*Environment]:
+        raise unfit("environment", "'live' or 'sandbox'", repr(name))
+    return Environment(name)
+
+
+def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the base URL from the argument, or from `PAYCLIENT_BASE_URL`, without a final slash."""
+    url = OPTIONS["base_url"].value(given, environ)
+    if problem := _url_problem(url):
+        del url, given, environ  # the URL may hold a password, and the environment the API key
+        message = f"base_url {problem}"
+        raise ConfigurationError(message)
+    return url.rstrip("/")
+
+
+def resolve_transport_object(given: object) -> Transport:
+    kind = type(given)
+    problem = f"got {kind.__name__}"
+    if isinstance(given, type):
+        problem = f"got the class {given.__name__}, not an instance of it"
+    elif hasattr(given, "build_request"):
+        problem = f"got {kind.__module__.partition('.')[0]}.{kind.__name__}; pass it as http_client"
+    elif hasattr(given, "handle_async_request") or hasattr(given, "handle_request"):
+        library = kind.__module__.partition(".")[0]
+        problem = f"got {library}.{kind.__name__}; pass http_client=httpx.AsyncClient(transport=...) for it"
+    elif all(callable(getattr(given, name, None)) for name in ("send", "aclose")):
+        return cast("Transport", given)
+    message = f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, {problem}"
+    raise ConfigurationError(message)
+
+
+def resolve_profile(given: object) -> Profiling | None:
+    if given is None or (callable(getattr(given, "add", None)) and not isinstance(given, type)):
+        return cast("Profiling | None", given)
+    kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    message = f"profile must be an object such as payclient.reconcile.drift.Recorder(), got {kind}"
+    raise ConfigurationError(message)
+
+
+def resolve_rate(given: object) -> float | None:
+    if given is not None and not (is_number(given) and given):
+        raise unfit("max_rate", "a number of attempts per second above 0, or None", repr(given))
+    return None if given is None else float(cast("float", given))
+
+
+def resolve_messages(given: object) -> frozenset[str]:
+    """Return *given* normalised for comparison, if each message has a word."""
+    texts = cast("Iterable[object]", given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    messages = frozenset(plain(text) if isinstance(text, str) else "" for text in texts)
+    if "" in messages:
+        message = "not_found_messages must be a list of messages, each with a word in it"
+        raise ConfigurationError(message)
+    return messages
+
+
+def resolve_application(given: object) -> str | None:
+    # RFC 9110, part 10.1.5.
+    if given is not None and not (isinstance(given, str) and _PRODUCT.fullmatch(given)):
+        raise unfit("application", "a name without spaces, such as 'shop' or 'shop/1.2'", repr(given))
+    return given
+
+
+def _url_problem(url: object) -> str | None:
+    if not isinstance(url, str):
+        return f"must be a string, got {type(url).__name__}"
+    if not url:
+        return "is not set; pass base_url=… or set PAYCLIENT_BASE_URL"
+    if url[0] == url[-1] and url[0] in "\"'":
+        return "is in quotes; pass it without them"
+    parts, problem = read_url(url)
+    return problem or _address_problem(parts) or _path_problem(url)
+
+
+def _address_problem(parts: SplitResult) -> str | None:
+    host = parts.hostname
+    if parts.scheme not in ("https", "http"):
+        return "must begin with https://"
+    if not host:
+        return "names no host"
+    if "@" in parts.netloc:
+        return "must not hold a user name or password"
+    if not _is_host(host):
+        return "names a host that cannot be one"
+    if parts.scheme == "http" and not is_loopback(host):
+        return "must begin with https://: plain http is for loopback addresses only"
+    return None
+
+
+def _path_problem(url: str) -> str | None:
+    """Return the problem behind the host, if any: more than a path, or the beginning of the operation's path."""
+    if "?" in url or "#" in url:
+        return "must not hold a query or fragment"
+    url = url.rstrip("/")
+    ending = next((ending for ending in _ADDED if url.lower().endswith(ending)), None)
+    if ending is None:
+        return None
+    option = " and environment='sandbox'" if _ADDED[ending] is Environment.SANDBOX else ""
+    added = url[-len(ending) :]
+    return f"must end before {added}, which payclient adds; write {url.removesuffix(added)}{option}"
+
+
+def _is_host(host: str) -> bool:
+    with suppress(ValueError):  # a name
+        ip_address(host)
+        return True
+    with suppress(UnicodeError):
+        return bool(_HOST.fullmatch(host) and host.encode("ascii").decode("idna"))
+    return False

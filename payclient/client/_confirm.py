@@ -1,0 +1,122 @@
+"""Compare one transaction with a claim about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from attrs import field, frozen
+
+from payclient._shared.checks import must_be, unfit
+from payclient._shared.escape import quote
+from payclient.protocol.transaction import Transaction
+
+_PAID = "paid"
+"""The status, in lower case, with which the service says that the money has come."""
+
+
+@frozen(kw_only=True)
+class FieldDifference:
+    """
+    One field of a transaction that is not as expected; its text is safe to print.
+
+    Attributes:
+        field: Its name: `merchant_reff`, `amount`, `status`, `amount_received`, or `reference` when there is no such
+            transaction.
+        expected: The value that would have done; for `status` all words that would have, sorted.
+        found: The value of the service; None if it states none.
+    """
+
+    field: str
+    expected: str | int | tuple[str, ...]
+    found: str | int | None
+
+    def __str__(self) -> str:
+        words = self.expected if isinstance(self.expected, tuple) else (self.expected,)
+        return f"{self.field} is {quote(self.found)}, expected {' or '.join(map(quote, words))}"
+
+
+@frozen(kw_only=True)
+class Confirmation:
+    """
+    The result of `AsyncClient.confirm`.
+
+    Attributes:
+        reference: The reference that was looked up.
+        compared: The fields that were compared.
+        differences: The fields that are not as expected; empty if it is confirmed.
+        transaction: The service's transaction; None if it has none.
+    """
+
+    reference: str
+    compared: tuple[str, ...]
+    differences: tuple[FieldDifference, ...]
+    transaction: Transaction | None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether all compared fields are equal; also the truth value of the confirmation."""
+        return self.transaction is not None and not self.differences
+
+    def __bool__(self) -> bool:
+        return self.is_confirmed
+
+
+_is_amount = must_be(
+    "an integer of 0 or more, in the unit of the service",
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+)
+
+
+def _to_stated(given: object) -> str | None:
+    """Return a text without surrounding spaces; None where it is empty or a dash, and so states nothing."""
+    if not isinstance(given, str | None):
+        raise unfit("merchant_reff", "a string or None", type(given).__name__)
+    text = (given or "").strip()
+    return text if any(map(str.isalnum, text)) else None
+
+
+def _to_words(given: object) -> frozenset[str]:
+    words = frozenset(cast("Iterable[object]", given)) if isinstance(given, Iterable) else frozenset[object]()
+    if not words or isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
+        raise unfit("status", "a set of statuses, such as {'Paid'}", f"{given!r}")
+    return cast("frozenset[str]", words)
+
+
+@frozen(kw_only=True)
+class Claim:
+    reference: str
+    amount: int = field(validator=_is_amount)
+    merchant_reff: str | None = field(converter=_to_stated)  # None: not compared
+    status: frozenset[str] = field(converter=_to_words)
+
+    def against(self, found: Transaction | None) -> Confirmation:
+        """Compare the claim with the service's transaction; None if it has none."""
+        return Confirmation(
+            reference=self.reference,
+            compared=("amount", "status") if self.merchant_reff is None else ("merchant_reff", "amount", "status"),
+            differences=tuple(self._differences(found)),
+            transaction=found,
+        )
+
+    def _differences(self, found: Transaction | None) -> Iterator[FieldDifference]:
+        if found is None:
+            yield FieldDifference(field="reference", expected=self.reference, found=None)
+            return
+        if self.merchant_reff is not None and self.merchant_reff != _to_stated(found.merchant_reff):
+            yield FieldDifference(field="merchant_reff", expected=self.merchant_reff, found=found.merchant_reff)
+        if found.amount != self.amount:
+            yield FieldDifference(field="amount", expected=self.amount, found=found.amount)
+        if found.status not in self.status:
+            yield FieldDifference(field="status", expected=tuple(sorted(self.status)), found=found.status)
+        elif (due := _not_received(found)) is not None:
+            yield FieldDifference(field="amount_received", expected=due, found=found.amount_received)
+
+
+def _not_received(found: Transaction) -> int | None:
+    """Return the amount due of a payment if the service itself states that less was received; otherwise None."""
+    received, due = found.amount_received, found.amount - (found.fee or 0)
+    if received is None or received >= due or found.status.strip().casefold() != _PAID:
+        return None
+    # Without a known fee, only a payment of nothing is certainly too little.
+    return due if found.fee is not None or received <= 0 < due else None

@@ -1,0 +1,123 @@
+"""
+The API key of one client: given once, or asked for and asked again when the service refuses it.
+
+The key source runs in a separate task, shared by all lookups that need the key meanwhile. So each of them can be
+cancelled, or run out of time, without ending the call for the others; the last one ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from attrs import define
+
+from payclient._shared.escape import escape_unprintable
+from payclient._shared.until_done import until_done
+from payclient.errors import KeySourceError, PayClientError
+from payclient.protocol import ApiKey
+
+KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
+"""Gives the API key, plain or async."""
+
+_TOKEN = re.compile(r"(?=[\w~+=-]*[0-9])[\w~+=-]{12,}")
+"""What may be a key that is not known yet, in the words of a source that failed."""
+_MAX_WORDS = 200
+
+
+@define(eq=False, repr=False)  # the repr of a task shows its exception
+class _Call:
+    """One call of the source, and the number of lookups that wait for it."""
+
+    task: asyncio.Task[None]
+    waiters: int = 0
+
+
+class Keys:
+    """The current key."""
+
+    def __init__(self, key: ApiKey | None, source: KeySource | None = None) -> None:
+        self.version = 0
+        self._current: ApiKey | None = None
+        self._source = source
+        self._call: _Call | None = None
+        self.authorization: Callable[[], str] = str  # no request is made before there is a key
+        self.redact: Callable[[str], str] = str
+        if key is not None:
+            self._use(key)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the current key; empty before the source was asked."""
+        return "" if self._current is None else self._current.fingerprint
+
+    @property
+    def has_source(self) -> bool:
+        return self._source is not None
+
+    async def renew(self, known_version: int) -> bool:
+        # Lookups that ask at the same time share one call of the source, and its failure.
+        if self._source is not None and self.version == known_version:
+            call = self._call = self._call or self._start(self._source)
+            call.waiters += 1
+            try:
+                await asyncio.wait([call.task])
+            finally:
+                call.waiters -= 1
+                if not (call.waiters or call.task.done()):
+                    self._call = None
+                    call.task.cancel()
+                    await until_done([call.task])
+            if failure := _failure(call.task, self.redact):
+                raise failure
+        return self.version != known_version
+
+    def close(self) -> None:
+        if self._call is not None:
+            self._call.task.cancel()
+
+    def _start(self, source: KeySource) -> _Call:
+        task = asyncio.create_task(self._ask(source), name="payclient-key")
+        task.add_done_callback(self._forget)
+        return _Call(task)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        if self._call is not None and self._call.task is task:
+            self._call = None
+        if not task.cancelled():
+            task.exception()  # without a reader, asyncio would log it with the words of the source
+
+    async def _ask(self, source: KeySource) -> None:
+        given = source()
+        try:
+            if inspect.isawaitable(given):
+                given = await given
+            key = ApiKey(given)
+        finally:
+            del given  # a traceback may come with the local variables of its frames
+        if self._current is None or key.fingerprint != self._current.fingerprint:
+            self._use(key)
+
+    def _use(self, key: ApiKey) -> None:
+        former = self._current
+        self._current = key
+        self.version += 1
+        self.authorization = key.authorization
+        self.redact = key.redact if former is None else lambda text: former.redact(key.redact(text))
+
+
+def _failure(task: asyncio.Task[None], redact: Callable[[str], str]) -> BaseException | None:
+    """Return the error for one caller that waited for *task*; one for all would collect their tracebacks."""
+    if task.cancelled():
+        return KeySourceError("the call of the key source was cancelled")
+    error = task.exception()
+    if isinstance(error, PayClientError):
+        return copy.copy(error)
+    if not isinstance(error, Exception):
+        return error
+    words = escape_unprintable(_TOKEN.sub("…", redact(str(error))), max_length=_MAX_WORDS)
+    return KeySourceError(f"the key source failed: {type(error).__name__}{': ' if words else ''}{words}")

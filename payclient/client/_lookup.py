@@ -1,0 +1,172 @@
+"""The state of one lookup: its deadline or budget, the time spent by phase, and its last error."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
+from attrs import define, field
+
+from payclient._shared.escape import plural
+from payclient._shared.telemetry import Attempt, OnAttempt
+from payclient.client.policies import Clock, Outage, Timeout, names_no_reference
+from payclient.errors import (
+    AttemptTimeoutError,
+    DeadlineExceededError,
+    KeySourceError,
+    OutageError,
+    PayClientError,
+    Sent,
+    TransactionNotFoundError,
+    TransportError,
+)
+from payclient.transports import Progress, progress_of
+
+Refusal: TypeAlias = tuple[PayClientError, bool]
+"""A refusal that is not final yet, and whether it came over a fresh connection."""
+PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
+_NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
+
+
+@define(eq=False, repr=False)
+class LookupPhase(Timeout):
+    _lookup: Lookup
+    _name: PhaseName
+    _began: float
+    _at_most: float | None
+    _is_refused: bool = False
+
+    def refused_at(self, allowed: float) -> float:
+        """Return when an outage ends the block, for an attempt *allowed* seconds after its lookup began."""
+        lookup = self._lookup
+        if lookup.outage is None or lookup.is_probe:
+            return math.inf
+        return lookup.began_at + allowed if self._name == "attempts" else -math.inf
+
+    def refuse(self) -> None:
+        self._is_refused = True
+        self._clock.cancel(self)
+        self.fire()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> Literal[False]:
+        is_over = super().__exit__(kind, error, None)
+        self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
+        if not is_over:
+            return False
+        lookup, progress = self._lookup, progress_of(error)
+        failure: PayClientError
+        if self._is_refused:
+            failure = lookup.refused(progress if self._name == "attempts" else None)
+        else:
+            failure = lookup.exceeded(self._at_most, progress)
+        try:
+            raise failure
+        finally:
+            # Otherwise the context is the cancelled attempt, whose frames hold the request.
+            failure.__context__ = None
+
+
+@define(eq=False, repr=False)
+class Lookup:
+    """The lookup of one reference, retries included."""
+
+    reference: str
+    clock: Clock
+    until: float | None  # on the clock; None for no limit
+    budget: float | None  # seconds of attempts and back-off: a lookup in bulk may queue for long
+    observers: tuple[OnAttempt, ...]
+    outage: Outage | None = None  # None if the lookup waits for the end of every outage
+    is_poll: bool = False  # its attempts queue behind all others
+    after: float = -math.inf  # no request sent earlier is shared
+    needs_fresh_connection: bool = False
+    began_at: float = field(init=False)
+    sent_at: float | None = field(default=None, init=False)  # None between two attempts
+    key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
+    redact: Callable[[str], str] = field(default=str, init=False)
+    attempts: int = field(default=0, init=False)
+    last_error: PayClientError | None = field(default=None, init=False)
+    sent: Sent = field(default="no", init=False)  # by any attempt, as in `TransportError`
+    is_fresh: bool = field(default=False, init=False)  # the connection of the last response
+    is_probe: bool = field(default=False, init=False)
+    headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
+    seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)  # by phase
+
+    def __attrs_post_init__(self) -> None:
+        self.began_at = self.clock.now()
+
+    def phase(self, name: PhaseName, *, at_most: float | None = None) -> LookupPhase:
+        """Return a block whose duration is recorded under *name* and limited."""
+        now = self.clock.now()
+        end = self._end(name, now)
+        if at_most is None or end <= now + at_most:
+            return LookupPhase(self.clock, end, self, name, now, None)
+        return LookupPhase(self.clock, now + at_most, self, name, now, at_most)
+
+    def fail(self, error: PayClientError) -> None:
+        """Keep *error* as the last one; its `sent` covers the attempts before it."""
+        self.last_error = error
+        if isinstance(error, TransportError):
+            if error.sent == "no":
+                error.sent = self.sent
+            self.sent = error.sent
+        elif not isinstance(error, KeySourceError):  # without a key there was no request
+            self.sent = "yes"
+
+    def remaining_time(self, max_retry_after: float) -> float:
+        return max_retry_after if self.until is None else self.until - self.clock.now()
+
+    def observe(self, observer: OnAttempt) -> None:
+        """Add an observer, and send the `headers` that it has, if any."""
+        self.observers = (*self.observers, observer)
+        self.headers = getattr(observer, "headers", None)
+
+    def tell(self, attempt: Attempt) -> None:
+        for observer in self.observers:
+            if asyncio.iscoroutine(made := observer(attempt)):
+                made.close()
+                message = "on_attempt gave a coroutine, which would never be awaited; pass a plain function"
+                raise TypeError(message)
+
+    def _end(self, phase: PhaseName, now: float) -> float:
+        if self.until is not None:
+            return self.until
+        if self.budget is None or phase == "queued":
+            return math.inf
+        return now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
+
+    def refused(self, progress: Progress | None = None) -> OutageError:
+        """Return the error for the lookup in an outage; *progress* is that of the attempt it ends."""
+        assert self.outage is not None  # noqa: S101  by which it is refused
+        error = self.outage.refuse(self.clock.now())
+        if progress is not None:
+            error.sent, error.step, error.address = progress.sent, progress.step, progress.address
+        self.fail(error)
+        return error
+
+    def exceeded(self, at_most: float | None, progress: Progress) -> DeadlineExceededError | AttemptTimeoutError:
+        """Return the error for an attempt that may take *at_most* seconds, or else for the whole lookup."""
+        through = f" through the proxy {progress.proxy}" if progress.proxy else ""
+        if at_most is not None:
+            message = f"no whole answer within {at_most:g} s{through}"
+            return AttemptTimeoutError(message, sent=progress.sent, step=progress.step, address=progress.address)
+        went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.seconds.items())
+        message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{through} ({went})"
+        if progress.step:  # of the attempt that it ended
+            message += f" [step {progress.step}{', ' if progress.address else ''}{progress.address}]"
+        error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
+        error.__cause__ = self.last_error
+        return error
+
+
+def may_end(error: PayClientError, first_refusal: Refusal | None, *, is_fresh: bool) -> bool:
+    if not names_no_reference(error):
+        return True
+    if not isinstance(error, TransactionNotFoundError) or error.is_conclusive:
+        return is_fresh or first_refusal is not None
+    if first_refusal is None:
+        return False
+    # Only the same, said twice over fresh connections; a transport that cannot tell has none.
+    before, was_fresh = first_refusal
+    return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)

@@ -1,0 +1,449 @@
+"""
+One lookup, from admission to answer: the loop that applies the policies.
+
+Design rules:
+
+- A slot is held during an attempt and never during a wait.
+- Every attempt releases its slot and reports its result to the limiter, however it ends.
+- Errors are raised outside of the handlers that caught foreign ones, so no traceback holds the
+  HTTP library's frames, and with them the request.
+- A refusal that names no reference is believed from a fresh connection only, because there it
+  cannot belong to another request. From a reused one, the request is sent again over a fresh
+  connection, and not counted as an attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import random
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Self
+
+from attrs import asdict, define, evolve, field, fields_dict, setters
+
+from payclient._shared.checks import is_count
+from payclient._shared.telemetry import Attempt, Stats, logger
+from payclient._shared.until_done import shielded
+from payclient.client._config import Options, Profiling, resolve_messages, resolve_profile, resolve_rate
+from payclient.client._keys import Keys
+from payclient.client._lookup import Lookup, Refusal, may_end
+from payclient.client._refusals import Refusals
+from payclient.client.policies import (
+    Again,
+    Clock,
+    Limiter,
+    Outage,
+    Retries,
+    Signal,
+    Ticket,
+    classify,
+    is_answer,
+    is_final,
+    names_no_reference,
+)
+from payclient.errors import (
+    AuthenticationError,
+    ClientClosedError,
+    DeadlineExceededError,
+    KeySourceError,
+    OutageError,
+    PayClientError,
+    RateLimitedError,
+    ResponseError,
+    TransportError,
+)
+from payclient.protocol import (
+    Request,
+    Response,
+    Transaction,
+    build_request,
+    diagnostic_headers,
+    parse_response,
+    request_headers,
+)
+from payclient.transports import Transport
+
+_FIELDS = frozenset(fields_dict(Transaction))
+_NO_LOOP = (
+    "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
+    "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
+)
+
+
+@define
+class _Counters:
+    lookups: int = 0
+    attempts: int = 0
+    retries: int = 0
+    throttled: int = 0
+
+
+@define(eq=False, repr=False)
+class _Slot:
+    """The slot of one attempt: a block that frees it at the end, also after an exception."""
+
+    _limiter: Limiter
+    _outage: Outage
+    _ticket: Ticket | None = None
+
+    def hold(self, ticket: Ticket) -> Ticket:
+        """Hold *ticket* for the block, and release it at its end."""
+        self._ticket = ticket
+        return ticket
+
+    def release(self, signal: Signal, *, retry_after: float | None = None) -> None:
+        """Release the ticket before that, with the result of the attempt."""
+        if self._ticket is not None:
+            ticket, self._ticket = self._ticket, None
+            self._outage.forget(ticket)
+            self._limiter.release(ticket, signal, retry_after=retry_after)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release(Signal.SILENT)
+
+
+@define(eq=False, repr=False, kw_only=True, slots=False, on_setattr=setters.NO_OP)  # each lookup sets some
+class Session:
+    """The state that all views of one client share: transport, limiter, key, counters and life cycle."""
+
+    _name: str | None = field(default=None, alias="name")  # of a client that closes its transport
+    _process: int = field(init=False, factory=os.getpid)
+    _clock: Clock | None = field(init=False, default=None)
+    _is_closed: bool = field(init=False, default=False)
+    _transport: Transport = field(alias="transport")
+    _url: str = field(alias="url")
+    _keys: Keys = field(alias="keys")
+    _headers: Mapping[str, str] = field(alias="user_agent", converter=request_headers)
+    max_concurrency: int = field(validator=is_count)
+    _max_rate: float | None = field(alias="max_rate", converter=resolve_rate)
+    _workers: int = field(alias="workers", validator=is_count)
+    _not_found_messages: frozenset[str] = field(alias="not_found_messages", converter=resolve_messages)
+    _profile: Profiling | None = field(alias="profile", converter=resolve_profile)
+    _random: Callable[[], float] = field(default=random.random, alias="random")
+    _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
+    _limiter: Limiter = field(init=False)
+    refusals: Refusals = field(init=False)
+    _counts: _Counters = field(init=False, factory=_Counters)
+    _pending: int = field(init=False, default=0)
+    _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self._discard = getattr(self._transport, "discard", None)
+        self._limiter = Limiter(
+            max_concurrency=self.max_concurrency, max_rate=self._max_rate, workers=self._workers, random=self._random
+        )
+        self.refusals = Refusals(self._limiter)
+
+    # Life cycle
+
+    def check_usable(self) -> Clock:
+        """Return the running event loop's clock; bind to that loop at the first use, and refuse any other."""
+        if self._is_closed:
+            problem = "it has been closed"
+        elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
+            problem = "it was made in another process; make a client after the fork"
+        elif (loop := running_loop()) is None:
+            problem = _NO_LOOP
+        elif (clock := self._clock_of(loop)) is None:
+            problem = "it belongs to another event loop; make one client per loop"
+        else:
+            return clock
+        raise closed(problem)
+
+    def _clock_of(self, loop: asyncio.AbstractEventLoop) -> Clock | None:
+        if self._clock is None:
+            self._clock = Clock(loop)
+        return self._clock if self._clock.loop is loop else None
+
+    async def aclose(self, *, grace: float, end_waits: Callable[[Callable[[], PayClientError]], None]) -> None:
+        """Refuse new lookups, end waits, wait up to *grace* seconds for lookups in flight, then close the transport."""
+        # In another process or event loop the session is only marked as closed, because its connections cannot be
+        # closed there.
+        if self._is_closed:
+            return
+        self._is_closed = True
+        loop = running_loop()
+        if self._process != os.getpid() or loop is None or (clock := self._clock_of(loop)) is None:
+            return
+        self._limiter.close(closed)
+        self._closing.set()
+        self._keys.close()
+        end_waits(closed)
+        try:
+            if self._pending:
+                async with asyncio.timeout(grace):
+                    await self._drained.wait()
+        except TimeoutError:
+            logger.debug("closing with %d lookups under way", self._pending)
+        finally:
+            self.refusals.stop()
+            clock.stop()
+            if self._name is not None:
+                await shielded(self._transport.aclose())
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        is_left_open = not self._is_closed and self._clock is not None and self._process == os.getpid()
+        if is_left_open and self._name is not None:
+            message = f"unclosed {self._name}; use it in `async with`, or await its aclose()"
+            warn(message, ResourceWarning, source=self)
+
+    def share(self, max_rate: float | None, workers: int | None) -> None:
+        self._limiter.share(max_rate, workers)
+
+    def stats(self) -> Stats:
+        limiter, outage = self._limiter, self.refusals.outage
+        return Stats(
+            **asdict(self._counts),
+            in_flight=limiter.in_flight,
+            limit=limiter.limit,
+            paused_seconds=limiter.paused_seconds(),
+            refused=outage.refused,
+            outage_seconds=0.0 if self._clock is None else outage.seconds(self._clock.now()),
+            last_failure=outage.last_failure,
+        )
+
+    # Lookups
+
+    async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
+        """Make attempts until there is a result or a reason to stop; *lookup* holds the state."""
+        self._counts.lookups += 1
+        self._pending += 1
+        try:
+            return await self._attempt_until_final(lookup, options)
+        except PayClientError as error:
+            error.attempts = lookup.attempts
+            raise
+        finally:
+            self._pending -= 1
+            if self._is_closed and not self._pending:
+                self._drained.set()
+
+    # An attempt that failed is followed by one of these, in this order:
+    # 1. Nothing, if time is over or an outage has ended the lookup: its error is final.
+    # 2. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
+    # 3. The same request with a newer key, once, if the service refuses the key. `_renew_key` raises if there is none.
+    # 4. A retry after a back-off, as the policy allows. Otherwise the error is final.
+    async def _attempt_until_final(self, lookup: Lookup, options: Options) -> Transaction:
+        refused_version = 0  # of the key: none yet
+        refusal: AuthenticationError | None = None
+        retries: Retries | None = None  # most lookups need none
+        first_refusal: Refusal | None = None
+        while True:
+            lookup.sent_at = None
+            self._check_remaining_time(lookup, options)
+            try:
+                if self._keys.version == refused_version:
+                    await self._renew_key(refused_version, refusal, lookup)
+                    first_refusal = None
+                return await self._attempt(lookup, options)
+            except (DeadlineExceededError, OutageError):
+                raise
+            except PayClientError as error:
+                lookup.fail(error)
+                if not may_end(error, first_refusal, is_fresh=lookup.is_fresh):
+                    self._check_open()  # a refusal in doubt is none, and the request cannot be sent again
+                    lookup.needs_fresh_connection, first_refusal = True, (error, lookup.is_fresh)
+                    continue
+                if isinstance(error, AuthenticationError) and self._keys.has_source and not refused_version:
+                    self._check_open()  # there may be a newer key, and no source is asked any more
+                    refused_version, refusal = lookup.key_version, error  # once per lookup
+                    continue
+                retries = retries or Retries(options.retry, random=self._random)
+                # In an outage, the next attempt is that of another lookup.
+                delay = None if self.refusals.concerns(lookup) else retries.delay(classify(error))
+                if delay is None or self._is_closed:
+                    raise
+            if delay:
+                with lookup.phase("backoff"), suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await self._closing.wait()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise closed() from None
+
+    async def _renew_key(self, refused_version: int, refusal: AuthenticationError | None, lookup: Lookup) -> None:
+        """Ask for a newer key than version *refused_version*; raise the *refusal* when there is none."""
+        try:
+            with lookup.phase("attempts"):  # which counts for the limit of a lookup in bulk, too
+                is_newer = await self._keys.renew(refused_version)
+        except DeadlineExceededError as error:
+            problem = "the key source has not answered"
+            error.args = (f"{error.message}; {problem}",)
+            error.__cause__ = error.__cause__ or KeySourceError(problem)
+            raise
+        except KeySourceError:
+            self._check_open()
+            raise
+        if refusal is not None and not is_newer:
+            raise refusal
+
+    def _request(self, lookup: Lookup) -> Request:
+        """Return the request of one attempt, with the current key; its response is redacted with the same one."""
+        lookup.key_version, lookup.redact = self._keys.version, self._keys.redact
+        request = build_request(
+            self._url,
+            lookup.reference,
+            headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
+            authorization=self._keys.authorization,
+        )
+        return evolve(request, needs_fresh_connection=True) if lookup.needs_fresh_connection else request
+
+    def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
+        """Raise at once when the pause is longer than the remaining time of the lookup."""
+        pause = self._limiter.paused_seconds()
+        if not pause or pause <= lookup.remaining_time(options.retry.max_retry_after):
+            return
+        if isinstance(lookup.last_error, ResponseError) and lookup.last_error.retry_after is not None:
+            raise lookup.last_error
+        message = "the service asked this client to wait"
+        raise RateLimitedError(message, retry_after=pause)
+
+    async def _attempt(self, lookup: Lookup, options: Options) -> Transaction:
+        with _Slot(self._limiter, self.refusals.outage) as slot:
+            ticket, allowed = await self._admit(lookup, slot)
+            lookup.sent_at = ticket.started_at
+            lookup.attempts += 1
+            self._counts.attempts += 1
+            self._counts.retries += lookup.attempts > 1
+            return await self._attempt_in(slot, ticket, lookup, at_most=min(options.timeout, allowed))
+
+    async def _attempt_in(self, slot: _Slot, ticket: Ticket, lookup: Lookup, *, at_most: float) -> Transaction:
+        response: Response | None = None
+        transaction: Transaction | None = None
+        signal, pause, name = Signal.SILENT, None, "cancelled"
+        failure, is_over, has_final = None, False, False  # if the attempt is given up
+        try:
+            self.refusals.sent(ticket, lookup)
+            request = self._request(lookup)
+            with lookup.phase("attempts", at_most=at_most):
+                response = await self._transport.send(request)
+            lookup.is_fresh = response.is_fresh
+            transaction = parse_response(
+                response, lookup.reference, redact=lookup.redact, not_found_messages=self._not_found_messages
+            )
+            signal, name, failure = Signal.ACCEPTED, "", ""
+        except (DeadlineExceededError, OutageError) as error:
+            is_over, name = isinstance(error, DeadlineExceededError), type(error).__name__
+            raise  # which cancelled the attempt
+        except PayClientError as error:
+            error.args = (lookup.redact(error.message),)  # a transport may quote what came
+            if isinstance(error, TransportError):
+                error.seconds = lookup.clock.now() - ticket.started_at
+            classification, name, has_final = classify(error), type(error).__name__, is_final(error)
+            signal, failure = classification.signal, "" if is_answer(error) else f"{name}: {error}"
+            if signal is Signal.THROTTLED and isinstance(error, ResponseError):
+                self._counts.throttled += 1
+                pause = error.retry_after
+            is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
+            lookup.needs_fresh_connection |= is_doubtful  # others may be out of step as well
+            if response is not None and self._discard is not None and is_doubtful:
+                with lookup.phase("attempts"):
+                    await self._discard(response)  # its connection may be out of step
+            raise
+        else:
+            return transaction
+        finally:
+            paused = 0.0
+            try:
+                paused = self._limiter.paused_seconds() if pause else 0.0
+                self.refusals.ended(
+                    ticket, lookup, failure, signal=signal, is_over=is_over, is_final=has_final, pause=pause
+                )
+            finally:
+                slot.release(signal, retry_after=pause)
+            if pause:
+                self._log_pause(paused, response)
+            if lookup.observers or self._profile is not None or logger.isEnabledFor(logging.DEBUG):
+                self._report(lookup, response, ticket.started_at, name, transaction)
+
+    async def _admit(self, lookup: Lookup, slot: _Slot) -> tuple[Ticket, float]:
+        """Return a ticket for the next attempt of *lookup*, held by *slot*, and its time limit in seconds."""
+        if self.refusals.concerns(lookup):
+            ticket, allowed = self.refusals.probe(lookup)
+            return slot.hold(ticket), allowed
+        ticket_now = self._limiter.acquire_now(lookup.is_poll)
+        return slot.hold(ticket_now) if ticket_now else await self._queue(lookup, slot), math.inf
+
+    async def _queue(self, lookup: Lookup, slot: _Slot) -> Ticket:
+        try:
+            with lookup.phase("queued"):
+                return slot.hold(await self._limiter.acquire(lookup.is_poll))
+        except DeadlineExceededError as error:
+            error.args = (f"{error.message}; {self._reason_to_queue()}",)
+            raise
+
+    def _reason_to_queue(self) -> str:
+        limit = self._limiter.bound()
+        if pause := self._limiter.paused_seconds():
+            return f"the service asked for a pause, of which {pause:.0f} s remain; {limit}"
+        failure = self.refusals.outage.last_failure
+        return f"the last failure of this client was {failure}; {limit}" if failure else limit
+
+    def _log_pause(self, before: float, response: Response | None) -> None:
+        """Log the pause that the service asks for, once instead of once per attempt in flight."""
+        seconds = self._limiter.paused_seconds()
+        if seconds > (before + 1 if before else 0):
+            status = None if response is None else response.status_code
+            extra = {"status": status, "seconds": seconds}
+            logger.warning("the service asks for a pause of %.3g s (status %s)", seconds, status, extra=extra)
+
+    def _report(
+        self, lookup: Lookup, response: Response | None, began: float, error: str, transaction: Transaction | None
+    ) -> None:
+        seconds = lookup.clock.now() - began
+        if self._profile is not None:
+            self._profile.add(
+                lookup.reference, response, seconds, transaction=transaction, error=error, redact=lookup.redact
+            )
+        status = None if response is None else response.status_code
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(
+                "attempt %d: status %s in %.3f s, %s",
+                lookup.attempts,
+                status,
+                seconds,
+                error or "found",
+                extra={"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds},
+            )
+        if not lookup.observers:
+            return
+        request_id, rate_limit = diagnostic_headers({} if response is None else response.headers, lookup.redact)
+        attempt = Attempt(
+            reference=lookup.reference,
+            number=lookup.attempts,
+            status=status,
+            seconds=seconds,
+            error=error or None,
+            url=self._url,
+            request_id=request_id,
+            rate_limit=rate_limit,
+            deviations=() if transaction is None else _deviating(transaction),
+        )
+        lookup.tell(attempt)
+
+
+def _deviating(transaction: Transaction) -> tuple[str, ...]:
+    names = (text.partition(":")[0] for text in transaction.deviations)
+    return tuple(name if name in _FIELDS else "other" for name in names)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def closed(problem: str = "it has been closed") -> ClientClosedError:
+    message = f"this client cannot be used: {problem}"
+    return ClientClosedError(message)

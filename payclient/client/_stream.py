@@ -1,0 +1,266 @@
+"""
+Look up many references through one function: bounded, lazy and safe to cancel.
+
+Design rules:
+
+- A worker takes the next reference only when it has finished the last one, and fewer outcomes are unread than there
+  are workers. So memory and look-ahead depend on the concurrency, not on the input.
+- Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
+- Deferred rows do not wait for the input: they are retried even while the input yields nothing. Those since which no
+  row was answered come after the input, or rows that are never answered, and always due, would hold up all others.
+- All workers end before the block does, even if the block is cancelled repeatedly.
+- A stream is read inside its block only; reading after it raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from heapq import heappop, heappush
+from math import inf
+from typing import ClassVar, Final, TypeAlias
+
+from attrs import Factory, define, field
+
+from payclient._shared.options import STALL_TIMEOUT
+from payclient.client._results import Results
+from payclient.client.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout, is_passing
+from payclient.errors import DeadlineExceededError, PayClientError
+from payclient.protocol import Failed, Found, Outcome, Transaction
+
+LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
+References: TypeAlias = Iterable[str] | AsyncIterable[str]
+
+# Not an argument: between a stream and its client stands a function of one reference, often the caller's own around
+# `get_transaction`, which could not pass it on.
+in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
+"""Whether a lookup is a row that waits out an outage: if it were refused, it would only be asked again later."""
+
+_DEFERRED_PER_WORKER = 16
+
+
+@asynccontextmanager
+async def stream(
+    lookup: LookupFunction,
+    references: References,
+    *,
+    concurrency: int,
+    stall_timeout: float = STALL_TIMEOUT,
+    defer: bool = True,
+    known: str | None = None,
+    malformed_passes: int = PASSES,
+    was_reached: bool = False,
+    random: Callable[[], float] = random.random,
+) -> AsyncGenerator[AsyncIterator[Outcome]]:
+    """Look up *references*, and yield the outcomes in order of completion."""
+    deferral = Deferral(
+        is_on=defer,
+        max_retry_after=stall_timeout,
+        random=random,
+        malformed_passes=malformed_passes,
+        was_reached=was_reached,
+    )
+    source = aiter(references) if isinstance(references, AsyncIterable) else iter(references)
+    run = _Stream(lookup, source, concurrency, stall_timeout, deferral, known)
+    run.start()
+    try:
+        yield run
+    finally:
+        await run.stop()
+
+
+@define(eq=False, repr=False)
+class _Stream(Results[Outcome]):
+    """The workers of one stream, and the iterator over their outcomes."""
+
+    # A row is in one place at a time: in the input; read from an async input (`_following`); with a worker
+    # (`_asking`); in `_deferred`; in `_ready`.
+    # Of the workers without a row one has the turn: it waits for the input and for the first deferred row at the same
+    # time, and the others wait for the turn. Each that gets a row starts another worker, once the service has been
+    # reached. A worker ends when the input is exhausted and no row is deferred, or when nothing new is begun.
+
+    _NAME: ClassVar[str] = "stream"
+    _METHOD: ClassVar[str] = "stream_transactions"
+
+    _lookup: LookupFunction
+    _source: AsyncIterator[str] | Iterator[str]
+    _concurrency: int
+    _stall_timeout: float
+    _deferral: Deferral
+    _known: str | None
+    _clock: Clock = field(default=Factory(lambda self: Clock(self._loop), takes_self=True), init=False)
+    _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _news: asyncio.Event = field(factory=asyncio.Event, init=False)  # for the worker that has the turn
+    _room: asyncio.Event = field(factory=asyncio.Event, init=False)  # for outcomes that were not read
+    _wanted: asyncio.Event = field(factory=asyncio.Event, init=False)
+    _following: PendingRow | None = field(default=None, init=False)
+    _count: int = field(default=0, init=False)
+    _deferred: list[tuple[float, int, PendingRow]] = field(factory=list, init=False)  # a heap, by the time when due
+    _started: int = field(default=0, init=False)
+    _asking: int = field(default=0, init=False)
+    _began: float = field(default=Factory(lambda self: self._clock.now(), takes_self=True), init=False)
+    _ended_at: float = field(default=0.0, init=False)  # the last row with an outcome
+    _busy_since: float = field(default=0.0, init=False)
+    _last_error: PayClientError | None = field(default=None, init=False)
+    _is_reading: bool = field(default=False, init=False)  # waits for the next reference of an async input
+    _is_exhausted: bool = field(default=False, init=False)
+    _has_stalled: bool = field(default=False, init=False)
+
+    # The reader
+
+    def _delivered(self, item: Outcome) -> Outcome:
+        if len(self._ready) < self._concurrency:
+            self._room.set()
+        return item
+
+    def _is_done(self) -> bool:
+        # At the end, workers that only wait, for a reference or for a later pass, do not count.
+        return self._has_stalled or not self._tasks or (self._is_ending and not self._asking)
+
+    async def _wait(self, since: float) -> float:
+        stalls_at = max(since, self._busy_since) + self._stall_timeout
+        with Timeout(self._clock, stalls_at):
+            await self._wakeup.wait()
+            return since
+        if not self._is_busy():
+            return self._clock.now()  # the source has nothing to ask, as it may
+        if self._busy_since + self._stall_timeout <= stalls_at:  # and not busy again only just now
+            self._has_stalled = True
+            self._end(self._stalled())
+        return since
+
+    def _is_busy(self) -> bool:
+        return bool(self._asking or self._deferred)
+
+    def _stalled(self) -> DeadlineExceededError:
+        message = (
+            f"no lookup succeeded for {self._stall_timeout:g} s; "
+            "the references without an outcome can be asked for again"
+        )
+        error = DeadlineExceededError(message)
+        error.__cause__ = self._last_error
+        return error
+
+    # The workers
+
+    def start(self) -> None:
+        self._started += 1
+        self._begin(self._work(), f"payclient-stream-{self._started}")
+
+    def _release(self) -> None:
+        super()._release()
+        self._deferred.clear()
+        self._clock.stop()
+
+    async def _work(self) -> None:
+        in_bulk.set(self._deferral.is_on)
+        while (row := await self._next_row()) is not None and not self._is_stopping:
+            if self._started < self._concurrency and not (self._is_ending or self._deferral.is_one_enough):
+                self.start()
+            self._asking += 1
+            try:
+                outcome = await self._ask(row)
+                if outcome is not None and not self._is_stopping:  # the lookup may have suppressed the cancellation
+                    self._publish(outcome)
+            finally:
+                self._asking -= 1
+            if self._is_ending:
+                self._wakeup.set()
+            while len(self._ready) >= self._concurrency:
+                self._room.clear()
+                await self._room.wait()
+
+    async def _next_row(self) -> PendingRow | None:
+        async with self._turn:
+            while (row := self._due(has_news=True) or self._read() or self._due()) is None:
+                if self._is_ending or (self._is_exhausted and not self._deferred):
+                    return None
+                self._news.clear()
+                with Timeout(self._clock, self._deferred[0][0]) if self._deferred else nullcontext():
+                    await self._news.wait()
+        return row
+
+    def _due(self, *, has_news: bool = False) -> PendingRow | None:
+        """Return the first row that is due; with *has_news*, only if another row was answered since it was sent."""
+        is_due = self._deferred and self._deferred[0][0] <= self._clock.now() and not self._is_ending
+        if not is_due or (has_news and self._deferral.answers == self._deferred[0][2].answers_when_sent):
+            return None
+        return heappop(self._deferred)[2]
+
+    def _read(self) -> PendingRow | None:
+        """Return the next row of the input, if it is there; begin to wait for that of an async input."""
+        row, self._following = self._following, None  # it has been taken out of the input, even if all is ending
+        if row is None and not (self._is_ending or self._is_exhausted or len(self._deferred) >= self._max_deferred):
+            if isinstance(self._source, AsyncIterator):
+                if self._count == 0 and not self._is_reading:
+                    self._begin(self._read_on(self._source), "payclient-stream-input")
+                self._is_reading = True
+                self._wanted.set()
+                return None
+            row = next(map(self._row, self._source), None)
+            self._is_exhausted = row is None
+        if row is not None and not self._is_busy():
+            self._busy_since = self._clock.now()
+        return row
+
+    async def _read_on(self, source: AsyncIterator[str]) -> None:
+        async for reference in source:
+            self._following, self._is_reading = self._row(reference), False
+            self._news.set()
+            self._wanted.clear()
+            await self._wanted.wait()
+        self._is_exhausted, self._is_reading = True, False
+        self._news.set()
+
+    def _row(self, reference: str) -> PendingRow:
+        self._count += 1
+        return PendingRow(self._count - 1, reference)
+
+    @property
+    def _max_deferred(self) -> int:
+        return self._concurrency * _DEFERRED_PER_WORKER
+
+    async def _ask(self, row: PendingRow) -> Outcome | None:
+        row.answers_when_sent = self._deferral.answers
+        try:
+            transaction = await self._lookup(row.reference)
+        except PayClientError as error:
+            await self._ask_known(row, error)
+            return self._judge(row, error)
+        self._deferral.succeed()
+        self._known, self._ended_at = row.reference, self._clock.now()
+        return Found(row.reference, transaction, index=row.index)
+
+    async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
+        """Look up a known-good reference if no other row can show whether the service answers, or has been reached."""
+        # Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and so would
+        # bad rows that hold up the input; some at its beginning would look like a wrong address. A row with a single
+        # pass is not retried to find out.
+        is_due = bool(self._deferred) and self._deferred[0][0] <= self._clock.now()
+        is_held_up = is_due or len(self._deferred) + self._asking >= self._max_deferred
+        is_dry = self._is_exhausted or self._is_reading or is_held_up or self._deferral.passes(error) == 1
+        is_alone = is_dry and self._deferral.answers == row.answers_when_sent
+        is_unclear = is_alone or not self._deferral.is_reached
+        if not (is_unclear and self._known is not None and is_passing(error)):
+            return
+        with suppress(PayClientError):  # the row's own error is reported instead
+            await self._lookup(self._known)
+            self._deferral.succeed()
+
+    def _judge(self, row: PendingRow, error: PayClientError) -> Failed | None:
+        self._last_error = error
+        # At the end of the input, a pass of a last row is worth as much time as all others have taken.
+        longest = self._ended_at - self._began if self._is_exhausted else inf
+        decision = self._deferral.decide(row, error, longest=longest)
+        if decision is Disposition.FINAL:
+            self._ended_at = self._clock.now()
+            return Failed(row.reference, error, index=row.index)
+        if decision is Disposition.FATAL:
+            self._end(error)
+        else:
+            heappush(self._deferred, (self._clock.now() + decision, row.index, row))
+            self._news.set()
+        return None

@@ -1,0 +1,25 @@
+"""
+Internal: policies without I/O: limiter, outages, retry, deferral, equal lookups, time-outs.
+
+Clock and chance are arguments.
+"""
+
+from payclient.client.policies._concurrency import Ticket as Ticket
+from payclient.client.policies._deferral import PASSES as PASSES
+from payclient.client.policies._deferral import Deferral as Deferral
+from payclient.client.policies._deferral import Disposition as Disposition
+from payclient.client.policies._deferral import PendingRow as PendingRow
+from payclient.client.policies._deferral import is_passing as is_passing
+from payclient.client.policies._limiter import Limiter as Limiter
+from payclient.client.policies._outage import Outage as Outage
+from payclient.client.policies._outage import is_answer as is_answer
+from payclient.client.policies._outage import is_final as is_final
+from payclient.client.policies._retry import Again as Again
+from payclient.client.policies._retry import Retries as Retries
+from payclient.client.policies._retry import RetryPolicy as RetryPolicy
+from payclient.client.policies._retry import Signal as Signal
+from payclient.client.policies._retry import classify as classify
+from payclient.client.policies._retry import names_no_reference as names_no_reference
+from payclient.client.policies._single_flight import SingleFlight as SingleFlight
+from payclient.client.policies._timeouts import Clock as Clock
+from payclient.client.policies._timeouts import Timeout as Timeout

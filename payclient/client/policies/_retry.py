@@ -1,0 +1,157 @@
+"""
+Classify errors, and decide whether and when to retry.
+
+A lookup is idempotent, so every failure is safe to retry; the question is only whether a retry
+helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from attrs import define, field, frozen
+
+from payclient import errors
+from payclient._shared.checks import check_order, is_count, is_wait
+
+
+class Signal(Enum):
+    """Evidence of one attempt about the load that the service accepts."""
+
+    ACCEPTED = "accepted"  # answered, "not found" included
+    THROTTLED = "throttled"
+    OVERLOADED = "overloaded"  # service or network failed; a few of these are normal
+    SILENT = "silent"  # cancelled, refused by the client itself, or a refused key
+
+
+class Again(Enum):
+    """Whether another attempt of the same lookup can help."""
+
+    NEVER = "never"
+    ONCE = "once"  # a malformed body may be a transmission error
+    COUNTED = "counted"  # as often as the policy allows, with back-off
+    UNCOUNTED = "uncounted"  # the service asked to wait
+
+
+@frozen
+class Classification:
+    """The meaning of one error for limiter, retry and stream."""
+
+    signal: Signal
+    again: Again
+    is_fatal: bool = False  # every other lookup would fail too
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same lookup may succeed some minutes later."""
+        return self.again is not Again.NEVER
+
+
+_ANSWERED = Classification(Signal.ACCEPTED, Again.NEVER)
+_OURS = Classification(Signal.SILENT, Again.NEVER)
+_FATAL = Classification(Signal.SILENT, Again.NEVER, is_fatal=True)
+_THROTTLED = Classification(Signal.THROTTLED, Again.UNCOUNTED)
+_TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.COUNTED)
+_BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
+_GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
+_NOT_ANSWERED = Classification(Signal.SILENT, Again.COUNTED)
+
+# The first matching class decides, so a subclass is above its parent.
+_CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...] = (
+    (errors.TransactionNotFoundError, _ANSWERED),
+    (errors.RejectedError, _ANSWERED),
+    (errors.RateLimitedError, _THROTTLED),
+    (errors.AuthenticationError, _FATAL),
+    (errors.PermissionDeniedError, _OURS),
+    (errors.ReferenceMismatchError, _GARBLED),
+    (errors.TLSVerificationError, _FATAL),
+    (errors.ProxyRefusedError, _FATAL),
+    (errors.OutageError, _NOT_ANSWERED),
+    (errors.TransportError, _BROKEN),
+    (errors.WaitError, _OURS),
+    (errors.DeadlineExceededError, _NOT_ANSWERED),
+    (errors.InvalidReferenceError, _OURS),
+    (errors.KeySourceError, _NOT_ANSWERED),
+    (errors.ClientClosedError, _FATAL),
+    (errors.ConfigurationError, _FATAL),
+)
+
+
+def classify(error: errors.PayClientError) -> Classification:
+    if isinstance(error, errors.ServiceError):
+        return _BROKEN if error.retry_after is None else _TOLD_TO_WAIT
+    if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
+        return _classify_unexpected(error)
+    return next((verdict for kind, verdict in _CLASSIFICATIONS if isinstance(error, kind)), _OURS)
+
+
+def names_no_reference(error: errors.PayClientError) -> bool:
+    """Return whether *error* is final, but its response may belong to another request."""
+    # Only a transaction names its reference. On a reused connection that is out of step, "not found", "rejected" or
+    # "unauthorized" may be the response to an earlier request.
+    return isinstance(error, errors.ResponseError) and classify(error).again is Again.NEVER
+
+
+def _classify_unexpected(error: errors.UnexpectedResponseError) -> Classification:
+    """Classify a response of an undocumented shape; a redirect or a 404 suggests a wrong `base_url`."""
+    status_code = error.status_code
+    if 300 <= status_code < 400 or (status_code == 404 and not error.service_message):
+        return _FATAL
+    if 400 <= status_code < 500:
+        return _OURS
+    return _GARBLED
+
+
+@frozen(kw_only=True)
+class RetryPolicy:
+    """
+    Number and pace of the retries of one lookup.
+
+    Attributes:
+        max_attempts: Maximum of attempts, the first included; 1 disables retries.
+        initial_backoff: Upper bound in seconds of the wait before the second attempt; it doubles
+            with each attempt. The wait itself is drawn evenly from 0 to the bound.
+        max_backoff: Maximum of the upper bound, in seconds.
+        max_retry_after: The longest pause, in seconds, that a lookup without a nearer deadline waits
+            out; with a longer one it fails at once.
+
+    Source:
+        Exponential backoff and jitter ("full jitter"), AWS Architecture Blog, 2015.
+    """
+
+    max_attempts: int = field(default=4, validator=is_count)
+    initial_backoff: float = field(default=0.25, validator=is_wait)
+    max_backoff: float = field(default=8.0, validator=is_wait)
+    max_retry_after: float = field(default=900.0, validator=is_wait)
+
+    def __attrs_post_init__(self) -> None:
+        check_order("initial_backoff", self.initial_backoff, "max_backoff", self.max_backoff, defaults=(0.25, 8.0))
+
+
+_MAX_UNCOUNTED = 50
+"""After this many 429s give up on the reference: others are being answered meanwhile."""
+
+
+@define
+class Retries:
+    policy: RetryPolicy
+    random: Callable[[], float]
+    _counted: int = field(default=0, init=False)
+    _garbled: int = field(default=0, init=False)
+    _uncounted: int = field(default=0, init=False)
+
+    def delay(self, verdict: Classification) -> float | None:
+        """Return the seconds to wait before the next attempt, or None if there is none."""
+        if verdict.again is Again.NEVER or self.policy.max_attempts == 1:
+            return None
+        if verdict.again is Again.UNCOUNTED:
+            self._uncounted += 1
+            # No separate wait: the limiter delays this lookup together with all others.
+            return 0.0 if self._uncounted <= _MAX_UNCOUNTED else None
+        self._counted += 1
+        self._garbled += verdict.again is Again.ONCE
+        if self._counted >= self.policy.max_attempts or self._garbled > 1:
+            return None
+        bound = min(self.policy.max_backoff, self.policy.initial_backoff * 2.0 ** min(self._counted - 1, 60))
+        return self.random() * bound

@@ -1,0 +1,189 @@
+"""The rules of a wait, without I/O: when to poll again, and when the wait ends."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
+
+from attrs import define, field, frozen, validators
+
+from payclient._shared.checks import check_callback, is_seconds, is_wait, must_be, unfit
+from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.client.policies import classify
+from payclient.errors import (
+    ConfigurationError,
+    PayClientError,
+    StillOpenError,
+    TransactionNotFoundError,
+    UnreachableStatusError,
+    WaitDeadlineError,
+    WaitError,
+)
+from payclient.protocol import Transaction
+
+Condition: TypeAlias = Collection[str] | Callable[[Transaction], object]
+"""Status words of the service, compared exactly, or a predicate."""
+
+Result: TypeAlias = Transaction | PayClientError
+"""The result of one lookup."""
+
+_Error = TypeVar("_Error", bound=WaitError)
+
+INTERVAL = 2.0
+MAX_INTERVAL = 30.0
+_GROWTH = 1.5
+_MIN_PART = 0.8
+"""Of an interval: the jitter draws each wait between this part and the whole."""
+
+
+def _to_words(given: Any) -> Any:
+    if callable(given) or isinstance(given, str) or not isinstance(given, Iterable):
+        return given
+    return frozenset(cast("Iterable[object]", given))
+
+
+def _words(condition: Condition) -> frozenset[str]:
+    """Return the statuses of a condition, and none of a predicate."""
+    return frozenset() if callable(condition) else frozenset(condition)
+
+
+def _are_words(value: object) -> bool:
+    words = cast("frozenset[object]", value) if isinstance(value, frozenset) else (None,)
+    return all(isinstance(word, str) and word for word in words)
+
+
+def _is_condition(_: object, attribute: Any, value: Any) -> None:
+    if _are_words(value):
+        return
+    if not callable(value):
+        raise unfit(attribute.name, "a set of statuses, such as {'Paid'}, or a predicate", repr(value))
+    check_callback(attribute.name, value)
+
+
+_is_zone = must_be("a tzinfo, such as ZoneInfo('Asia/Jakarta')", lambda value: isinstance(value, tzinfo))
+
+
+@frozen(kw_only=True)
+class Terms:
+    """The options of a wait."""
+
+    until: Condition = field(converter=_to_words, validator=_is_condition)
+    unless: Condition = field(default=frozenset[str](), converter=_to_words, validator=_is_condition)
+    deadline: float = field(validator=is_seconds)
+    appear: float = field(default=10.0, validator=is_wait)  # seconds for which "not found" is tolerated
+    interval: float = field(default=INTERVAL, validator=is_seconds)
+    max_interval: float = field(default=MAX_INTERVAL, validator=is_seconds)
+    time_zone: tzinfo | None = field(default=None, validator=validators.optional(_is_zone))
+    grace: float | None = field(default=None, validator=validators.optional(is_wait))  # seconds after the expiry
+
+    def __attrs_post_init__(self) -> None:
+        problem = ""
+        if self.until == frozenset():
+            problem = "until must name at least one status: no status is known to be final"
+        elif both := _words(self.until) & _words(self.unless):
+            problem = f"until and unless both name {', '.join(sorted(map(repr, both)))}"
+        elif self.interval > self.max_interval:
+            problem = f"interval must be at most max_interval, got {self.interval:g} and {self.max_interval:g}"
+        elif (self.time_zone is None) is not (self.grace is None):
+            problem = "an expiry ends a wait only with both time_zone and grace"
+        if problem:
+            raise ConfigurationError(problem)
+
+
+def _holds(condition: Condition, transaction: Transaction) -> bool:
+    return bool(condition(transaction)) if callable(condition) else transaction.status in condition
+
+
+@define(eq=False, repr=False)
+class Wait:
+    reference: str
+    _terms: Terms
+    _began_at: float = field(kw_only=True, alias="began_at")
+    _random: Callable[[], float] = field(kw_only=True, alias="random")
+    _began_on: datetime = field(kw_only=True, alias="began_on", factory=partial(datetime.now, UTC))  # for expiries
+    due_at: float = field(init=False)
+    transaction: Transaction | None = field(init=False, default=None)
+    _found_at: float = field(init=False)
+    _interval: float = field(init=False)
+    _lookups: int = field(init=False, default=0)
+    _statuses: dict[str, float] = field(init=False, factory=dict)
+    _failure: PayClientError | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self.due_at = self._found_at = self._began_at
+        self._interval = self._terms.interval
+
+    @property
+    def ends_at(self) -> float:
+        return self._began_at + self._terms.deadline
+
+    def take(self, result: Result, now: float) -> bool:
+        """Process the result of a poll, and return whether `until` holds."""
+        self._lookups += 1
+        self.due_at = now + self._interval * (_MIN_PART + (1 - _MIN_PART) * self._random())
+        self._interval = min(self._interval * _GROWTH, self._terms.max_interval)
+        if isinstance(result, PayClientError):
+            self._fail(result, now)
+            return False
+        self.transaction, self._failure, self._found_at = result, None, now
+        self._statuses.setdefault(result.status, now - self._began_at)
+        if _holds(self._terms.until, result):
+            return True
+        if _holds(self._terms.unless, result):
+            message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status cannot come any more"
+            raise self._ended(UnreachableStatusError, message, now)
+        self._check_expiry(result, now)
+        return False
+
+    def start_from(self, result: Result | None, at: float, now: float) -> bool:
+        """Start from the last result of another wait, if it is younger than the shortest interval."""
+        # A failure only puts the first poll off: it came before this wait, so it must not end it.
+        may_ask_at = at + self._terms.interval * _MIN_PART
+        if result is None or may_ask_at <= now:
+            return False
+        if isinstance(result, PayClientError):
+            self.due_at = may_ask_at
+            return False
+        return self.take(result, now)
+
+    def exceeded(self, now: float) -> WaitDeadlineError:
+        """Return the error for a wait that the deadline has ended."""
+        saw = f"is {quote(self.transaction.status)}" if self.transaction else "was not seen"
+        message = f"{quote(self.reference)} {saw} after {now - self._began_at:.0f} s"
+        error = self._ended(WaitDeadlineError, f"{message} and {plural(self._lookups, 'lookup')}", now)
+        error.__cause__ = self._failure
+        return error
+
+    def _fail(self, error: PayClientError, now: float) -> None:
+        self._failure = error
+        is_missing = isinstance(error, TransactionNotFoundError) and now - self._found_at < self._terms.appear
+        if not (is_missing or classify(error).is_passing):
+            raise copy.copy(error)  # other waits may raise it too, each with its own traceback
+
+    def _check_expiry(self, transaction: Transaction, now: float) -> None:
+        terms = self._terms
+        expires_at = None if terms.time_zone is None else transaction.expires_at(terms.time_zone)
+        if expires_at is None or terms.grace is None:
+            return
+        seconds = (self._began_on + timedelta(seconds=now - self._began_at) - expires_at).total_seconds()
+        if seconds >= terms.grace:
+            status = escape_unprintable(transaction.status, max_length=80)
+            message = f"{quote(self.reference)} is still {status} {_in_words(seconds)} after its expiry"
+            raise self._ended(StillOpenError, message, now)
+
+    def _ended(self, kind: type[_Error], message: str, now: float) -> _Error:
+        return kind(
+            message,
+            transaction=self.transaction and Transaction.from_json(self.transaction.as_json()),
+            lookups=self._lookups,
+            waited=now - self._began_at,
+            statuses=dict(self._statuses),
+        )
+
+
+def _in_words(seconds: float) -> str:
+    return plural(math.floor(seconds / 60), "minute") if seconds >= 60 else plural(math.floor(seconds), "second")

@@ -1,0 +1,168 @@
+"""A transaction as a frozen value, made of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, tzinfo
+from types import MappingProxyType
+from typing import Any
+
+import cattrs
+from attrs import evolve, field, fields, frozen
+from cattrs.gen import make_dict_structure_fn, override
+
+from payclient.protocol.transaction._codec import HOOKS, REQUIRED, FieldProblem, deviations_of, expdate_if_documented
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+def masked(code: str) -> str:
+    """Return a payment code with all but the last four characters masked."""
+    return "*" * (len(code) - 4) + code[-4:] if len(code) > 4 else "*" * len(code)
+
+
+def _masked_repr(code: str | None) -> str:
+    return repr(code if code is None else masked(code))
+
+
+@frozen(kw_only=True)
+class Transaction:
+    """
+    One transaction, with the service's own field names.
+
+    Attributes:
+        reference: The service's reference code; always the requested one.
+        merchant_reff: The merchant's own reference.
+        payment_method: Short code of the payment method.
+        payment_name: Human-readable name of the payment method.
+        amount: Total amount. The specification states neither currency nor unit.
+        fee: Fee charged on the transaction.
+        amount_received: Amount received by the merchant.
+        payment_code: Code that the payer pays with; masked in `repr`.
+        expdate: Expiry of the payment, without a time zone because the service states none.
+        status: The service's word for the state, unchanged.
+        raw: The `data` object as received, read-only; numbers with a point are `Decimal`.
+        deviations: Differences from the specification that were tolerated, one sentence each.
+        request_id: The service's identifier of the request that gave the transaction, if it sent one.
+
+    Source:
+        Transaction detail specification, part 2.
+    """
+
+    reference: str
+    merchant_reff: str | None = None
+    payment_method: str | None = None
+    payment_name: str | None = None
+    amount: int
+    fee: int | None = None
+    amount_received: int | None = None
+    payment_code: str | None = field(default=None, repr=_masked_repr)
+    expdate: datetime | None = None
+    status: str
+    raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)
+    deviations: tuple[str, ...] = field(default=(), eq=False)
+    request_id: str | None = field(default=None, repr=False, eq=False)
+
+    def expires_at(self, tz: tzinfo) -> datetime | None:
+        """
+        Return `expdate` as an aware time.
+
+        Args:
+            tz: The zone of the service, such as `ZoneInfo("Asia/Jakarta")`; the specification states
+                none.
+
+        Returns:
+            None if there is no `expdate`.
+        """
+        return None if self.expdate is None else self.expdate.replace(tzinfo=tz)
+
+    def as_json(self, *, with_payment_code: bool = False) -> dict[str, str | int | None]:
+        """
+        Return the ten fields as JSON has them, in the order of the specification.
+
+        Args:
+            with_payment_code: Show it in full, and not its last four characters only.
+
+        Note:
+            `expdate` is text such as `2026-11-21 10:00:00`. `raw`, `deviations` and `request_id` are left out.
+        """
+        code = self.payment_code
+        return {
+            "reference": self.reference,
+            "merchant_reff": self.merchant_reff,
+            "payment_method": self.payment_method,
+            "payment_name": self.payment_name,
+            "amount": self.amount,
+            "fee": self.fee,
+            "amount_received": self.amount_received,
+            "payment_code": code if code is None or with_payment_code else masked(code),
+            "expdate": None if self.expdate is None else self.expdate.isoformat(sep=" "),
+            "status": self.status,
+        }
+
+    def __iter__(self) -> Iterator[tuple[str, str | int | None]]:
+        # As pydantic's models do: `dict(transaction)` works, and so does a response of FastAPI without a type.
+        return iter(self.as_json().items())
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Transaction:
+        """
+        Return the transaction that `as_json` was made from.
+
+        Args:
+            data: The fields, read by the same rules as a response of the service.
+
+        Note:
+            A payment code that was masked stays so.
+
+        Raises:
+            ValueError: When `reference`, `amount` or `status` is missing, or money is not exact.
+        """
+        return evolve(read_transaction(dict(data)), deviations=())
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        """Make it a field of a pydantic model, and a response model of FastAPI; called by pydantic only."""
+        from payclient.protocol.transaction._pydantic import transaction_schema  # noqa: PLC0415  it imports pydantic
+
+        return transaction_schema(cls, read=cls.from_json, write=cls.as_json)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
+        return {**state, "raw": dict(self.raw)}  # a read-only view cannot be pickled
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, MappingProxyType(value) if name == "raw" else value)
+
+
+_structure = make_dict_structure_fn(
+    Transaction,
+    cattrs.Converter(detailed_validation=False),
+    _cattrs_detailed_validation=False,
+    raw=override(omit=True),
+    deviations=override(omit=True),
+    request_id=override(omit=True),
+    **HOOKS,
+)
+
+
+def read_transaction(
+    data: dict[str, Any], *, notes: tuple[str, ...] = (), request_id: str | None = None
+) -> Transaction:
+    """Return the `data` object of a response as a `Transaction`."""
+    # Transaction detail specification, part 2.
+    raw = MappingProxyType(data)
+    if (expdate := expdate_if_documented(data)) is not None:
+        documented: dict[str, Any] = {**data, "expdate": expdate}
+        return Transaction(**documented, raw=raw, deviations=notes, request_id=request_id)
+    for name in REQUIRED:
+        if name not in data:
+            message = f"{name}: absent"
+            raise FieldProblem(message)
+    transaction = _structure(data, Transaction)
+    # It is still unshared, and a copy by `evolve` would take 2 µs.
+    object.__setattr__(transaction, "raw", raw)
+    object.__setattr__(transaction, "deviations", notes + deviations_of(data, transaction))
+    object.__setattr__(transaction, "request_id", request_id)
+    return transaction

@@ -1,0 +1,276 @@
+"""
+Decide the bucket of a row, from the ledger entry and the answers of the service.
+
+Design rules:
+
+- A pure function of values that a journal stores, so a report can be made again at any time.
+- A difference counts when it was seen twice. Seen once, it is unresolved.
+- "Not found", and an answer that cannot be used, count when another reference was found: a wrong key finds none.
+- What a tolerance or the grace waives needs no second lookup. What was accepted does, because only a
+  confirmed difference can be accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import evolve, frozen
+
+from payclient._shared.escape import escape_unprintable, quote
+from payclient.protocol import Transaction
+from payclient.reconcile.judgement._case import Case, PendingLookup, judged_entries, payment_of, unknown_kind
+from payclient.reconcile.judgement._compare import compare, excuse, reff_key
+from payclient.reconcile.judgement._statement import statement_findings
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.nights import reversal
+from payclient.reconcile.rules import STRICT, InvoiceAmount, Invoices, Rules
+from payclient.reconcile.values import (
+    Answer,
+    Bucket,
+    Code,
+    Finding,
+    Observation,
+    Row,
+    StatementSide,
+    Status,
+    in_order,
+    named_lines,
+)
+
+_MAX_REASON = 400
+_PARTS = Invoices(sum=True, amount=InvoiceAmount.PART)
+NO_PROBE = (
+    "no other reference was found in this run, so the answer may come from a wrong key or environment; "
+    "name a reference that exists with --canary"
+)
+
+
+def judge(case: Case, *, rules: Rules = STRICT) -> Row:
+    """Return the row that *case* makes."""
+    if case.first and case.second and case.first.answer is Answer.UNUSABLE and case.second.is_usable:
+        case = evolve(case, first=case.second, second=None)
+    entry, last = case.entry, case.second or case.first
+    if case.parts:
+        entry = payment_of(case.parts, rules, last.transaction if last else None)
+    if isinstance(entry, RejectedEntry):
+        status = rules.status_of(entry)
+        return Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason, ledger_status=status)
+    return _Judgement(case, entry, last, rules).row()
+
+
+def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT) -> bool:
+    """Return whether *first* differs from the ledger by more than is waived, so a second lookup must confirm it."""
+    if first.answer is Answer.UNUSABLE:
+        return True
+    if first.transaction is None:
+        return first.answer is Answer.NOT_FOUND and not excuse(entry, first.at, rules)
+    findings = compare(entry, first.transaction, at=first.at, rules=rules)
+    return any(finding.is_decisive for finding in findings)
+
+
+def differing(
+    lookup: PendingLookup, answer: Observation, *, rules: Rules, other_side: StatementSide | None = None
+) -> list[Entry]:
+    """Return the entries of *lookup* that differ from its first *answer*, so that a second one must confirm it."""
+    if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
+        return []
+    judged = judged_entries(lookup.entries, answer.transaction, rules)
+    if other_side is not None and answer.is_usable:
+        findings = statement_findings(other_side, judged[0], answer.transaction, at=answer.at, rules=rules)
+        if any(finding.is_decisive for finding in findings):
+            return list(judged)
+        if not other_side.is_in_ledger:
+            return []
+    return [
+        entry
+        for entry in judged
+        if needs_confirmation(entry, answer, rules=rules)
+        or (lookup.earlier is not None and answer.is_usable and reversal(lookup.earlier, entry, answer, rules))
+    ]
+
+
+def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
+    """Return the normalised merchant_reff of an answer that says paid; None for any other."""
+    found = answer.transaction
+    if found is None or rules.read_status(found.status) is not Status.PAID:
+        return None
+    return reff_key(found.merchant_reff)
+
+
+@frozen
+class _Judgement:
+    case: Case
+    entry: Entry
+    last: Observation | None
+    rules: Rules
+
+    def row(self) -> Row:
+        case, last = self.case, self.last
+        if case.unusable_line is not None:
+            problem = f"line {case.unusable_line} has the same reference and cannot be used, so the sum is not known"
+            return self._row(Bucket.REJECTED, reason=problem)
+        if problem := unknown_kind(case.parts, self.rules):
+            return self._row(Bucket.REJECTED, reason=problem)
+        if last is None:
+            return self._row(Bucket.UNRESOLVED, reason=f"not looked up: {self._ended_early}")
+        if last.answer is Answer.UNASKABLE:
+            return self._row(Bucket.REJECTED, reason=last.message)
+        if last.answer is Answer.FAILED or self._is_half_usable:
+            what = "a difference was seen once, and asking again failed: " if case.second else ""
+            return self._row(Bucket.UNRESOLVED, reason=f"{what}{last.message}")
+        if last.answer is not Answer.FOUND and not case.other_found:
+            what = f"{NO_PROBE}: {last.message}" if last.answer is Answer.UNUSABLE else NO_PROBE
+            return evolve(self._row(Bucket.UNRESOLVED, reason=what), lacks_probe=True)
+        return self._unusable(last) if last.answer is Answer.UNUSABLE else self._answered(last)
+
+    @property
+    def _is_half_usable(self) -> bool:
+        """Whether only the first answer is usable, so that the difference was seen once."""
+        first, second = self.case.first, self.case.second
+        return first is not None and first.is_usable and second is not None and second.answer is Answer.UNUSABLE
+
+    @property
+    def _is_in_ledger(self) -> bool:
+        return self.case.other_side is None or self.case.other_side.is_in_ledger
+
+    @property
+    def _ended_early(self) -> str:
+        ended_by = self.case.ended_by
+        return f"the run ended early, because {ended_by.message}" if ended_by else "the run ended first"
+
+    def _unusable(self, last: Observation) -> Row:
+        if self.case.second is None:
+            reason = f"the answer cannot be used, and there was no second lookup: {last.message}"
+            return self._row(Bucket.UNRESOLVED, reason=reason)
+        sentence = f"the service answered about {quote(self.entry.reference)}, and the answer cannot be used: "
+        sentence += escape_unprintable(last.message, max_length=_MAX_REASON)
+        return self._row(Bucket.MATCHED, [Finding(Code.UNUSABLE_ANSWER, sentence, ledger=self.entry.reference)])
+
+    def _answered(self, last: Observation) -> Row:
+        case, entry, side = self.case, self.entry, self.case.other_side
+        findings = list(self._of_ledger(last)) if self._is_in_ledger else []
+        if side is not None and not case.is_repeat:
+            findings += statement_findings(side, entry, last.transaction, at=last.at, rules=self.rules)
+        if last.transaction is not None:
+            findings = self._with_invoice(findings, last.transaction)
+        if last.transaction is not None and case.second and (damage := self._lost_zeros(last.transaction, findings)):
+            return self._row(Bucket.REJECTED, findings, damage)
+        is_open = self._is_in_ledger and self._is_open(last, findings)
+        if case.second is None and any(finding.is_decisive for finding in findings):
+            why = self._ended_early if case.ended_by else "there was no second lookup"
+            reason = f"a difference was seen once and is not confirmed: {why}"
+            return self._row(Bucket.UNRESOLVED, reason=reason)
+        return self._row(Bucket.OPEN if is_open else Bucket.MATCHED, findings)
+
+    def _of_ledger(self, last: Observation) -> Iterator[Finding]:
+        entry, rules = self.entry, self.rules
+        if last.transaction is not None:
+            yield from compare(entry, last.transaction, at=last.at, rules=rules)
+        else:
+            expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
+            sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
+            ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
+            yield Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=excuse(entry, last.at, rules))
+        if self.case.earlier is not None and (found := reversal(self.case.earlier, entry, last, rules)):
+            yield found
+
+    def _with_invoice(self, findings: list[Finding], transaction: Transaction) -> list[Finding]:
+        paid_with, invoice, rules = self.case.paid_with, self.case.invoice, self.rules.invoices
+        if not paid_with:
+            return findings
+        due = None if invoice is None else invoice.due(rules)
+        reff, others = quote(transaction.merchant_reff), ", ".join(map(quote, paid_with))
+        if due is None or invoice is None or invoice.paid > due:
+            sentence = f"merchant_reff {reff} is paid under other references too: {others}"
+            if due is not None and invoice is not None:
+                sentence += f"; that is {invoice.paid} in all for an invoice of {due}"
+                if rules.amount is not InvoiceAmount.PART and invoice.due(_PARTS) == invoice.paid:
+                    sentence += '; if each row states a part of it, amount = "part" under [invoices] says so'
+            ledger, service = ", ".join(paid_with), transaction.merchant_reff
+            return [*findings, Finding(Code.PAID_TWICE, sentence, ledger=ledger, service=service)]
+        if invoice.paid < due:
+            return findings
+        waiver = f"the invoice {reff} is paid in full under several references: {due}"
+        waiver = escape_unprintable(waiver, max_length=_MAX_REASON)
+        return [
+            evolve(each, waived=waiver) if each.code in (Code.UNDERPAID, Code.OVERPAID) and not each.waived else each
+            for each in findings
+        ]
+
+    def _is_open(self, last: Observation, findings: list[Finding]) -> bool:
+        """Return whether both sides are pending in time, or the grace waives that one of them is, or has nothing."""
+        if last.transaction is None:
+            return bool(findings[0].waived)
+        differences = [finding for finding in findings if finding.code.is_of_status or finding.code is Code.NOT_SETTLED]
+        if differences:
+            return all(finding.waived for finding in differences)
+        # Where there is no difference and the ledger has a state, it has the same one.
+        is_pending = self.rules.read_status(last.transaction.status) is Status.PENDING
+        return is_pending and isinstance(self.entry.status, str)
+
+    def _lost_zeros(self, transaction: Transaction, findings: list[Finding]) -> str:
+        """Return the ledger's code that has lost leading zeros, in words; empty if none has, or it is waived."""
+        decisive = {finding.code for finding in self._weighed(findings) if finding.is_decisive}
+        for name, code in (
+            ("merchant_reff", Code.MERCHANT_REFF_DIFFERS),
+            ("payment_code", Code.PAYMENT_CODE_DIFFERS),
+        ):
+            ours, theirs = getattr(self.entry, name), getattr(transaction, name)
+            is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
+            if code in decisive and is_text and ours == theirs.lstrip("0"):
+                return (
+                    f"{name}: {quote(ours)} is {quote(theirs)} at the service; "
+                    "the leading zeros were lost in a spreadsheet, so export the column as text"
+                )
+        return ""
+
+    def _weighed(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return *findings* with the amount at stake in each; those accepted at that time are waived."""
+        theirs = None if self.last is None or self.last.transaction is None else self.last.transaction.amount
+        ours = self.entry.amount if isinstance(self.entry.amount, int) else None
+        weighed = [finding.weighed(ours, theirs) for finding in findings]
+        return [evolve(each, waived=waiver) if (waiver := self._acceptance(each)) else each for each in weighed]
+
+    def _acceptance(self, finding: Finding) -> str:
+        accepted = self.rules.acceptance(finding.code, self.entry.reference)
+        if finding.waived or self.last is None or accepted is None:
+            return ""
+        is_valid = accepted.is_valid(self.last.at, self.rules.time_zone) and accepted.covers(finding)
+        return accepted.waiver if is_valid else ""
+
+    def _duplicate(self) -> Finding:
+        case, at_stake = self.case, self.case.duplicated
+        sentence = f"{case.rows} rows of the ledger have the reference {quote(self.entry.reference)}"
+        sentence += f" and are not summed: {case.apart}" if case.apart else ""
+        if at_stake is None and self.last is not None and self.last.transaction is not None:
+            at_stake = self.last.transaction.amount * (case.rows - 1)
+        return Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows, at_stake=at_stake)
+
+    def _row(self, bucket: Bucket, findings: Iterable[Finding] = (), reason: str = "") -> Row:
+        """Return the row with the values common to all buckets; a decisive finding makes it a break."""
+        case, first, last, rules = self.case, self.case.first, self.last, self.rules
+        is_answered = last is not None and last.answer is not Answer.FAILED and not self._is_half_usable
+        found = self._weighed([*findings, self._duplicate()] if case.rows > 1 else findings)
+        if len(case.parts) > 1:
+            suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
+            found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
+        is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
+        # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
+        seen = last if is_answered else first
+        return Row(
+            entry=self.entry,
+            bucket=Bucket.BREAK if is_agreed and any(each.is_decisive for each in found) else bucket,
+            findings=in_order(found),
+            transaction=seen.transaction if seen else None,
+            reason=escape_unprintable(reason, max_length=_MAX_REASON),
+            error=why.error if (why := last or case.ended_by) else None,
+            observed_at=first.at if first else None,
+            confirmed_at=case.second.at if case.second and is_answered else None,
+            is_changed_during_run=bool(first and last and is_answered and last.differs_from(first)),
+            is_repeat=case.is_repeat,
+            ledger_status=rules.status_of(self.entry) if self._is_in_ledger else None,
+            service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
+            parts=case.parts,
+            other_side=case.other_side,
+            reused_from=seen.reused_from if seen else "",
+        )

@@ -1,0 +1,177 @@
+"""Comparison of a statement with the service's answer, for one reference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from attrs import define, field
+
+from payclient._shared.escape import quote
+from payclient.protocol import Transaction
+from payclient.reconcile.judgement._compare import is_younger
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.rules import IgnoredLines, Kind, Rules, limit_text
+from payclient.reconcile.values import Code, Finding, Settled, StatementSide, StatementTotals, Status, stated_sum
+
+_MAX_PROBLEMS = 5
+
+
+def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedEntry:
+    if isinstance(entry, RejectedEntry):
+        return entry
+    problem = ""
+    if rules.statement.kind_of(entry.kind) is None:
+        problem = f"kind: {quote(entry.kind)} is not listed in the rules; add it under [statement.kind]"
+    elif isinstance(entry.status, str) and rules.read_status(entry.status) is None:
+        problem = f"status: {quote(entry.status)} is not known; give it a meaning under [statuses]"
+    if not problem:
+        return entry
+    amount, net = _stated(entry)
+    return RejectedEntry(
+        line=entry.line,
+        reason=problem,
+        reference=entry.reference,
+        amount=amount,
+        amount_received=net,
+        kind=entry.kind,
+    )
+
+
+@define
+class StatementSum:
+    _rules: Rules
+    _sums: Counter[str] = field(init=False, factory=Counter)
+    _is_net: bool = field(init=False, default=False)
+    _problems: list[str] = field(init=False, factory=list)
+
+    def add(self, line: Entry | RejectedEntry) -> None:
+        money = _money(line, self._rules)[2]
+        self._count("lines", "total", money)
+        self._is_net = self._is_net or isinstance(line.amount_received, int)
+        if isinstance(line, RejectedEntry) and _is_fee_alone(line, self._rules):
+            self._count("fee_lines", "fee_amount", money)
+        elif isinstance(line, RejectedEntry):
+            self._count("rejected_lines", "rejected_amount", money)
+            if len(self._problems) < _MAX_PROBLEMS:
+                self._problems.append(f"line {line.line}: {line.reason}")
+
+    def _count(self, lines: str, amount: str, money: int) -> None:
+        self._sums[lines] += 1
+        self._sums[amount] += money
+
+    def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
+        """Return the sums, and those of the *ignored* lines beside them."""
+        left_out = {
+            "ignored_lines": sum(each.lines for each in ignored),
+            "ignored_amount": sum(each.amount for each in ignored),
+        }
+        return StatementTotals(**self._sums, **left_out, is_net=self._is_net, problems=tuple(self._problems))
+
+
+def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
+    claims = [line for line in lines if _is_claim(line, rules)]
+    if not claims:
+        return None
+    amounts, nets, moneys = zip(*(_money(line, rules) for line in claims), strict=True)
+    return Settled(
+        lines=tuple(line.line for line in claims),
+        amount=stated_sum(amounts),
+        amount_received=None if stated_sum(nets) is None else sum(moneys),
+        money=sum(moneys),
+    )
+
+
+def _is_claim(line: Entry, rules: Rules) -> bool:
+    status = rules.read_status(line.status) if isinstance(line.status, str) else Status.PAID
+    is_back = (stated_money(line) or 0) < 0 or rules.statement.kind_of(line.kind) is Kind.REFUND
+    return status is Status.PAID or (status is Status.REFUNDED and is_back)
+
+
+def _is_fee_alone(line: RejectedEntry, rules: Rules) -> bool:
+    """Return whether a line is a fee that belongs to no payment, such as a monthly one; its money is known."""
+    is_fee = rules.statement.kind_of(line.kind) is Kind.FEE
+    return is_fee and line.reference is None and _stated(line) != (None, None)
+
+
+def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
+    amount = line.amount if isinstance(line.amount, int) else None
+    return amount, line.amount_received if isinstance(line.amount_received, int) else None
+
+
+def stated_money(line: Entry | RejectedEntry) -> int | None:
+    """Return the amount received of a line or, where it is not stated, the amount."""
+    return _paid_out(*_stated(line))
+
+
+def _paid_out(amount: int | None, net: int | None) -> int | None:
+    return amount if net is None else net
+
+
+def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int | None, int]:
+    """Return the part of a line in the amount, in the amount received, and in the statement's total."""
+    if isinstance(line, Entry) and not _is_claim(line, rules):
+        return None, None, 0
+    kind = rules.statement.kind_of(line.kind)
+    amount, net = _stated(line)
+    is_signed = kind is Kind.FEE and bool(rules.statement.reading.debit_columns)
+    if kind in (Kind.REFUND, Kind.FEE) and not is_signed:
+        amount, net = (None if number is None else -abs(number) for number in (amount, net))
+    money = _paid_out(amount, net) or 0
+    if kind is Kind.FEE:  # it is no part of what was paid, and all of it is taken off what is paid out
+        return None, money, money
+    return amount, net, money
+
+
+def statement_findings(
+    side: StatementSide, entry: Entry, found: Transaction | None, *, at: datetime, rules: Rules
+) -> Iterator[Finding]:
+    settled, name = side.settled, quote(entry.reference)
+    is_paid = found is not None and rules.read_status(found.status) is Status.PAID
+    said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
+    if found is not None and is_paid and not side.is_in_ledger:
+        sentence = f"{name} is paid at the service, {found.amount}, and no usable row of the ledger has it"
+        waived = "the ledger has it in a row that is left out of this run" if side.is_left_out else ""
+        yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount, waived=waived)
+    if settled is None:
+        if found is not None and is_paid and side.is_in_ledger:
+            line = side.unusable_line
+            listed = (
+                "does not list it as settled" if line is None else f"lists it only on line {line}, which cannot be used"
+            )
+            sentence = f"{name} is paid at the service, {found.amount}, and the statement {listed}"
+            yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
+    elif found is not None and is_paid:
+        yield from _differs(settled, found)
+    elif settled.stated is None or settled.stated > 0:
+        money = "" if settled.stated is None else f" with {settled.stated}"
+        sentence = f"{name} is on {settled.where}{money}, and {said}"
+        yield Finding(
+            Code.SETTLED_NOT_PAID,
+            sentence,
+            ledger=settled.stated,
+            service=None if found is None else found.status,
+        )
+
+
+def _is_young(entry: Entry, at: datetime, rules: Rules) -> str:
+    within = rules.statement.settles_within
+    return f"the row is younger than {limit_text(within)}" if is_younger(entry, at, within, rules) else ""
+
+
+def _differs(settled: Settled, found: Transaction) -> Iterator[Finding]:
+    for name, ours, theirs in (
+        ("amount", settled.amount, found.amount),
+        ("amount_received", settled.amount_received, found.amount_received),
+    ):
+        if ours is not None and theirs is not None and ours != theirs:
+            sentence = f"{name} is {theirs} at the service and {ours} on {settled.where}"
+            yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=ours, service=theirs)
+            return
+    least = None if found.fee is None else found.amount - abs(found.fee)
+    net = None if found.amount_received is not None else settled.amount_received
+    if net is not None and (net > found.amount or (least is not None and net < least)):
+        less = "" if least is None else f" less a fee of {found.fee}"
+        sentence = f"amount_received is {net} on {settled.where}, and the service has {found.amount}{less}"
+        yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=net, service=found.amount if least is None else least)

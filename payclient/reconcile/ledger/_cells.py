@@ -1,0 +1,126 @@
+"""
+Read one cell of a ledger: exactly, or not at all.
+
+Spreadsheets change what looks like a number. A long code becomes `1.23457E+15`, digits gain `.0`,
+spaces become no-break spaces. The original value of such a cell is lost, so it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from decimal import Decimal
+from typing import Any
+
+from attrs import frozen
+
+from payclient._shared.escape import escape_unprintable, quote
+from payclient.errors import PayClientError
+
+
+class LedgerError(PayClientError, ValueError):
+    """
+    The ledger as a whole cannot be trusted; the message has the place and the remedy.
+
+    Attributes:
+        line: Line of the file, from 1; 0 if the problem has no line.
+        offset: Byte of the file, from 0; None if the problem is not about bytes.
+    """
+
+    def __init__(self, message: str = "", *, attempts: int = 0, line: int = 0, offset: int | None = None) -> None:
+        super().__init__(message, attempts=attempts)
+        self.line = line
+        self.offset = offset
+
+
+class LedgerChangedError(LedgerError):
+    """The ledger file changed after it was read, so no report is written."""
+
+
+BLANK = " \t\r\n"
+"""Characters stripped from both ends of a cell."""
+_NULL = r"\N"
+_UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff\ud800-\udfff]")
+_DAMAGED = re.compile(
+    r"""
+    [+-]?\d+[eE]\+\d+                    # 9E+11; 12E5 may be a code
+    | [+-]?\d+[.,]\d+[eE][+-]?\d+        # 1.23457E+15, 1.23457E15
+    | \d+\.0+                            # 1001.0
+    | \#(?:REF|N/A|VALUE|NAME|NUM|DIV/0|NULL)[!?]? | \#{2,}
+    | =.*                                # ="0012", or a formula
+    | '[^']+                             # '0012: the mark of a spreadsheet for text
+    """,
+    re.ASCII | re.VERBOSE,
+)
+_ZEROS = re.compile(r"\d+\.0+", re.ASCII)
+
+
+class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
+    """A cell cannot be read; the text has the value found and the form needed."""
+
+
+@frozen
+class Unreadable:
+    """A cell without a usable value; *reason* is for the rejected row."""
+
+    reason: str
+
+
+def as_option(name: str, value: str) -> str:
+    """Return an option of the command line that can be pasted."""
+    return f"--{name}{'=' if value.startswith('-') else ' '}{as_word(value)}"
+
+
+def as_word(text: str) -> str:
+    return shlex.quote(escape_unprintable(text))
+
+
+def read_code(cell: Any) -> str | None:
+    """Return an identifier, or None for an empty cell."""
+    text = read_word(cell)
+    if text is not None and _DAMAGED.fullmatch(text):
+        message = f"{quote(text)} looks damaged by a spreadsheet; export the column as text"
+        raise CellProblem(message)
+    return text
+
+
+def read_word(cell: Any) -> str | None:
+    """Return a word or a short text, or None for an empty cell."""
+    text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
+    if not text.isascii() and (hidden := invisible(text)):
+        raise CellProblem(hidden)
+    if text == _NULL:
+        message = f"{quote(text)} is an empty cell to databases; {as_option('null', text)} reads it as one"
+        raise CellProblem(message)
+    return text or None
+
+
+def _only_text(value: Any) -> str:
+    if value is None:
+        return ""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
+    message = f"{shown(value)} is {what}; store the column as text"
+    raise CellProblem(message)
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, Unreadable):
+        raise CellProblem(value.reason)
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, bytes):
+        return "binary data"
+    return escape_unprintable(str(value), max_length=80)
+
+
+def invisible(text: str) -> str:
+    """Name the first invisible space or mark in *text*; empty if there is none."""
+    if text.isascii() or not (unseen := _UNSEEN.search(text)):
+        return ""
+    return f"{quote(text)} holds U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"
+
+
+def damage(text: str) -> str:
+    is_damaged = _DAMAGED.fullmatch(text) and not _ZEROS.fullmatch(text)
+    return f"{quote(text)} looks damaged by a spreadsheet" if is_damaged else ""

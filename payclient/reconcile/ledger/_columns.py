@@ -1,0 +1,192 @@
+"""The words of `words.toml`: column names by field, and the words for credit and debit."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
+from unicodedata import combining, normalize
+
+from attrs import frozen
+
+from payclient._shared.escape import quote
+from payclient.protocol import EMPTY
+from payclient.reconcile.ledger._cells import LedgerError
+from payclient.reconcile.ledger._entry import COMPARED
+
+_TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+
+
+def word_lists(table: str) -> list[list[str]]:
+    return [text.split() for text in _TABLES[table].values()]
+
+
+def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
+    """Return the words of one key of *table*, or of all its keys, such as the languages."""
+    return tuple(chain.from_iterable(word_lists(table))) if key is None else tuple(_TABLES[table][key].split())
+
+
+FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency")
+"""The fields that a column can have, in the order of every list."""
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("columns", field) for field in FIELDS})
+"""Other names that people give to each field, as `normalise_name` spells them."""
+
+_FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
+
+SIDES: Mapping[str, int] = MappingProxyType(
+    {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)},
+)
+"""Each word with its sign, as a bank statement means it, in the languages of the profiles."""
+
+ONLY_TOGETHER = frozenset(word_list("direction", "only_together"))
+"""Words that say a direction only next to their opposite; alone they are more often states."""
+
+MAX_WORDS = 4
+"""A cell of more words is text that people write."""
+
+_OPPOSITES = tuple(
+    (credit, debit) for credit, _, debit in (each.partition("/") for each in word_list("direction", "opposites"))
+)
+"""Words that mean credit and debit side by side, and so do their beginnings; alone, many mean something else."""
+
+SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
+_LETTERS = {"p": 1, "n": -1}
+"""Positive and negative; beside an amount they may be a currency."""
+_NEUTRAL = frozenset(word_list("direction", "neutral"))
+
+Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
+"""Finds the columns in a header, with all that is known and chosen about them."""
+
+
+@frozen
+class Columns:
+    """
+    The columns of one ledger, by field.
+
+    Attributes:
+        used: The column's name in the header, by field.
+        ignored: The names of the other columns, in their order.
+        places: Position of each used column, by field; from 0.
+        header: Every cell of the header, in order.
+    """
+
+    used: Mapping[str, str]
+    ignored: tuple[str, ...]
+    places: Mapping[str, int]
+    header: tuple[str, ...]
+
+
+def column_names(header: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns as users give them; one without a name is called by its number, such as `#5`."""
+    return tuple(name.strip() or f"#{number}" for number, name in enumerate(header, 1))
+
+
+def normalise_name(name: str) -> str:
+    """Return a column's name without irrelevant differences: case, accents, spaces, dots, dashes."""
+    plain = "".join(each for each in normalize("NFKD", name.casefold()) if not combining(each))
+    return re.sub(r"[\W_]+", "_", plain).strip("_")
+
+
+def field_of(name: str) -> str | None:
+    return _FIELD_OF.get(normalise_name(name))
+
+
+def find_columns(
+    header: Sequence[str],
+    chosen: Mapping[str, str] | None = None,
+    known: Mapping[str, Sequence[str]] = EMPTY,
+    ignored: Collection[str] = (),
+) -> Columns:
+    """Find the column of each field in *header*; *ignored* columns are used only if they are chosen."""
+    # A field's own name has priority over other names for it, those of a profile over it, and *chosen* over all. What a
+    # profile knows and the header lacks does not matter.
+    names = column_names(header)
+    chosen = _checked(chosen or {})
+    left_out = {name.strip() for name in ignored}
+    spelt = {normalise_name(name): name for name in reversed(names) if name not in left_out}
+    preferred = {
+        field: next((spelt[name] for name in map(normalise_name, each) if name in spelt), None)
+        for field, each in known.items()
+    }
+    chosen = {**{field: name for field, name in preferred.items() if name is not None}, **chosen}
+    places = {field: _place(names, field, name) for field, name in chosen.items()}
+    taken = {*places.values(), *(place for place, name in enumerate(names) if name in left_out)}
+    free = [(place, normalise_name(name)) for place, name in enumerate(names) if place not in taken]
+    for field in FIELDS:
+        if field not in places and SYNONYMS[field]:
+            found = [place for place, name in free if name == field]
+            if found := found or [place for place, name in free if name in SYNONYMS[field]]:
+                places[field] = _only(names, field, found)
+    if "reference" not in places:
+        how = (
+            "say which one it is with --column reference=… (in Python, columns={'reference': '…'}), "
+            "or where the header is with --header-row"
+        )
+        message = f"no column is called reference; the columns are {listed(names)}; {how}"
+        raise LedgerError(message, line=1)
+    places = {field: places[field] for field in FIELDS if field in places}
+    unused = tuple(name for place, name in enumerate(names) if place not in places.values())
+    used = MappingProxyType({field: names[place] for field, place in places.items()})
+    return Columns(used, unused, MappingProxyType(places), tuple(header))
+
+
+def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
+    names = cast("Mapping[str, object]", chosen).values() if isinstance(cast(object, chosen), Mapping) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        message = f"columns must give the name of a column for each field, as in {{'amount': 'Betrag'}}, got {chosen!r}"
+        raise TypeError(message)
+    if unknown := next((name for name in chosen if name not in FIELDS), None):
+        message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
+        raise ValueError(message)
+    return chosen
+
+
+def _place(names: tuple[str, ...], field: str, name: str) -> int:
+    places = [place for place, found in enumerate(names) if found == name.strip()]
+    if not places:
+        message = f"no column is called {quote(name)}, which was chosen for {field}; there are {listed(names)}"
+        raise LedgerError(message, line=1)
+    return _only(names, field, places)
+
+
+def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
+    if len(places) > 1:
+        twice = " and ".join(f"column {place + 1} ({quote(names[place])})" for place in places)
+        message = f"{twice} both mean {field}; rename one, or choose the column by a name that is there once"
+        raise LedgerError(message, line=1)
+    return places[0]
+
+
+def listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quote, names[:30])) + (" …" if len(names) > 30 else "")
+
+
+def sign_of(text: str) -> int | None:
+    """Return 1 for a text that means credit, -1 for debit; None if it is neither. Case and accents do not matter."""
+    # A short text such as `Debit Transfer` means what its only word of direction does, if the others change nothing.
+    name = normalise_name(text)
+    if sign := SIGNS.get(text.strip("()")) or SIDES.get(name) or _LETTERS.get(name):
+        return sign
+    words = name.split("_")
+    if len(words) > MAX_WORDS:
+        return None
+    signs = {SIDES.get(word, 0) for word in words if word not in _NEUTRAL}
+    return next(iter(signs)) or None if len(signs) == 1 else None
+
+
+def opposites(words: Collection[str]) -> tuple[str, str] | None:
+    """Return the credit and the debit of a pair of opposites among *words*, in the form of names; None without one."""
+    for credit, debit in _OPPOSITES:
+        found = [[each for each in words if each and _begins(each, whole)] for whole in (credit, debit)]
+        if all(found):
+            return found[0][0], found[1][0]
+    return None
+
+
+def _begins(text: str, whole: str) -> bool:
+    return text == whole or (text.isalpha() and whole.startswith(text))

@@ -1,0 +1,317 @@
+"""Declared notation of a ledger: nothing of this is ever guessed."""
+
+from __future__ import annotations
+
+import codecs
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self, cast
+from unicodedata import category
+
+from attrs import Attribute, asdict, field, frozen
+from attrs.converters import optional
+
+from payclient._shared.escape import quote
+from payclient.protocol import EMPTY
+from payclient.reconcile.ledger._columns import SIDES
+from payclient.reconcile.ledger._times import TimeFormat
+
+UTF_8 = "utf-8"
+
+
+class _Word(StrEnum):
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        message = f"{cls.__name__.lower()} must be one of {', '.join(cls)}, got {quote(value)}"
+        raise ValueError(message)
+
+
+class Thousands(_Word):
+    """
+    The mark between the thousands of an amount.
+
+    Attributes:
+        COMMA: `1,250,000`.
+        POINT: `1.250.000`.
+        SPACE: Any space: plain, no-break, narrow or thin.
+        APOSTROPHE: `1'250'000`, straight or curly.
+    """
+
+    COMMA = ","
+    POINT = "."
+    SPACE = "space"
+    APOSTROPHE = "apostrophe"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Thousands:
+        if value in _OTHER_SPACES:
+            return cls.SPACE
+        return cls.APOSTROPHE if value in _APOSTROPHES else super()._missing_(value)
+
+
+class Grouping(_Word):
+    """
+    The digits between two marks.
+
+    Attributes:
+        WESTERN: Three: `1,250,000`.
+        INDIAN: Three at the end and two before: `12,50,000`.
+    """
+
+    WESTERN = "western"
+    INDIAN = "indian"
+
+
+class Negative(_Word):
+    """
+    The notation of amounts below zero.
+
+    Attributes:
+        LEADING: `-15000`, also read with each of the others.
+        TRAILING: `15000-`.
+        PARENTHESES: `(15000)`.
+        DEBIT: `15000 DB`, next to `15000 CR`, with the words that banks use.
+    """
+
+    LEADING = "leading"
+    TRAILING = "trailing"
+    PARENTHESES = "parentheses"
+    DEBIT = "debit"
+
+
+_OTHER_SPACES = (" ", "\u00a0", "\u2007", "\u2009", "\u202f")
+_APOSTROPHES = ("'", "\u2019")
+_ENCODINGS = frozenset(
+    (
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "mac-roman", "koi8-r", "koi8-u", "cp874"),
+        *(f"cp{number}" for number in (437, 850, 852, 858, 866, *range(1250, 1259), 932, 936, 949, 950)),
+        *(f"iso8859-{number}" for number in (*range(1, 12), *range(13, 17))),
+        *("gbk", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
+    ),
+)
+_MAX_MINOR_UNITS = 4
+_MONEY = ("amount", "fee", "amount_received")
+
+
+def _is_known(encoding: object) -> bool:
+    return encoding == UTF_8 or encoding in {codecs.lookup(each).name for each in _ENCODINGS}
+
+
+def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:
+    """Return a validator; *wanted* completes the sentence `<name> must be …`."""
+
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if not is_valid(value):
+            message = f"{attribute.name} must be {wanted} got {quote(value)}"
+            raise ValueError(message)
+
+    return check
+
+
+_is_row = _must_be("the number of a row, from 1,", lambda value: value is None or (type(value) is int and value >= 1))
+_is_mark = _must_be("one of . and ,", lambda value: value in (None, ".", ","))
+_is_places = _must_be(
+    f"from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents,",
+    lambda value: type(value) is int and 0 <= value <= _MAX_MINOR_UNITS,
+)
+_is_flag = _must_be("true or false,", lambda value: value is True or value is False)
+_is_text = _must_be("text, such as '2026-11-01',", lambda value: type(value) is str)
+_are_texts = _must_be(
+    "text, or a list of texts,",
+    lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in cast("Any", value)),
+)
+_is_encoding = _must_be("one that ledgers have, such as cp1252, iso-8859-1 or utf-16,", _is_known)
+_are_debits = _must_be(
+    f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit,",
+    lambda value: (
+        isinstance(value, Mapping) and all(name in _MONEY and column for name, column in cast("Any", value).items())
+    ),
+)
+
+
+def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
+    if isinstance(value, str) and value.casefold() in SIDES:
+        message = f"{attribute.name} must be a currency, and {quote(value)} says credit or debit; try --negative debit"
+        raise ValueError(message)
+    if not isinstance(value, str) or not all(_may_be_symbol(each) for each in value.rstrip(".")):
+        message = f"{attribute.name} must be the sign or the letters of a currency, such as Rp, got {quote(value)}"
+        raise ValueError(message)
+
+
+def _may_be_symbol(character: str) -> bool:
+    """Return whether a currency symbol may contain it, such as `Rp`, `US$`, `S/` and `₨`."""
+    return character.isalpha() or character in " /" or category(character)[0] == "M" or category(character) == "Sc"
+
+
+def _is_profile(_: object, attribute: Attribute[Any], value: object) -> None:
+    if value != "" and value not in list(profiles()):
+        message = f"{attribute.name} must be one of {', '.join(profiles())}, got {quote(value)}"
+        raise ValueError(message)
+
+
+# A converter leaves to the validator what it cannot convert.
+
+
+def _to_encoding(value: Any) -> Any:
+    try:
+        name = codecs.lookup(value).name
+    except (LookupError, TypeError, ValueError):
+        return value
+    return name if _is_known(name) else value
+
+
+def _to_texts(value: Any) -> Any:
+    given: object = value
+    texts = cast("list[Any]", [value] if isinstance(given, str) else value)
+    are_texts = isinstance(given, str | list | tuple) and all(isinstance(text, str) and text.strip() for text in texts)
+    return tuple(text.strip() for text in texts) if are_texts else value
+
+
+def _to_debits(value: Any) -> Any:
+    """Return a table, or a list of `field=name`, as a table that cannot be changed."""
+    if isinstance(value, list | tuple):
+        value = {name: column for name, _, column in (str(text).partition("=") for text in cast("list[Any]", value))}
+    if not isinstance(value, Mapping):
+        return value
+    columns = cast("Mapping[str, object]", value).items()
+    return MappingProxyType({name: column.strip() if isinstance(column, str) else "" for name, column in columns})
+
+
+def _to_text(value: Any) -> Any:
+    """Return a date of TOML as text."""
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _trimmed(value: Any) -> Any:
+    return value.strip().rstrip(".") if isinstance(value, str) else value
+
+
+@frozen(kw_only=True)
+class Profile:
+    """Notation of one program or service."""
+
+    # `dialect` is by attribute of `Dialect`, `columns` by field, most specific first. `ignore_columns` stay unused,
+    # although they look like money or like a field. `kind` and `statuses` are as in the rules `[lines.kind]` and
+    # `[statuses]`.
+
+    name: str
+    about: str
+    dialect: Mapping[str, Any] = EMPTY
+    columns: Mapping[str, Sequence[str]] = EMPTY
+    ignore_columns: Sequence[str] = ()
+    kind: Mapping[str, Any] = EMPTY
+    statuses: Mapping[str, str] = EMPTY
+
+
+@cache
+def profiles() -> Mapping[str, Profile]:
+    tables = tomllib.loads(Path(__file__).with_name("profiles.toml").read_text(encoding="utf-8"))
+    return MappingProxyType({name: Profile(name=name, **table) for name, table in tables.items()})
+
+
+@frozen(kw_only=True)
+class Dialect:
+    """
+    The notation of a ledger.
+
+    Attributes:
+        profile: Name of the profile whose column names are known as well; `named` takes all of it.
+        encoding: Of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
+        header_row: Line of the file, or row of the sheet, that names the columns; the first that is not empty if None.
+        decimal: The mark before the fraction of an amount: `.` or `,`.
+        thousands: The mark between its thousands: `.`, `,`, `space` or `apostrophe`.
+        grouping: The digits between two of these marks.
+        negative: The notation of amounts below zero.
+        minor_units: Decimal places of an amount that the service counts as whole units: 2 if it counts cents.
+        currency_prefix: A currency's sign or letters before an amount, such as `Rp`; it may be missing.
+        currency_suffix: The same, after an amount.
+        date_format: How times are written as text, in the letters of `strftime`; each cell fits exactly one.
+        null: Texts that mean an empty cell, such as `NULL`.
+        debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
+            each row one of the two is empty.
+        skip_totals: Whether totals rows are left out, and not rejected.
+        only_currency: The currency whose rows are read, such as `IDR`; all rows must have one currency if empty.
+        created_from: The first day or time of creation of the rows that are read, such as `2026-11-01`.
+        created_to: The last one; a day is meant until its end.
+
+    Without a declaration, `15000` and `15000.00` are amounts, and `2026-11-21 22:16:00` is a time.
+
+    Raises:
+        ValueError: When a value cannot be used; the message begins with its name.
+    """
+
+    profile: str = field(default="", validator=_is_profile)
+    encoding: str = field(default=UTF_8, converter=_to_encoding, validator=_is_encoding)
+    header_row: int | None = field(default=None, validator=_is_row)
+    decimal: str | None = field(default=None, validator=_is_mark)
+    thousands: Thousands | None = field(default=None, converter=optional(Thousands))
+    grouping: Grouping = field(default=Grouping.WESTERN, converter=Grouping)
+    negative: Negative = field(default=Negative.LEADING, converter=Negative)
+    minor_units: int = field(default=0, validator=_is_places)
+    currency_prefix: str = field(default="", converter=_trimmed, validator=_is_symbol)
+    currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
+    date_format: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    null: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, validator=_are_debits, hash=False)
+    skip_totals: bool = field(default=False, validator=_is_flag)
+    only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
+    created_from: str = field(default="", converter=_to_text, validator=_is_text)
+    created_to: str = field(default="", converter=_to_text, validator=_is_text)
+
+    def __attrs_post_init__(self) -> None:
+        if self.decimal is not None and self.decimal == self.thousands:
+            message = f"decimal and thousands must differ, got {quote(self.decimal)} for both"
+            raise ValueError(message)
+        if self.grouping is Grouping.INDIAN and self.thousands is None:
+            message = "grouping must be western without thousands, the mark that groups the digits"
+            raise ValueError(message)
+        for text in self.date_format:
+            TimeFormat(text)
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        if not self.profile:
+            return EMPTY
+        known = profiles()[self.profile]
+        return {**known.columns, "kind": [known.kind["column"]]} if known.kind else known.columns
+
+    @property
+    def ignore_columns(self) -> Sequence[str]:
+        return profiles()[self.profile].ignore_columns if self.profile else ()
+
+    @classmethod
+    def named(cls, profile: str, **declared: Any) -> Self:
+        """
+        Return the dialect of a profile of the package, overridden by *declared*.
+
+        Raises:
+            ValueError: When there is no such profile, or a value cannot be used.
+        """
+        known = profiles()[profile].dialect if profile in list(profiles()) else EMPTY  # or the validator refuses it
+        return cls(profile=profile, **{**known, **declared})
+
+
+def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
+    """Return the declarations of *dialect* in plain values; all of them if it began with a profile."""
+    return asdict(
+        dialect,
+        filter=lambda each, value: bool(dialect.profile) or value != getattr(PLAIN, each.name),
+        value_serializer=lambda _, __, value: _plain(value),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(cast("tuple[str, ...]", value))
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, str]", value))
+    return value.value if isinstance(value, StrEnum) else value
+
+
+PLAIN = Dialect()
+"""Nothing is declared."""

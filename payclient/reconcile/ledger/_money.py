@@ -1,0 +1,212 @@
+"""
+Read an amount as it is declared to be written: exactly, or not at all.
+
+Nothing is guessed. A mark that is not declared is refused, and the reason names the option that would declare it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from payclient._shared.escape import quote
+from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_option, damage, invisible, shown
+from payclient.reconcile.ledger._columns import SIDES
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Grouping, Negative, Thousands
+
+_MAX_DIGITS = 18
+_MAX = 10**_MAX_DIGITS
+_MAX_FLOATING = 10**15  # a float does not keep further digits
+_SPACES = "\u0020\u00a0\u2007\u2009\u202f"
+_MARKS = {
+    None: "(?!)",
+    Thousands.COMMA: ",",
+    Thousands.POINT: r"\.",
+    Thousands.SPACE: f"[{_SPACES}]",
+    Thousands.APOSTROPHE: "['\u2019]",
+}
+_GROUPS = {
+    Grouping.WESTERN: r"[0-9]{1,3}(?:(?P<mark>%s)[0-9]{3}(?:(?P=mark)[0-9]{3})*)",
+    Grouping.INDIAN: r"[0-9]{1,2}(?:(?P<mark>%s)[0-9]{2}(?:(?P=mark)[0-9]{2})*)?(?:(?:%s)[0-9]{3})",
+}
+_NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
+_CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
+_STRANGE = re.compile("[*#!?~^]+")
+_DIGITS_ONLY = "write it with digits only, or say how it is written with --decimal and --thousands"
+
+
+class MoneyReader:
+    """Reads amounts in one notation."""
+
+    # Without a declaration, `15000` and `15000.00` are the same; `15.000` is refused, which is fifteen to one reader
+    # and fifteen thousand to another.
+
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._dialect = dialect
+        self._places = dialect.minor_units
+        self._has_point = dialect.decimal != "," and dialect.thousands is not Thousands.POINT
+        self._pattern = _pattern(dialect)
+
+    def read(self, cell: Any) -> int | None:
+        """Return a whole number of the service's unit, or None for an empty cell."""
+        # Refused is what has no or more than one reading in this notation, and a float of more than fifteen digits.
+        if not isinstance(cell, str):
+            return None if cell is None else self._number(cell)
+        if not self._places and cell.isascii() and len(cell) <= _MAX_DIGITS:  # the usual cases
+            if cell.isdigit():
+                return int(cell)
+            if self._has_point and cell[-3:] == ".00" and cell[:-3].isdigit():
+                return int(cell[:-3])
+        text = cell.strip(BLANK)
+        if not text:
+            return None
+        match = self._pattern.fullmatch(text)
+        if match is None:
+            raise CellProblem(_refusal(text, self._dialect))
+        return self._value(text, match)
+
+    def _value(self, text: str, match: re.Match[str]) -> int:
+        whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
+        is_negative, digits = _is_negative(text, match), whole.lstrip("0")
+        if fraction == "000" and 1 <= len(digits) <= 3 and self._dialect.decimal is None:
+            number = f"-{digits}" if is_negative else digits
+            message = (
+                f"{quote(text)} may mean {number} or {number}000; write it with digits only, "
+                "or declare the point with --decimal . or --thousands ."
+            )
+            raise CellProblem(message)
+        return _scaled(-1 if is_negative else 1, whole, fraction, self._places, text)
+
+    def _number(self, value: Any) -> int | None:
+        if type(value) is int:
+            if -_MAX < value < _MAX:
+                return self._decimal(Decimal(value)) if self._places else value
+        elif isinstance(value, float):
+            if self._places and abs(value) < _MAX_FLOATING:  # false for what is not a number
+                return self._decimal(Decimal(f"{value:.15g}"))  # the digits that spreadsheets keep
+            if abs(value) < _MAX_FLOATING:
+                return int(value) if value.is_integer() else self._decimal(Decimal(repr(value)))
+        elif isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:
+            return self._decimal(value) if self._places else _PLAIN_READER.read(f"{value:f}")
+        message = f"{shown(value)} is not a whole number of at most {15 if isinstance(value, float) else 18} digits"
+        raise CellProblem(message)
+
+    def _decimal(self, value: Decimal) -> int:
+        text = f"{value:f}"
+        whole, _, fraction = text.lstrip("+-").partition(".")
+        return _scaled(-1 if value < 0 else 1, whole, fraction, self._places, text)
+
+
+def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
+    """Return a number with *places* decimal places as a whole number of its smallest units."""
+    # The only place where digits of any length become a number: `int` refuses long ones with a plain error.
+    digits = fraction.rstrip("0")
+    if len(digits) > places:
+        unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"
+        why = f" of the unit that --minor-units {places} declares" if places else f"; if the service counts in {unit}"
+        message = f"{quote(text)} is not a whole number{why}"
+        raise CellProblem(message)
+    number = (whole + digits.ljust(places, "0")).lstrip("0") or "0"
+    if len(number) > _MAX_DIGITS:
+        message = f"{quote(text)} has more than {_MAX_DIGITS} digits"
+        raise CellProblem(message)
+    return sign * int(number)
+
+
+def _pattern(dialect: Dialect) -> re.Pattern[str]:
+    thousands = _MARKS[dialect.thousands]
+    groups = _GROUPS[dialect.grouping].replace("%s", thousands)
+    space = f"[{_SPACES}]?"
+    prefix = f"(?:{_affix(dialect.currency_prefix)}{space})?"
+    suffix = f"(?:{space}{_affix(dialect.currency_suffix)})?"
+    decimal = dialect.decimal or ("." if dialect.thousands is not Thousands.POINT else None)
+    # Behind a declared decimal mark, nothing or a dash stands for "no fraction": 15.000,- and the 15.000.- of Indonesia
+    dash = "(?:-{1,2}|[\u2013\u2014])"
+    nothing = f"|{dash}?" if dialect.decimal else ""
+    fraction = f"{re.escape(decimal)}(?:(?P<fraction>[0-9]+){nothing})" if decimal else "(?P<fraction>(?!))"
+    if dialect.thousands in (Thousands.POINT, Thousands.COMMA):
+        fraction = f"{fraction}|(?(mark){thousands}{dash}|(?!))"
+    fraction = f"(?:{fraction})?"
+    bare = f"|(?={re.escape(dialect.decimal)}[0-9])" if dialect.decimal else ""  # such as .00
+    number = f"(?P<whole>{groups}|[0-9]+{bare}){fraction}"
+    sign = "[-+\u2212]"
+    text = rf"(?:(?P<before>{sign}){space})?{prefix}(?P<between>{sign}?){number}{suffix}"
+    if dialect.negative is Negative.TRAILING:
+        text = rf"{text}(?:{space}(?P<behind>{sign}))?"
+    elif dialect.negative is Negative.DEBIT:
+        words = "|".join(SIDES)
+        ahead = rf"(?:(?P<ahead>{words})(?:\.?[{_SPACES}]|(?!\.)))?"  # in DB.50 the point may be a decimal mark
+        text = rf"{ahead}{text}(?:{space}(?P<side>{words})\.?)?"
+    elif dialect.negative is Negative.PARENTHESES:
+        text = rf"(?P<open>{prefix}\()?{text}(?P<close>(?(open)\){suffix}))"
+    return re.compile(text, re.IGNORECASE)
+
+
+def _affix(symbol: str) -> str:
+    if not symbol:
+        return "(?!)"
+    return re.escape(symbol) + (r"\.?" if symbol[-1].isalpha() else "")
+
+
+def _is_negative(text: str, match: re.Match[str]) -> bool:
+    """Return whether the number has a sign for less than zero; two signs are refused."""
+    found = match.groupdict()
+    signs = [found.get(name) for name in ("before", "between", "behind")]
+    sides = [side for name in ("ahead", "side") if (side := found.get(name))]
+    signs += ["-" if SIDES[side.casefold()] < 0 else "+" for side in sides]
+    given = [sign for sign in signs if sign] + (["-"] if found.get("open") else [])
+    if len(given) > 1:
+        message = f"{quote(text)} has two signs"
+        raise CellProblem(message)
+    return bool(given) and given[0] != "+"
+
+
+def _refusal(text: str, dialect: Dialect) -> str:
+    """Return the problem with *text*, and the option that would declare it."""
+    if text.startswith("="):
+        return f"{quote(text)} is a formula of a spreadsheet; export the values of the column, as whole numbers"
+    if found := damage(text):
+        return f"{found}; export the column as whole numbers"
+    number = _NUMBER.search(text)
+    if number is None:
+        return f"{quote(text)} is not a number; if it stands for an empty cell, {as_option('null', text)} says so"
+    inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
+    before, behind = text[: number.start()], text[number.end() :]
+    if option := next(_missing(before, behind, dialect), ""):
+        return f"{quote(text)} is not a number as declared; {option}"
+    if mark := _STRANGE.search(f"{before} {behind}"):
+        return f"{quote(text)}: {quote(mark[0])} may say something about the amount; export it in a column by itself"
+    if not inside and (hidden := invisible(number[0])) and dialect.thousands is not Thousands.SPACE:
+        return f"{hidden}; if it groups thousands, declare it with --thousands space"
+    return f"{quote(text)} is not a whole number{_as_declared(dialect)}; {_DIGITS_ONLY}"
+
+
+def _as_declared(dialect: Dialect) -> str:
+    given = [f"--{name} {value}" for name in ("decimal", "thousands") if (value := getattr(dialect, name))]
+    if dialect.grouping is not Grouping.WESTERN:
+        given.append(f"--grouping {dialect.grouping}")
+    return f" with {' '.join(given)}" if given else ""
+
+
+def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
+    """Yield the options that would declare the marks around the digits."""
+    if "(" in before and ")" in behind and dialect.negative is not Negative.PARENTHESES:
+        yield "if parentheses mean less than zero, declare it with --negative parentheses"
+    if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
+        yield "a sign behind the digits is declared with --negative trailing"
+    sides = {(behind.rstrip(".").split() or [""])[-1], (before.split() or [""])[0].rstrip(".")}
+    if not SIDES.keys().isdisjoint(map(str.casefold, sides)) and dialect.negative is not Negative.DEBIT:
+        yield "letters for credit and debit are declared with --negative debit"
+    for text, name, declared in (
+        (before, "prefix", dialect.currency_prefix),
+        (behind, "suffix", dialect.currency_suffix),
+    ):
+        symbol = _CURRENCY.search(text)
+        found = symbol[0].casefold().rstrip(".") if symbol else ""
+        if symbol and found != declared.casefold().rstrip(".") and found not in SIDES:
+            yield f"a currency is declared with {as_option(f'currency-{name}', symbol[0].rstrip('.'))}"
+
+
+_PLAIN_READER = MoneyReader()

@@ -1,0 +1,428 @@
+"""Open a ledger: recognise its format, and read its rows once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import zlib
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import IO, Literal, Self, TypeAlias, cast, get_args
+
+from attrs import evolve
+
+from payclient._shared.atomic import Fingerprint
+from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
+from payclient.reconcile.ledger._columns import Columns, Finder, find_columns
+from payclient.reconcile.ledger._dialect import UTF_8, Dialect
+from payclient.reconcile.ledger._entry import Entry, RejectedEntry
+from payclient.reconcile.ledger._rows import Table
+from payclient.reconcile.ledger._scope import Excluded, Scope
+from payclient.reconcile.ledger._suggestion import Suggestion
+from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
+from payclient.reconcile.ledger._unused import check_use
+
+LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
+"""The format of a ledger."""
+
+LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
+"""A path, or a stream that is open for reading; a stream is never closed by payclient."""
+
+SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
+    {
+        ".csv": "csv",
+        ".tsv": "csv",
+        ".txt": "csv",
+        ".jsonl": "jsonl",
+        ".ndjson": "jsonl",
+        ".xlsx": "xlsx",
+        ".xlsm": "xlsx",
+        ".parquet": "parquet",
+    },
+)
+"""Formats by the suffix of the file, before `.gz` if there is one."""
+
+_ZIP = b"PK\x03\x04"
+_PARQUET = b"PAR1\x15"  # the fifth byte begins every header inside, and no line of text holds it
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
+GZIP = b"\x1f\x8b"
+
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS
+_CHUNK_BYTES = 1 << 18
+_FREE_BYTES = 1 << 23
+_MAX_RATIO = 200
+"""Ledgers compress ten to thirty times; gzip reaches a thousand with pure repetition."""
+_SHOWN: Mapping[LedgerFormat, str] = {"csv": "CSV", "jsonl": "JSON Lines", "xlsx": "XLSX", "parquet": "Parquet"}
+
+
+def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFormat:
+    """Return the format of a ledger: as chosen, or else by suffix, or else by its *first* eight bytes, or else CSV."""
+    if first.startswith(_OLE):
+        message = "this is an old .xls file or has a password; save it as .xlsx without a password"
+        raise LedgerError(message)
+    found = _by_content(first)
+    wanted = chosen or SUFFIXES.get(PurePath(name.lower().removesuffix(".gz")).suffix) or found or "csv"
+    is_binary = wanted in ("xlsx", "parquet")
+    if first and wanted != found and (is_binary or found in ("xlsx", "parquet")):
+        what = f"its first bytes are those of {_SHOWN[found]}" if found else "its first bytes are not"
+        message = f"the ledger should be {_SHOWN[wanted]}, but {what}; rename it, or choose the format that it has"
+        raise LedgerError(message)
+    return wanted
+
+
+def _by_content(first: bytes) -> LedgerFormat | None:
+    if first.startswith(_ZIP):
+        return "xlsx"
+    if first.startswith(_PARQUET):
+        return "parquet"
+    return "jsonl" if _JSON.match(first) else None
+
+
+def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the decompressed *chunks*, in pieces of at most 256 KiB."""
+    # Refused is what expands to more than 8 MiB and 200 times its size.
+    packed = given = 0
+    member = zlib.decompressobj(wbits=_GZIP_FORMAT)
+    for chunk in chunks:
+        packed += len(chunk)
+        rest = chunk
+        while rest:
+            if member.eof:
+                rest = rest.lstrip(b"\0")  # padding up to the end of a block
+                member = zlib.decompressobj(wbits=_GZIP_FORMAT) if rest else member
+                continue
+            try:
+                piece = member.decompress(rest, _CHUNK_BYTES)
+            except zlib.error as error:
+                message = f"the gzip data is damaged ({error})"
+                raise LedgerError(message) from error
+            rest = member.unconsumed_tail or member.unused_data
+            given += len(piece)
+            if given > max(_FREE_BYTES, _MAX_RATIO * packed):
+                message = f"the gzip data unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
+                raise LedgerError(message)
+            if piece:  # empty after the header alone, and an empty piece would mean the end
+                yield piece
+    if not member.eof:
+        message = "the gzip data ends too early; the file is truncated"
+        raise LedgerError(message)
+
+
+class Source:
+    """The bytes of one ledger, read once from start to end."""
+
+    def __init__(self, ledger: LedgerFile) -> None:
+        self._files = ExitStack()
+        self._digest = hashlib.sha256()
+        self._size = 0
+        self._path: Path | None = None
+        self._stream: IO[bytes] | IO[str]
+        if not isinstance(ledger, str | os.PathLike):
+            self._stream = ledger
+            return
+        self._path = Path(ledger)
+        try:
+            self._stream = self._files.enter_context(self._path.open("rb"))
+        except OSError as error:
+            message = f"{self._path} cannot be opened: {error.strerror}"
+            raise LedgerError(message) from error
+        self._identity = _identity(os.fstat(self._stream.fileno()))
+
+    def chunks(self) -> Iterator[bytes]:
+        while chunk := self._read():
+            self._digest.update(chunk)
+            self._size += len(chunk)
+            yield chunk
+
+    def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
+        """Return all bytes as one seekable file; `close` closes it."""
+        if self._path is not None:
+            deque(chunks, maxlen=0)  # for the fingerprint
+            file = cast(IO[bytes], self._stream)
+        else:
+            file = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  closed with the others
+            try:
+                file.writelines(chunks)
+            except OSError as error:
+                message = (
+                    f"the stream cannot be copied to a temporary file: {error.strerror}; give the file by its path"
+                )
+                raise LedgerError(message) from error
+        file.seek(0)
+        return file
+
+    def _read(self) -> bytes:
+        try:
+            chunk = self._stream.read(_CHUNK_BYTES)
+            return chunk.encode() if isinstance(chunk, str) else chunk
+        except UnicodeError as error:
+            message = f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode"
+            raise LedgerError(message) from error
+        except OSError as error:
+            message = f"the ledger cannot be read: {error.strerror or error}"
+            raise LedgerError(message) from error
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        name = self._path.name if self._path else ""
+        return Fingerprint(name=name, size_bytes=self._size, sha256=self._digest.hexdigest())
+
+    def check_unchanged(self) -> None:
+        if self._path is None:
+            return  # a stream cannot be checked
+        try:
+            identity = _identity(self._path.stat())
+            with self._path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            message = f"{self._path.name} cannot be read again: {error.strerror}; no report is written"
+            raise LedgerChangedError(message) from error
+        if (identity, sha256) != (self._identity, self._digest.hexdigest()):
+            message = f"{self._path.name} changed while it was reconciled; no report is written, run it again"
+            raise LedgerChangedError(message)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+def _identity(stat: os.stat_result) -> tuple[int, ...]:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+class Ledger:
+    """
+    An open ledger, made by `open_ledger`; iterate over it once for its entries.
+
+    Attributes:
+        format: The format of the file.
+        columns: The columns by field.
+        delimiter: The delimiter of a CSV ledger; None for other formats.
+        dialect: How it was declared to be written.
+        header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
+
+    Note:
+        Use it as a context manager. Rows are read lazily and in order, and memory does not grow with
+        the file, except for the texts of an XLSX file. Empty rows are skipped.
+
+    Raises:
+        LedgerError: While iterating, when the rest of the file cannot be trusted; at the end, when an unused column
+            seems to hold money, or when no row was read and that is not allowed.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        table: Table,
+        scope: Scope,
+        *,
+        format: LedgerFormat,  # noqa: A002  the word users know
+        allow_empty: bool,
+    ) -> None:
+        self.format: LedgerFormat = format
+        debits = {name for of, name in scope.dialect.debit_columns.items() if of in table.columns.used}
+        ignored_columns = tuple(name for name in table.columns.ignored if name not in debits)
+        self.columns: Columns = evolve(table.columns, ignored=ignored_columns)
+        self.delimiter: str | None = table.delimiter
+        self.dialect: Dialect = scope.dialect
+        self.header_row: int = table.header_row
+        self._scope = scope
+        self._source = source
+        self._table = table
+        self._allow_empty = allow_empty
+        self._has_rows = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
+
+    def __iter__(self) -> Iterator[Entry | RejectedEntry]:
+        for row in self._table.rows:
+            if row is not None:
+                self._has_rows = True
+                yield row
+        self._table.reader.check_cells()
+        if not self._has_rows and not self._allow_empty:
+            message = f"the ledger {self._emptiness}; --allow-empty accepts that"
+            raise LedgerError(message)
+
+    @property
+    def _emptiness(self) -> str:
+        if self.excluded:
+            return f"has no other rows than these: {'; '.join(map(str, self.excluded))}"
+        return "has a header and no rows" if self.columns.header else "is empty"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for people; complete when all rows have been read."""
+        found = self._table.reader.warnings
+        if self._has_rows or self.excluded:
+            return (*found, *map(str, self.excluded))
+        return (*found, f"the ledger {self._emptiness}: nothing was read")
+
+    def tell_left_out(self, take: Callable[[str], object]) -> None:
+        """Call *take* with the reference of each row that has another currency or time; before rows are read."""
+        self._scope.on_left_out = take
+
+    @property
+    def totals_amount(self) -> int:
+        """Sum of the amounts on totals rows that are rejected, so far; added to the others, it would be twice there."""
+        return self._scope.totals_amount
+
+    @property
+    def currency(self) -> str:
+        """The currency of its amounts, in capitals; empty where it states none, or before a row has been read."""
+        return self._scope.currency
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        """The rows that are left out, by reason; complete when all rows have been read."""
+        return self._scope.excluded
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """Declarations for the amounts and times that are refused; complete when all rows have been read."""
+        return self._table.reader.suggestions()
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Size and checksum; of the whole ledger when all rows have been read."""
+        return self._source.fingerprint
+
+    def check_unchanged(self) -> None:
+        """
+        Check that the file has not changed since it was read; call it before a report is written.
+
+        Raises:
+            LedgerChangedError: When it has changed. A stream cannot be checked.
+        """
+        self._source.check_unchanged()
+
+
+_ENOUGH_TO_TELL = 64
+
+
+def open_ledger(
+    ledger: LedgerFile,
+    *,
+    columns: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
+    format: LedgerFormat | None = None,  # noqa: A002  the word users know
+    ignore: Collection[str] = (),
+    require: Collection[str] = (),
+    allow_empty: bool = True,
+    dialect: Dialect = Dialect(),  # noqa: B008  frozen
+    time_zone: tzinfo | None = None,
+    is_statement: bool = False,
+) -> Ledger:
+    """
+    Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be compressed with gzip.
+
+    Args:
+        ledger: A path, or an open stream, such as standard input.
+        columns: The column's name by field, for names that are not recognised.
+        delimiter: For CSV; if not given, comma, semicolon or tab is recognised from the header.
+        sheet: For XLSX; the first visible sheet if not given.
+        ignore: Columns to leave unused, although they look like money, like a field or like what decides a sign.
+        require: Fields that must have a column, such as `amount`.
+        allow_empty: Whether to accept a ledger without rows, with a warning.
+        dialect: How numbers and times are written, in which encoding, and more.
+        time_zone: The zone of `created_from` and `created_to`, for a ledger whose times of creation state a zone.
+        is_statement: Whether it is the second list of a reconciliation, in which a row with `amount_received` needs no
+            `amount`.
+        format: The format; if not given, recognised from the file name or the first bytes.
+
+    Note:
+        The header is read at once, the rows lazily. A stream in XLSX or Parquet is first copied to
+        a temporary file, because these formats cannot be read from start to end.
+
+    Raises:
+        LedgerError: When the file, its header or its encoding cannot be trusted, or when a package
+            that the format needs is not installed.
+        ValueError: For an option that the format does not have, or an unknown field.
+    """
+    _check_given(format, delimiter)
+    find = partial(find_columns, chosen=columns, known=dialect.columns, ignored=(*ignore, *dialect.ignore_columns))
+    scope = Scope(dialect, time_zone, is_statement=is_statement)
+    source = Source(ledger)
+    with ExitStack() as on_failure:
+        on_failure.callback(source.close)
+        first, chunks = with_start(source.chunks(), _ENOUGH_TO_TELL)
+        is_packed = first.startswith(GZIP)
+        if is_packed:
+            first, chunks = with_start(unpack(chunks), _ENOUGH_TO_TELL)
+        found = recognise(source.fingerprint.name, first, format)
+        _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
+        if found == "csv":
+            table = read_csv(chunks, find, delimiter, scope)
+        elif found == "jsonl":
+            table = read_json_lines(chunks, find, scope)
+        elif is_packed:
+            message = f"the ledger is {found} inside gzip; decompress it first, because {found} is already compressed"
+            raise LedgerError(message)
+        else:
+            table = _read_whole(source, chunks, found, find, sheet, scope)
+        table.reader.ignore(check_use(table.columns, dialect, chosen=columns or (), ignored=ignore, required=require))
+        scope.check_columns(table.columns.used)
+        on_failure.pop_all()
+    return Ledger(source, table, scope, format=found, allow_empty=allow_empty)
+
+
+def _check_given(kind: object, delimiter: object) -> None:
+    if kind not in (None, *get_args(LedgerFormat)):
+        message = f"format must be one of {', '.join(get_args(LedgerFormat))}, got {kind!r}"
+        raise ValueError(message)
+    is_character = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '\r\n"'
+    if delimiter is not None and not is_character:
+        message = f"delimiter must be one character that separates cells, got {delimiter!r}"
+        raise ValueError(message)
+
+
+def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | None, dialect: Dialect) -> None:
+    is_for_one = not dialect.profile  # which is for each format that its program writes
+    options = (
+        ("delimiter", delimiter is not None, "csv"),
+        ("sheet", sheet is not None, "xlsx"),
+        ("debit_columns", dialect.debit_columns, "csv, jsonl and xlsx"),
+        ("encoding", is_for_one and dialect.encoding != UTF_8, "csv and jsonl"),
+        ("header_row", is_for_one and dialect.header_row is not None, "csv and xlsx"),
+    )
+    for name, is_given, formats in options:
+        if is_given and found not in formats:
+            message = f"{name} is an option of {formats}, and the ledger is {found}"
+            raise ValueError(message)
+
+
+def _read_whole(
+    source: Source,
+    chunks: Iterator[bytes],
+    found: LedgerFormat,
+    find: Finder,
+    sheet: str | None,
+    scope: Scope,
+) -> Table:
+    file = source.whole(chunks)
+    if not source.fingerprint.size_bytes:
+        return Table()
+    if found == "xlsx":
+        from payclient.reconcile.ledger._xlsx import read_xlsx  # noqa: PLC0415
+
+        return read_xlsx(file, find, sheet, scope)
+    try:
+        from payclient.reconcile.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
+        raise LedgerError(message) from error
+    return read_parquet(file, find, scope)

@@ -1,0 +1,355 @@
+"""Turn the cells of one row into an entry, for all formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+
+from attrs import field, frozen
+
+from payclient._shared.escape import plural, quote
+from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_word
+from payclient.reconcile.ledger._columns import SIGNS, Columns, Finder, column_names, normalise_name, opposites, sign_of
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Profile, profiles
+from payclient.reconcile.ledger._entry import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.ledger._money import MoneyReader
+from payclient.reconcile.ledger._scope import Scope, Totals
+from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
+from payclient.reconcile.ledger._times import TimeReader
+from payclient.reconcile.ledger._unused import Evidence, check_values, unused_columns
+
+CellReader: TypeAlias = Callable[[Any], Any]
+
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "reference": "code",
+        "merchant_reff": "code",
+        "amount": "money",
+        "fee": "money",
+        "amount_received": "money",
+        "status": "word",
+        "payment_method": "word",
+        "payment_code": "code",
+        "expdate": "time",
+        "direction": "direction",
+        "created_at": "creation",
+        "kind": "word",
+        "currency": "word",
+    },
+)
+"""Kind of cell of each field."""
+
+_SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
+"""The kinds of cells for which a declaration may be suggested."""
+
+_NEEDED = frozenset({"reference", "amount"})
+_DIRECTED = ("amount", "amount_received")
+"""Fields whose sign is the direction of the row; a fee is not one."""
+_MAX_DIRECTIONS = 50
+_MAX_HEADER_ROWS = 50
+
+
+class _DirectionReader:
+    """Reads the column of directions: words in all its cells, or signs in all; a dash next to words is no debit."""
+
+    def __init__(self) -> None:
+        self._are_signs: bool | None = None
+        self._found: dict[str, tuple[str, int | None]] = {}
+        """Each word in the form of a name, with the first text and its sign."""
+
+    def read(self, cell: Any) -> int | None:
+        """Return the sign that a cell gives to the amounts of its row, or None for an empty cell."""
+        word = read_word(cell)
+        if word is None:
+            return None
+        sign = sign_of(word)
+        if len(self._found) < _MAX_DIRECTIONS:
+            self._found.setdefault(normalise_name(word), (word, sign))
+        if sign is None:
+            message = f"{quote(word)} is not known to mean credit or debit"
+            raise CellProblem(message)
+        is_sign = word.strip("()") in SIGNS
+        if self._are_signs not in (None, is_sign):
+            message = (
+                f"the column of directions has both words and signs, such as {quote(word)}; if a sign stands for an "
+                f"empty cell, {as_option('null', '-')} says so"
+            )
+            raise LedgerError(message)
+        self._are_signs = is_sign
+        return sign
+
+    def check(self) -> None:
+        """Check that no word was read that means something else beside another one, as the `C` of `A` and `C` does."""
+        are_both_known = {1, -1} <= {sign for _, sign in self._found.values()}
+        if not are_both_known and (pair := opposites(self._found)):
+            credit, debit = (quote(self._found[word][0]) for word in pair)
+            message = (
+                f"the column of directions has {credit} and {debit}, which may be credit and debit, and are not known "
+                "together; write these words in it, or list both as charge and refund in the table [lines.kind] of the "
+                "rules file instead"
+            )
+            raise LedgerError(message)
+
+
+class RowReader:
+    """Turns rows into entries; its `warnings`, and the evidence in its `unused` columns, grow meanwhile."""
+
+    def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
+        self.columns = columns
+        self.warnings: list[str] = []
+        self.unused: list[Evidence] = unused_columns(columns)
+        self._watched: Sequence[Evidence] = self.unused
+        self._scope = scope or Scope()
+        self._has_scope = scope is not None and scope.concerns(columns.used)
+        self._suggester = Suggester(dialect)
+        self._refused: dict[str, Any] = {}
+        """The first refused cell of amounts and of times in a row."""
+        self._directions = _DirectionReader()
+        self._totals = Totals()
+        times, self._null = TimeReader(dialect.date_format), frozenset(dialect.null)
+        self._readers: Mapping[str, CellReader] = {
+            "code": read_code,
+            "money": MoneyReader(dialect).read,
+            "word": read_word,
+            "direction": self._directions.read,
+            "time": times.read,
+            "creation": times.read_creation,
+        }
+        self._plan = [(name, place, self._reader_of(name)) for name, place in columns.places.items()]
+        self._debits = self._debit_places(dialect)
+        self._bad_created_at, self._first_bad_created_at = 0, (0, "")
+
+    def _reader_of(self, name: str) -> CellReader:
+        """Return the reader of a field; it also shows each unusual text to the suggester."""
+        kind, column, null = KINDS[name], self.columns.used[name], self._null
+        plain = self._readers[kind]
+
+        def read_stated(cell: Any) -> Any:
+            return plain("" if isinstance(cell, str) and cell.strip() in null else cell)
+
+        read = read_stated if null else plain
+        if kind not in _SUGGESTED:
+            return read
+        add: Callable[[str], None] = self._suggester.add_time
+        if kind == "money":
+            add = partial(self._suggester.add_amount, is_needed=name in _NEEDED)
+
+        # The suggester is not shown the name of the column, which is part of a repeated header, and cannot read it.
+        def noted(cell: Any) -> Any:
+            if isinstance(cell, str) and cell and not cell.isdigit() and cell.strip() != column:
+                add(cell)
+            try:
+                return read(cell)
+            except CellProblem:
+                if not isinstance(cell, str) or cell.strip() != column:
+                    self._refused.setdefault(_SUGGESTED[kind], cell)
+                raise
+
+        return noted
+
+    def _debit_places(self, dialect: Dialect) -> Mapping[str, tuple[str, int, CellReader]]:
+        """Return name, place and reader of each column of debits; those of a profile need not be there."""
+        names = column_names(self.columns.header)
+        found: dict[str, tuple[str, int, CellReader]] = {}
+        for of, name in dialect.debit_columns.items():
+            if name in names and of in self.columns.places:
+                found[of] = name, names.index(name), self._reader_of(of)
+            elif not dialect.profile:
+                message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
+                raise LedgerError(message, line=1)
+        return found
+
+    def ignore(self, names: Collection[str]) -> None:
+        self._watched = self.unused = [each for each in self.unused if each.name not in names]
+
+    def check_cells(self) -> None:
+        """Check that no cell read so far says something that is not used, or means something else beside another."""
+        self._directions.check()
+        check_values(self.columns, self.unused)
+
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        return tuple(self._suggester.suggestions())
+
+    def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
+        """Return the entry, or a rejected entry with all problems; None if the row is left out."""
+        self._refused.clear()
+        values, problems = self._values(line, cells)
+        if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
+            if self._scope.leaves_out_totals(line, values.get("amount")):
+                return None
+            kind = values.get("kind", ABSENT)
+            return RejectedEntry(line=line, reason=reason, reference=values.get("reference"), kind=kind)
+        is_header = bool(problems) and tuple(cells) == self.columns.header
+        if is_header:
+            problems = ["is the header again; were two files joined?"]
+        else:
+            for what, cell in self._refused.items():
+                self._suggester.refuse(what, cell)
+        if self._has_scope and not is_header:
+            try:
+                if self._scope.leaves_out(line, values):
+                    return None
+            except CellProblem as problem:
+                problems.append(str(problem))
+        values.pop("currency", None)
+        return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
+
+    def _rejected(
+        self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[str]
+    ) -> RejectedEntry:
+        cell, places = cells[self.columns.places["reference"]], self.columns.places
+        reference = str(cell) if isinstance(cell, str | int | float) else ""
+        return RejectedEntry(
+            line=line,
+            reason="; ".join(problems),
+            reference=reference.encode(errors="replace").decode().strip() or None,
+            amount=values.get("amount"),
+            amount_received=values.get("amount_received") if self._scope.is_statement or "kind" in values else None,
+            status=values.get("status") if "status" in places else ABSENT,
+            kind=values.get("kind") if "kind" in places else ABSENT,
+        )
+
+    def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
+        for column in self._watched:
+            cell = cells[column.place]
+            if cell.__class__ is not str or cell not in column.seen:  # checked here, because it is the usual case
+                self._add_unused(column, cell)
+        values: dict[str, Any] = {}
+        problems: list[str] = []
+        for name, place, reader in self._plan:
+            try:
+                value = reader(cells[place])
+                if name in self._debits:
+                    value = self._debited(name, value, cells)
+            except CellProblem as problem:
+                if name != "created_at":
+                    problems.append(f"{name}: {problem}")
+                    continue
+                self._warn_bad_created_at(line, problem)
+                value = None
+            if value is None and name in _NEEDED:
+                problems.append(f"{name}: the cell is empty")
+            values[name] = value
+        if "direction" in self.columns.places:
+            self._direct(values, problems)
+        if self._scope.is_statement and values.get("amount", 0) is None and values.get("amount_received") is not None:
+            problems.remove("amount: the cell is empty")
+            del values["amount"]
+        return values, problems
+
+    def _add_unused(self, column: Evidence, cell: Any) -> None:
+        column.add(cell)
+        if column.is_done:
+            self._watched = [each for each in self._watched if each is not column]
+
+    def _debited(self, name: str, value: int | None, cells: Sequence[Any]) -> int | None:
+        column, place, read = self._debits[name]
+        debit = read(cells[place])
+        if value and debit:
+            message = f"there is an amount here and in {quote(column)} too; a row is either credit or debit"
+            raise CellProblem(message)
+        return -debit if debit else debit if value is None else value
+
+    def _direct(self, values: dict[str, Any], problems: list[str]) -> None:
+        """Give the amounts of a row the sign that its direction says; without one that is known they have none."""
+        is_known, sign = "direction" in values, values.pop("direction", None)
+        for name in (name for name in _DIRECTED if values.get(name)):
+            if sign is None:
+                problems += ["direction: the cell is empty, so it is not known whether money came or went"] * is_known
+                is_known = False
+                del values[name]
+            elif values[name] < 0:
+                column = self.columns.used["direction"]
+                problems.append(
+                    f"{name}: {values[name]} is below zero, and {quote(column)} says credit or debit as well; "
+                    f"if the sign is right as it is, {as_option('ignore-column', column)} leaves that column out"
+                )
+            else:
+                values[name] *= sign
+
+    def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
+        """Count an unreadable time of creation, in one warning for all of them."""
+        # The row is not rejected, because the column is not compared; it only has no age.
+        self._bad_created_at += 1
+        if self._bad_created_at == 1:
+            self._first_bad_created_at = len(self.warnings), f"{problem} (line {line})"
+            self.warnings.append("")
+        place, first = self._first_bad_created_at
+        self.warnings[place] = (
+            f"{quote(self.columns.used['created_at'])}: {plural(self._bad_created_at, 'cell')} cannot be read, such as "
+            f"{first}; no grace applies to a row without a known age"
+        )
+
+
+NO_COLUMNS = Columns({}, (), {}, ())
+"""The columns of a ledger without a header."""
+
+
+@frozen(kw_only=True)
+class Table:
+    """The columns and rows of an open ledger, in any format; an empty one if nothing is given."""
+
+    # `rows` is read once, in order; it has None for a row that is left out. `header_row` is 0 if the format has none.
+
+    columns: Columns = NO_COLUMNS
+    reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
+    rows: Iterable[Entry | RejectedEntry | None] = ()
+    delimiter: str | None = None
+    header_row: int = 0
+
+
+_Row = TypeVar("_Row")
+
+
+def to_header(rows: Iterator[tuple[int, _Row]], dialect: Dialect, *, empty: _Row) -> tuple[int, _Row, list[str]]:
+    """Return the number and the cells of the header, and a warning about rows above it; 0 if there is no row."""
+    # *rows* are those that are not empty, with their numbers; those below the header are left for the caller.
+    wanted, skipped = dialect.header_row, 0
+    for line, row in rows:
+        if wanted is None or line == wanted:
+            above = f"{plural(skipped, 'row')} above the header (row {line}) {'is' if skipped == 1 else 'are'} not read"
+            return line, row, [above] if skipped else []
+        if line > wanted:
+            break
+        skipped += 1
+    if wanted is None or not skipped:
+        return 0, empty, []
+    message = f"row {wanted} is empty, so it cannot be the header that --header-row {wanted} declares"
+    raise LedgerError(message, line=wanted)
+
+
+def with_hint(
+    error: LedgerError,
+    rows: Iterable[tuple[int, Sequence[str]]],
+    find: Finder,
+    dialect: Dialect,
+    *,
+    header: Sequence[str],
+) -> LedgerError:
+    """Return *error* about an unusable *header*, with its profile or a usable header row below it."""
+    hint = ""
+    if not dialect.profile and (profile := next(filter(partial(_is_of, header), profiles().values()), None)):
+        hint = f"; it is that of {profile.about}: --profile {profile.name}"
+    elif dialect.header_row is None:
+        fitting = [line for line, cells in islice(rows, _MAX_HEADER_ROWS) if _is_header(cells, find)]
+        if len(fitting) == 1:
+            hint = f"; row {fitting[0]} has such columns: --header-row {fitting[0]} makes it the header"
+    return LedgerError(f"{error}{hint}", line=error.line)
+
+
+def _is_of(header: Sequence[str], profile: Profile) -> bool:
+    names = set(map(normalise_name, header))
+    known = (map(normalise_name, profile.columns.get(field, ())) for field in ("reference", "amount"))
+    return all(not names.isdisjoint(each) for each in known)
+
+
+def _is_header(cells: Sequence[str], find: Finder) -> bool:
+    try:
+        find(cells)
+    except LedgerError:
+        return False
+    return True

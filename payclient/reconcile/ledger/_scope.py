@@ -1,0 +1,250 @@
+"""Which rows of a ledger belong to this run: one currency, a span of time, and no totals rows.
+
+Rows outside are neither looked up nor part of any total. They are counted, with their lines and amounts.
+
+A totals row is not a transaction: the service would not find it, and the ledger's total would count every amount
+twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if it has no
+reference, or by an amount that is the sum of the rows above if its reference has no digit and all of theirs have one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+
+from attrs import define, field, frozen
+
+from payclient._shared.escape import plural, quote
+from payclient.reconcile.ledger._cells import CellProblem, LedgerError
+from payclient.reconcile.ledger._columns import word_list
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect
+from payclient.reconcile.ledger._times import TimeReader
+
+TOTALS_WORDS = frozenset(word_list("totals", "words"))
+"""One of these must be there, in any case."""
+
+_BESIDE = frozenset(word_list("totals", "beside"))
+_DIGIT = re.compile(r"\d")
+_COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
+_WORD = re.compile(r"[^\W\d_]+")
+_MIN_ROWS = 2
+"""Minimum number of rows of a sum; with one row, a repeated amount would look like its sum."""
+
+
+def is_totals_text(text: str) -> bool:
+    """Return whether *text* is the label of a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
+    if _DIGIT.search(text) and _DIGIT.search(text := _COUNT.sub("", text)):
+        return False  # the usual case: a reference
+    found = _WORD.findall(text.casefold())
+    return not TOTALS_WORDS.isdisjoint(found) and all(word in TOTALS_WORDS or word in _BESIDE for word in found)
+
+
+class Totals:
+    """Keeps the sums of the rows above, to recognise a row that states one."""
+
+    def __init__(self) -> None:
+        self._parts = [[0, 0], [0, 0]]
+        """Rows and their sum: of the whole ledger, and since the last totals row."""
+        self._are_numbered = True
+        """Whether each reference has a digit, so that a word in its place is something else."""
+
+    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
+        """Return why a row is a totals row; otherwise count it and return an empty text."""
+        is_named = reference is not None and (reference.isalnum() or any(map(str.isalnum, reference)))
+        texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
+        found = next(filter(is_totals_text, texts), None)
+        (rows, total), (rows_since, total_since) = self._parts
+        is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
+        is_numbered = _DIGIT.search(reference or "") is not None
+        is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
+        if found is None and not is_sum:
+            self._are_numbered = self._are_numbered and (is_numbered or not is_named)
+            for part in self._parts:
+                part[0] += 1
+                part[1] += amount or 0
+            return ""
+        self._parts[1] = [0, 0]
+        why = f"it says {quote(found)}" if found is not None else f"{amount} is the sum of the rows above"
+        return f"is a totals row: {why}; its amount is not added to the total"
+
+
+_MAX_RANGES = 200
+_MAX_KINDS = 50
+
+
+@frozen(kw_only=True)
+class Excluded:
+    """
+    Rows that are outside for one reason.
+
+    Attributes:
+        why: Such as `before 2026-11-01`.
+        rows: The number of them.
+        amount: Their amounts, added up, as far as they can be read.
+        lines: Their lines, such as `4, 7-9`; ends with `…` where there are too many to list.
+    """
+
+    why: str
+    rows: int
+    amount: int
+    lines: str
+
+    def __str__(self) -> str:
+        they = "it is" if self.rows == 1 else "each is"
+        line = "line" if self.lines.isdecimal() else "lines"
+        return (
+            f"{plural(self.rows, 'row')} left out, because {they} {self.why}: {line} {self.lines}; amount {self.amount}"
+        )
+
+
+@define
+class _Group:
+    rows: int = 0
+    amount: int = 0
+    ranges: list[list[int]] = field(factory=list)
+
+    def add(self, line: int, amount: object) -> None:
+        self.rows += 1
+        self.amount += amount if isinstance(amount, int) else 0
+        if self.ranges and self.ranges[-1][1] == line - 1:
+            self.ranges[-1][1] = line
+        elif len(self.ranges) <= _MAX_RANGES:  # one more than is shown
+            self.ranges.append([line, line])
+
+    @property
+    def lines(self) -> str:
+        shown = [str(first) if first == last else f"{first}-{last}" for first, last in self.ranges[:_MAX_RANGES]]
+        return ", ".join(shown) + (" …" if self.ranges[_MAX_RANGES:] else "")
+
+
+class Scope:
+    """Decides about each row, and counts those outside."""
+
+    # `time_zone` is that of the declared times, and of times in the ledger that state none. A row of a statement needs
+    # no amount if it states what was received. `on_left_out` gets the reference of each row with another currency or
+    # time.
+
+    def __init__(
+        self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None, *, is_statement: bool = False
+    ) -> None:
+        self.dialect: Dialect = dialect
+        self.is_statement: bool = is_statement
+        self.totals_amount: int = 0
+        self._time_zone = time_zone
+        self._start, self._stop = _bounds(dialect)
+        self._wanted = dialect.only_currency.casefold()
+        self._currency = "", 0
+        self._groups: dict[str, _Group] = {}
+        self.on_left_out: Callable[[str], object] | None = None
+
+    def check_columns(self, used: Mapping[str, str]) -> None:
+        for name, is_needed, need in (
+            ("created_at", self._start or self._stop, "--from and --to need"),
+            ("currency", self._wanted, "--only-currency needs"),
+        ):
+            if is_needed and used and name not in used:
+                message = f"{need} a column for {name}; choose one with --column {name}=NAME"
+                raise LedgerError(message, line=1)
+
+    def concerns(self, used: Mapping[str, str]) -> bool:
+        """Return whether rows of a ledger with these columns may be outside, other than totals rows."""
+        return bool(self._start or self._stop or self._wanted or "currency" in used)
+
+    def leaves_out_totals(self, line: int, amount: object) -> bool:
+        """Return whether a totals row on *line* is outside, which is then counted."""
+        if self.dialect.skip_totals:
+            self._add("a total of other rows", line, amount)
+        elif isinstance(amount, int):
+            self.totals_amount += amount
+        return self.dialect.skip_totals
+
+    def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
+        """Return whether the row on *line* is outside, which is then counted."""
+        why = self._other_currency(line, values) or self._other_time(values)
+        if why:
+            self._add(why, line, values.get("amount"))
+            if self.on_left_out is not None and values.get("reference"):
+                self.on_left_out(values["reference"])
+        return bool(why)
+
+    def _other_currency(self, line: int, values: Mapping[str, Any]) -> str:
+        currency = values.get("currency")
+        if self._wanted:
+            if currency is None:
+                message = "currency: the cell is empty, and --only-currency needs it"
+                raise CellProblem(message)
+            return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
+        if currency is None:
+            return ""
+        first, first_line = self._currency
+        if not first:
+            self._currency = currency.casefold(), line
+        elif first != currency.casefold():
+            both = f"{quote(first.upper())} (line {first_line}) and {quote(currency.upper())} (line {line})"
+            message = (
+                f"the ledger has amounts in {both}, which are never added up; --only-currency {first.upper()} reads "
+                "the rows of one"
+            )
+            raise LedgerError(message, line=line)
+        return ""
+
+    def _other_time(self, values: Mapping[str, Any]) -> str:
+        if not (self._start or self._stop):
+            return ""
+        created = values.get("created_at")
+        if created is None:
+            message = "created_at: the cell is empty or unreadable, and --from and --to need it"
+            raise CellProblem(message)
+        local = self._local(created)
+        if self._start and local < self._start:
+            return f"before {self.dialect.created_from}"
+        return f"after {self.dialect.created_to}" if self._stop and local >= self._stop else ""
+
+    def _local(self, created: datetime) -> datetime:
+        if created.tzinfo is None:
+            return created
+        if self._time_zone is None:
+            message = "created_at states a zone; declare with --time-zone in which one --from and --to are meant"
+            raise LedgerError(message)
+        return created.astimezone(self._time_zone).replace(tzinfo=None)
+
+    def _add(self, why: str, line: int, amount: object) -> None:
+        if len(self._groups) >= _MAX_KINDS and why not in self._groups:
+            why = "of other kinds"
+        self._groups.setdefault(why, _Group()).add(line, amount)
+
+    @property
+    def currency(self) -> str:
+        return (self._wanted or self._currency[0]).upper()
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        groups = self._groups.items()
+        return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in groups)
+
+
+def _bounds(dialect: Dialect) -> tuple[datetime | None, datetime | None]:
+    """Return the first time inside and the first one after it; a date alone means all of that day."""
+    start, stop = _time("from", dialect.created_from), _time("to", dialect.created_to)
+    if stop is not None:
+        is_day = len(dialect.created_to.strip()) == len("2026-11-30")
+        stop += timedelta(days=1) if is_day else timedelta(seconds=1)
+    if start is not None and stop is not None and stop <= start:
+        message = f"to must not be before from, got {dialect.created_to} and {dialect.created_from}"
+        raise ValueError(message)
+    return start, stop
+
+
+def _time(name: str, text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        found = TimeReader().read_creation(text)
+    except CellProblem:
+        found = None
+    if found is None or found.tzinfo is not None:
+        message = f"{name} must be a day or a time such as 2026-11-01 or 2026-11-01 12:00:00, got {quote(text)}"
+        raise ValueError(message)
+    return found

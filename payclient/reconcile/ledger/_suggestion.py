@@ -1,0 +1,295 @@
+"""
+Suggest the declaration that would read a ledger's amounts and times, and say when there are two.
+
+A suggestion is made only when one notation reads every cell, and no other one reads any of them differently. What is
+remembered of the cells is their shape, so memory does not grow with the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from itertools import product
+from typing import Any, cast
+
+import attrs
+from attrs import frozen
+
+from payclient._shared.escape import plural, quote
+from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_option
+from payclient.reconcile.ledger._columns import SIDES
+from payclient.reconcile.ledger._dialect import Dialect, Grouping, Negative, Thousands
+from payclient.reconcile.ledger._money import MoneyReader
+from payclient.reconcile.ledger._times import TimeFormat
+
+_MAX_SHAPES = 5000
+_DIGITS = re.compile("[0-9]+")
+_AROUND = re.compile(r"[-+\u2212()\s]+")
+_WORDS = "|".join(SIDES)
+_AHEAD = re.compile(rf"^(?P<side>{_WORDS})(?:\.?(?=\s)|$)", re.IGNORECASE)
+_BEHIND = re.compile(rf"(?:^|(?<=[\W_]))(?P<side>{_WORDS})\.?$", re.IGNORECASE)
+_MAX_READINGS = 3
+_DAY = re.compile(r"(?:[0-9]{1,4}|[^\W\d_]+\.?)([-/. ]|, |\. )(?:[0-9]{1,2}|[^\W\d_]+\.?)([-/. ]|, )[0-9]{2,4}")
+_CLOCKS = {
+    "": "",
+    "%H:%M": r"[0-9]{1,2}:[0-9]{2}",
+    "%H:%M:%S": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}",
+    "%H.%M": r"[0-9]{1,2}\.[0-9]{2}",
+    "%H.%M.%S": r"[0-9]{1,2}\.[0-9]{2}\.[0-9]{2}",
+    "%H:%M:%S.%f": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}[.][0-9]{1,9}",
+    "%I.%M.%S %p": r"[0-9]{1,2}\.[0-9]{2}\.[0-9]{2} [AaPp]\.?[Mm]\.?",
+    "%I:%M %p": r"[0-9]{1,2}:[0-9]{2} [AaPp]\.?[Mm]\.?",
+    "%I:%M:%S %p": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2} [AaPp]\.?[Mm]\.?",
+}
+_ORDERS = (
+    *("%d{0}%m{1}%Y", "%m{0}%d{1}%Y", "%d{0}%m{1}%y", "%m{0}%d{1}%y", "%y{0}%m{1}%d", "%y{0}%d{1}%m"),
+    *("%Y{0}%m{1}%d", "%Y{0}%d{1}%m", "%d{0}%b{1}%Y", "%d{0}%b{1}%y", "%b{0}%d{1}%Y", "%b{0}%d{1}%y"),
+)
+_MAX_CLOCKS = 4
+_READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+@frozen
+class Reading:
+    """
+    One way to read the cells.
+
+    Attributes:
+        options: The options that declare it, each with its value.
+        value: What the first cell that was refused, or that is read in several ways, is then.
+    """
+
+    options: tuple[tuple[str, str], ...]
+    value: str
+
+    def __str__(self) -> str:
+        return " ".join(as_option(name.removeprefix("--"), value) for name, value in self.options)
+
+
+@frozen(kw_only=True)
+class Suggestion:
+    """
+    A suggested declaration.
+
+    Attributes:
+        what: `amounts` or `times`.
+        rows: Rows with a cell that is refused.
+        cell: The first one; where there are several readings, one that they read differently.
+        readings: The readings of all cells; more than one if it is ambiguous.
+    """
+
+    what: str
+    rows: int
+    cell: str
+    readings: tuple[Reading, ...]
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the cells have several readings; only the owner of the ledger knows the right one."""
+        return len(self.readings) > 1
+
+    def __str__(self) -> str:
+        refused = f"{plural(self.rows, 'row')} {'has' if self.rows == 1 else 'have'} {self.what} that cannot be read"
+        if not self.is_ambiguous:
+            (reading,) = self.readings
+            return f"{refused}; all can be read with {reading} (first: {quote(self.cell)} → {reading.value})"
+        ways = " or ".join(f"{each} ({quote(self.cell)} → {each.value})" for each in self.readings)
+        return f"{refused}; they are ambiguous: all can be read with {ways}; declare the one that is meant"
+
+
+class Suggester:
+    """Remembers the shapes of cells, and suggests declarations."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._shapes: dict[str, str] = {}
+        self._first: dict[str, str] = {}
+        self._rows = {"amounts": 0, "times": 0}
+        self._times = _TimeShapes()
+        self._unreadable = set[str]()
+        """Amounts or times with a refused cell that no declaration can make readable."""
+
+    def add_amount(self, cell: str, *, is_needed: bool = True) -> None:
+        """Remember a cell of an amount, read or refused; one that *is_needed* must not be empty."""
+        if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and whatever reads one of these reads all of them alike
+            self._shapes.setdefault(".00", cell)
+            return
+        text = cell.strip(BLANK)
+        if is_needed and text and not _DIGITS.search(text):
+            self._unreadable.add("amounts")
+        if len(self._shapes) <= _MAX_SHAPES and text and text not in self._dialect.null:
+            # Of a run of digits, the reading depends on its length and on the zeros at its end.
+            shape = _DIGITS.sub(lambda run: f"<{len(run[0])},{len(run[0]) - len(run[0].rstrip('0'))}>", text)
+            self._shapes.setdefault(shape, text)
+
+    def add_time(self, cell: str) -> None:
+        if self._times.can_tell and not self._dialect.date_format:
+            self._times.add(cell.strip(BLANK))
+
+    def refuse(self, what: str, cell: object) -> None:
+        self._rows[what] += 1
+        if isinstance(cell, str):
+            self._first.setdefault(what, cell.strip(BLANK))
+        else:
+            self._unreadable.add(what)
+
+    def suggestions(self) -> Iterator[Suggestion]:
+        """Yield the declarations for amounts and for times that fit every cell."""
+        refused = self._first.keys() - self._unreadable
+        if "amounts" in refused and 0 < len(self._shapes) <= _MAX_SHAPES:
+            yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
+        if "times" in refused and (readings := self._times.readings()):
+            cell = self._times.example if len(readings) > 1 else self._times.first
+            yield Suggestion(what="times", rows=self._rows["times"], cell=cell, readings=readings)
+
+    def _for_amounts(self, cell: str, cells: list[str]) -> Iterator[Suggestion]:
+        # The simplest dialect for each different way to read all cells.
+        found: dict[tuple[int | None, ...], Dialect] = {}
+        for candidate in sorted(candidates(cells, self._dialect), key=lambda each: len(_options(each, self._dialect))):
+            if values := _read_all(cells, candidate):
+                found.setdefault(values, candidate)
+        if len(found) > 1:
+            cell = next(each for each, *values in zip(cells, *found, strict=True) if len(set(values)) > 1)
+        readings: list[Reading] = []
+        for dialect in found.values():
+            (value,) = _read_all([cell], dialect) or (None,)
+            readings.append(Reading(_options(dialect, self._dialect), "empty" if value is None else str(value)))
+        if readings:
+            rows = self._rows["amounts"]
+            yield Suggestion(what="amounts", rows=rows, cell=cell, readings=tuple(readings[:_MAX_READINGS]))
+
+
+def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
+    reader = MoneyReader(dialect)
+    try:
+        return tuple(None if cell in dialect.null else reader.read(cell) for cell in cells)
+    except CellProblem:
+        return None
+
+
+def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
+    """Yield every dialect for amounts that agrees with *dialect* and fits the marks around the digits."""
+    cells = list(cells)
+    given = _around(cells, dialect)
+    if given is None:
+        return
+    decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
+    thousands = (None, *Thousands) if dialect.thousands is None else (dialect.thousands,)
+    groupings = tuple(Grouping) if dialect.grouping is Grouping.WESTERN else (dialect.grouping,)
+    for decimal, mark, grouping in product(decimals, thousands, groupings):
+        if (mark is None and grouping is Grouping.INDIAN) or (mark is not None and decimal == mark):
+            continue
+        yield attrs.evolve(dialect, decimal=decimal, thousands=mark, grouping=grouping, **given)
+
+
+def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
+    """Return the declarations needed for currency, sign and empty cells; None if none can be right."""
+    given: dict[str, Any] = {}
+    parts = [(cell, _DIGITS.search(cell)) for cell in cells]
+    null = [cell for cell, digits in parts if digits is None]
+    filled = [cell for cell, digits in parts if digits is not None]
+    if null:
+        given["null"] = (*dialect.null, *null)
+    for name, pattern, side in (("currency_prefix", r"^[^0-9]*", _AHEAD), ("currency_suffix", r"[^0-9]*$", _BEHIND)):
+        around = [match[0] if (match := re.search(pattern, cell)) else "" for cell in filled]
+        sides = [match["side"].casefold() for each in around if (match := side.search(each))]
+        if side is _BEHIND or len({SIDES[each] for each in sides}) > 1 or any(len(each) > 1 for each in sides):
+            around = [side.sub("", each) for each in around]
+            given |= {"negative": Negative.DEBIT} if sides else {}
+        spelt = [symbol for each in around if (symbol := _symbol(each))]
+        symbols = {symbol.casefold() for symbol in spelt}
+        declared = getattr(dialect, name)
+        if len(symbols) > 1 or (declared and symbols - {declared.casefold().rstrip(".")}):
+            return None
+        if symbols and not declared:
+            given[name] = spelt[0]
+    try:
+        attrs.evolve(dialect, **given)
+    except ValueError:  # what is around the digits is not a currency
+        return None
+    return {**_sign(filled, dialect), **given}
+
+
+def _sign(filled: list[str], dialect: Dialect) -> Mapping[str, Any]:
+    if dialect.negative is Negative.LEADING:
+        if any("(" in cell for cell in filled):
+            return {"negative": Negative.PARENTHESES}
+        if any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):
+            return {"negative": Negative.TRAILING}
+    return {}
+
+
+def _symbol(around: str) -> str:
+    return _AROUND.sub("", around).strip(".,\u2013\u2014'")
+
+
+def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ...]:
+    """Return the options for the declarations of *candidate* beyond *declared*."""
+    options: list[tuple[str, str]] = []
+    for each in attrs.fields(Dialect):
+        value, before = getattr(candidate, each.name), getattr(declared, each.name)
+        if value != before:
+            texts = [str(value)]
+            if isinstance(value, tuple):
+                texts = [text for text in cast("tuple[str, ...]", value) if text not in before]
+            options += [(f"--{each.name.replace('_', '-')}", text) for text in texts]
+    return tuple(options)
+
+
+class _TimeShapes:
+    """Remembers which orders of day, month and year fit every cell."""
+
+    # `example` is a cell that the orders read differently; the first one if they never do.
+
+    def __init__(self) -> None:
+        self.first = self.example = ""
+        self._orders: Sequence[str] = ()
+        self._clocks: list[str] = []
+        self.can_tell = True
+
+    def add(self, cell: str) -> None:
+        if not cell:
+            return
+        marks, clock = _time_parts(cell)
+        if clock is None or _READ.match(cell):  # read without a declaration, and refused with one for the others
+            self.can_tell = False
+            return
+        if not self.first:
+            self.first = self.example = cell
+            self._orders = [order.format(*marks) for order in _ORDERS]
+        if clock not in self._clocks:
+            self._clocks.append(clock)
+        read = {order: time for order in self._orders if (time := _time_format(f"{order}{clock}").read(cell))}
+        self._orders = list(read)
+        self.can_tell = bool(read) and len(self._clocks) <= _MAX_CLOCKS
+        if len(set(read.values())) > 1:
+            self.example = cell
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Return the formats of each fitting order, with its reading of the example; none if unknown."""
+        if not self.can_tell or not self.first:
+            return ()
+        cell = self.example if len(self._orders) > 1 else self.first
+        found: dict[datetime | None, Reading] = {}
+        for order in self._orders:
+            time = _time_format(f"{order}{_time_parts(cell)[1]}").read(cell)
+            options = tuple(("--date-format", f"{order}{clock}") for clock in self._clocks)
+            found.setdefault(time, Reading(options, str(time)))
+        return tuple(found.values())
+
+
+@cache
+def _time_format(text: str) -> TimeFormat:
+    return TimeFormat(text)
+
+
+def _time_parts(cell: str) -> tuple[tuple[str, str], str | None]:
+    """Return the two marks in the day, and the format of the rest; None if unknown."""
+    match = _DAY.match(cell)
+    if match is None:
+        return ("", ""), None
+    mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
+    clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and re.fullmatch(pattern, rest))
+    return (match[1], match[2]), next((f"{mark}{clock}" for clock in clocks), None)

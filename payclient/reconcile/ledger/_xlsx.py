@@ -1,0 +1,488 @@
+"""
+Read a ledger from XLSX: one sheet, row by row, exactly the values that are stored.
+
+No library is used here, because a wrong amount is worse than slow reading. Design rules:
+
+- A workbook is an untrusted zip file: sizes are checked before a part is decompressed, a document type, whose entities
+  could expand, is refused, and any damage becomes a `LedgerError`.
+- A formula has the result that is stored in the file; one without a result is refused, not empty.
+- No row is left out: hidden and filtered rows are read, and rows out of order refuse the file.
+  openpyxl drops such a row silently, and reads a formula without a result as an empty cell.
+- Memory is bounded: rows are read one by one, and only the shared strings are held.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import cache
+from operator import attrgetter
+from typing import IO, Any
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from attrs import frozen
+
+from payclient._shared.escape import escape_unprintable, quote
+from payclient.reconcile.ledger._cells import BLANK, LedgerError, Unreadable
+from payclient.reconcile.ledger._columns import Finder
+from payclient.reconcile.ledger._entry import Entry, RejectedEntry
+from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader, Table, to_header, with_hint
+from payclient.reconcile.ledger._scope import Scope
+
+_MIB = 1 << 20
+_MAX_TEXT_BYTES = 256 * _MIB
+_MAX_OTHER_BYTES = 16 * _MIB
+_MAX_ROWS = 1_048_576
+_MAX_COLUMNS = 16_384
+_MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
+_NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
+
+_TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
+_DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
+"""The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
+_NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
+_MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
+_TAIL, _TEXT = attrgetter("tail"), attrgetter("text")
+_BESIDE = "text beside elements"
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+_MAX_CHARACTERS = _MIB
+_PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
+_MAX_SHEET_BYTES = 4096 * _MIB
+_FREE_BYTES = 8 * _MIB
+_MAX_RATIO = 200
+_MAX_DEPTH = 64
+_FREE_TAGS = 400_000  # an element has two
+_MAX_TAGS_PER_BYTE = 10
+_MAX_SILENT_BYTES = _MIB
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
+    *(ArithmeticError, EOFError, LookupError, NotImplementedError, OSError, ValueError),
+)
+"""
+Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file.
+
+`zipfile` raises `NotImplementedError` for an unknown compression.
+"""
+
+
+@contextmanager
+def _damage_refused() -> Generator[None]:
+    try:
+        yield
+    except LedgerError:
+        raise
+    except _DAMAGE as error:
+        message = (
+            f"the XLSX file is damaged ({escape_unprintable(str(error), max_length=200)}); open it and save it again"
+        )
+        raise LedgerError(message) from error
+
+
+class _Archive:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(file)
+        size = file.seek(0, os.SEEK_END)
+        # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
+        self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * size
+        self._tags = _FREE_TAGS + _MAX_TAGS_PER_BYTE * size
+
+    def __contains__(self, part: str) -> bool:
+        return part in self._zip.NameToInfo
+
+    def _pieces(self, part: str, max_bytes: int) -> Iterator[bytes]:
+        """Yield the decompressed bytes, and an empty piece at the end; `zipfile` gives no more than the stated size."""
+        info = self._zip.getinfo(part)
+        name = escape_unprintable(info.filename, max_length=80)
+        if info.flag_bits & 1:
+            message = f"{name} has a password; save the workbook without one"
+            raise LedgerError(message)
+        if info.file_size > max_bytes:
+            message = f"{name} is larger than {max_bytes // _MIB} MiB; this is not a ledger, or one to give as CSV"
+            raise LedgerError(message)
+        if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
+            message = f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
+            raise LedgerError(message)
+        with self._zip.open(info) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                self._bytes -= len(piece)
+                if self._bytes < 0:
+                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
+                    raise LedgerError(message)
+                yield piece
+        yield b""
+
+    def elements(self, part: str, *names: str, max_bytes: int = _MAX_OTHER_BYTES) -> Iterator[Element]:
+        """Yield each element with one of these *names* in the namespace of the first one; no other element is kept."""
+        builder, parser = TreeBuilder(), expat.ParserCreate(namespace_separator="}")
+        top = builder.start("", {})
+        parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
+        parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = builder.data, _refuse_document_type
+        wanted: list[str] = []
+        before: list[int] = []
+        held = silent_bytes = 0
+        for piece in self._pieces(part, max_bytes):
+            parser.Parse(piece, not piece)
+            wanted = wanted or [_beside(top[0], name) for name in names if len(top)]
+            ended, sizes = _take_ended(top, wanted, is_last=not piece)
+            tags = piece.count(b"<")
+            self._tags -= tags
+            held = 0 if ended else held + tags
+            # With each piece, expat may scan an unfinished name, attribute or comment again.
+            silent_bytes = 0 if ended or sizes != before else silent_bytes + len(piece)
+            before = sizes
+            if silent_bytes > _MAX_SILENT_BYTES:
+                message = "the XLSX file has a megabyte between two elements; this is not a ledger"
+                raise LedgerError(message)
+            if self._tags < 0 or held > _FREE_TAGS:
+                message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
+                raise LedgerError(message)
+            for element in ended:
+                # The usual row has texts in the values of its cells only.
+                has_text = element.text or any(map(_TAIL, element.iter())) or any(map(_TEXT, element))
+                if has_text or element.tag not in wanted:
+                    _check_text(element)
+                for name in wanted:
+                    yield from element.iter(name)
+
+
+def _refuse_document_type(*_: object) -> None:
+    message = "the XLSX file has a document type inside, which no spreadsheet program writes; it is refused"
+    raise LedgerError(message)
+
+
+def _take_ended(top: Element, wanted: Sequence[str], *, is_last: bool) -> tuple[list[Element], list[int]]:
+    """Remove the elements that have ended, but nothing of a wanted one; return them, and the sizes of the others."""
+    ended: list[Element] = []
+    sizes: list[int] = []
+    node, is_kept = top, False
+    while len(node):
+        if not is_kept:  # only the last element at each depth may still go on
+            ended += node[:-1]
+            del node[:-1]
+        sizes.append(len(node))
+        node = node[-1]
+        is_kept = is_kept or node.tag in wanted
+    if len(sizes) > _MAX_DEPTH:
+        message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is not a ledger"
+        raise LedgerError(message)
+    return [*ended, *top] if is_last else ended, sizes
+
+
+def _check_text(element: Element) -> None:
+    """Refuse text beside elements, which would be lost; spaces there are an indentation."""
+    for each in element.iter():
+        if f"{(len(each) and each.text) or ''}{each.tail or ''}".strip(BLANK):
+            raise ValueError(_BESIDE)
+
+
+def _text(element: Element) -> str:
+    """Return the text of an element that holds no others."""
+    if len(element):
+        raise ValueError(_BESIDE)
+    return element.text or ""
+
+
+def _beside(element: Element, name: str) -> str:
+    """Return *name* in the namespace of *element*, as `ElementTree` writes it."""
+    space, brace, _ = element.tag.rpartition("}")
+    return f"{space}{brace}{name}"
+
+
+@frozen(kw_only=True)
+class _Sheet:
+    name: str
+    part: str
+    is_hidden: bool
+
+
+@frozen(kw_only=True)
+class _Workbook:
+    """A workbook without its rows; `texts` are its shared strings, and `epoch` is day 0 of its dates."""
+
+    archive: _Archive
+    sheets: tuple[_Sheet, ...]
+    texts: tuple[str, ...]
+    time_styles: frozenset[int]
+    day_styles: frozenset[int]
+    epoch: datetime
+
+
+def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
+    """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
+    dialect = scope.dialect
+    book = _read_workbook(file)
+    chosen = _choose(book, sheet)
+    warnings = list(_other_sheets(book, chosen))
+    parser = _SheetReader(book)
+    rows = parser.rows(chosen.part)
+    first, cells, skipped = to_header(rows, dialect, empty=dict[int, Any]())
+    header = _names(cells)
+    try:
+        understood = find(header) if first else NO_COLUMNS
+    except LedgerError as error:
+        raise with_hint(error, ((line, _names(each)) for line, each in rows), find, dialect, header=header) from None
+    reader = RowReader(understood, dialect, scope)
+    reader.warnings += warnings + skipped
+    entries = _entries(rows, reader, parser, header_row=first)
+    return Table(columns=understood, reader=reader, rows=entries if first else (), header_row=first)
+
+
+FORMULA = Unreadable("is a formula")
+"""Value of a cell with a formula in `read_cells`, whatever its result."""
+
+
+def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
+    """Yield the number of each filled row of a sheet with its filled cells, by column from 0; *file* must stay open."""
+    book = _read_workbook(file)
+    yield from _SheetReader(book, formula=FORMULA).rows(_choose(book, sheet).part)
+
+
+def _choose(book: _Workbook, name: str | None) -> _Sheet:
+    shown = [each for each in book.sheets if (not each.is_hidden if name is None else each.name == name)]
+    if not shown:
+        names = ", ".join(quote(each.name) for each in book.sheets) or "none"
+        what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
+        message = f"the workbook does not have {what}; its sheets are {names}"
+        raise LedgerError(message)
+    return shown[0]
+
+
+def _other_sheets(book: _Workbook, chosen: _Sheet) -> Iterator[str]:
+    others = [each for each in book.sheets if each != chosen]
+    filled = [each.name for each in others if next(_SheetReader(book).rows(each.part), None)]
+    if filled:
+        names = ", ".join(map(quote, filled))
+        yield f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too"
+
+
+def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
+    values = map(cells.get, range(max(cells, default=-1) + 1))
+    return tuple("" if value is None or isinstance(value, Unreadable) else str(value) for value in values)
+
+
+def _entries(
+    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetReader, *, header_row: int
+) -> Iterator[Entry | RejectedEntry | None]:
+    width = len(reader.columns.header)
+    has_told = False
+    for line, cells in rows:
+        if parser.hidden_row and not has_told:
+            has_told = True
+            reader.warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
+        if max(cells) < width:
+            yield reader.read(line, list(map(cells.get, range(width))))
+        else:
+            reason = f"has a value in column {_letters(max(cells))}, to the right of the header"
+            yield RejectedEntry(line=line, reason=reason)
+    if merged := [each for each in parser.merged if _last_row(each) > header_row]:
+        more = f" (and {len(merged) - 1:,} more)" if merged[1:] else ""
+        reader.warnings.append(
+            f"the cells {merged[0]} are merged{more}; only the first of them has a value, which is not repeated in "
+            "the rows below; undo the merge and fill them if it is meant for all"
+        )
+
+
+class _SheetReader:
+    """Reads the rows of a sheet."""
+
+    # A cell with a formula is *formula*, or else its stored result. `merged`, such as `A5:A7`, come after the rows.
+
+    def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
+        self.hidden_row = 0
+        self.merged: list[str] = []
+        self._formula = formula
+        self._book = book
+        self._texts = book.texts
+
+    def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
+        """Yield the number and the filled cells, by column from 0, of each row that has any."""
+        last = 0
+        with _damage_refused():
+            for element in self._book.archive.elements(part, "row", "mergeCell", max_bytes=_MAX_SHEET_BYTES):
+                if not element.tag.endswith("row"):
+                    self.merged.append(element.get("ref", ""))
+                    continue
+                row = int(element.get("r", last + 1))
+                if not last < row <= _MAX_ROWS:
+                    message = f"row {row} comes after row {last}, so rows may be lost; open the file and save it again"
+                    raise LedgerError(message, line=row)
+                last = row
+                if not self.hidden_row and element.get("hidden") in ("1", "true"):
+                    self.hidden_row = row
+                if cells := self._cells(element, row):
+                    yield row, cells
+
+    def _cells(self, element: Element, row: int) -> dict[int, Any]:
+        cells: dict[int, Any] = {}
+        place = -1
+        if any(map(len, element.iter(_beside(element, "v")))):
+            raise ValueError(_BESIDE)
+        cell_name, *names = [element.tag.removesuffix("row") + each for each in ("c", "v", "f", "is")]
+        for cell in element.iter(cell_name):
+            name = cell.get("r")
+            before, place = place, place + 1 if name is None else _column(name.rstrip("0123456789"))
+            if not before < place < _MAX_COLUMNS:
+                message = f"row {row}: the cells are not in order; open the file and save it again"
+                raise LedgerError(message, line=row)
+            value = self._value(cell, *names)
+            if value is not None and not (isinstance(value, str) and not value.strip(BLANK)):
+                cells[place] = value
+        return cells
+
+    def _value(self, cell: Element, value: str, formula: str, inline: str) -> Any:
+        """Return the value of a cell, whose parts have these names; None when it is empty."""
+        parts = {part.tag: part for part in cell}
+        if len(parts) < len(cell):
+            message = "a cell has a part twice"
+            raise ValueError(message)
+        kind = cell.get("t", "n")
+        has_formula = formula in parts
+        if has_formula and self._formula is not None:
+            return self._formula
+        if kind == "inlineStr":
+            return _text_of(parts[inline]) if inline in parts else None
+        text = parts[value].text or "" if value in parts else None
+        if text is None or (not text and kind != "str"):
+            return _NO_RESULT if has_formula else None
+        if kind == "s":
+            return self._texts[int(text) if text.isdecimal() else len(self._texts)]  # or the file is damaged
+        if kind in ("str", "d"):
+            return _unescape(text)
+        if kind == "e":
+            return Unreadable(f"{quote(text)} is an error of the spreadsheet")
+        return text == "1" if kind == "b" else self._number(text, int(cell.get("s", "0")))
+
+    def _number(self, text: str, style: int) -> Any:
+        number = float(text)
+        is_day = style in self._book.day_styles
+        if not is_day and style not in self._book.time_styles:
+            return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+        try:
+            # To the millisecond, which is the precision of such a number.
+            time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
+        except (OverflowError, ValueError):
+            return Unreadable(f"{quote(text)} is not the number of a day")
+        return time.date() if is_day and number.is_integer() else time
+
+
+def _last_row(area: str) -> int:
+    match = re.search("[0-9]{1,7}$", area)
+    return int(match[0]) if match else 0
+
+
+@cache
+def _column(letters: str) -> int:
+    """Return the number of a column from 0; -1 if there is none of these letters."""
+    place = 0
+    for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
+        place = place * 26 + ord(letter) - 64
+    return place - 1
+
+
+def _letters(place: int) -> str:
+    letters = ""
+    place += 1
+    while place:
+        place, letter = divmod(place - 1, 26)
+        letters = chr(65 + letter) + letters
+    return letters
+
+
+def _read_workbook(file: IO[bytes]) -> _Workbook:
+    # All shared strings are held in memory, because a cell may refer to any of them.
+    root = "xl/workbook.xml"
+    with _damage_refused():
+        archive = _Archive(file)
+        if root not in archive:
+            starts = [target for kind, target in _relations(archive, "").values() if kind == "officeDocument"]
+            root = starts[0] if starts else root
+        if root not in archive:
+            message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
+            raise LedgerError(message)
+        relations = _relations(archive, root)
+        parts = {kind: target for kind, target in relations.values() if target in archive}
+        sheets, is_1904 = _sheets(archive, root, relations)
+        time_styles, day_styles = _styles(archive, parts.get("styles"))
+        part = parts.get("sharedStrings")
+        texts = archive.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
+        return _Workbook(
+            archive=archive,
+            sheets=sheets,
+            texts=tuple(map(_text_of, texts)),
+            time_styles=time_styles,
+            day_styles=day_styles,
+            epoch=datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
+        )
+
+
+def _relations(archive: _Archive, part: str) -> dict[str, tuple[str, str]]:
+    """Return kind and path of the parts that *part* refers to, by relationship id."""
+    folder, name = posixpath.split(part)
+    place = posixpath.join(folder, "_rels", f"{name}.rels")
+    found: dict[str, tuple[str, str]] = {}
+    for each in archive.elements(place, "Relationship") if place in archive else ():
+        if each.get("TargetMode") != "External":
+            target = posixpath.normpath(posixpath.join("/", folder, each.attrib["Target"])).lstrip("/")
+            found[each.attrib["Id"]] = each.attrib["Type"].rpartition("/")[2], target
+    return found
+
+
+def _sheets(archive: _Archive, root: str, relations: Mapping[str, tuple[str, str]]) -> tuple[tuple[_Sheet, ...], bool]:
+    """Return the sheets in their order, and whether days count from 1904."""
+    sheets: list[_Sheet] = []
+    is_1904 = False
+    for each in archive.elements(root, "sheet", "workbookPr"):
+        if each.tag.endswith("workbookPr"):
+            is_1904 = each.get("date1904") in ("1", "true", "on")
+            continue
+        relation = next((value for key, value in each.items() if key.endswith("}id")), "")
+        kind, part = relations.get(relation, ("", ""))
+        if not kind:
+            message = f"the sheet {quote(each.attrib['name'])} is not in the XLSX file; open it and save it again"
+            raise LedgerError(message)
+        if kind == "worksheet":  # a chart sheet has no rows
+            is_hidden = each.get("state", "visible") != "visible"
+            sheets.append(_Sheet(name=each.attrib["name"], part=part, is_hidden=is_hidden))
+    return tuple(sheets), is_1904
+
+
+def _styles(archive: _Archive, part: str | None) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the numbers of the styles with a time of day, and of those with a date only."""
+    times, days, others = set[int](), set[int](), set[int]()
+    shown = dict.fromkeys(_TIME_FORMATS, times) | dict.fromkeys(_DAY_FORMATS, days)
+    for each in archive.elements(part, "numFmt", "cellXfs") if part else ():
+        if each.tag.endswith("numFmt"):
+            plain = _NO_DATE_LETTERS.sub("", each.attrib["formatCode"][:_MAX_FORMAT])
+            letters = set(plain.casefold().replace("general", ""))
+            found = times if letters & set("hs") else days if letters & set("ymd") else others
+            shown[int(each.get("numFmtId", "-1"))] = found
+            continue
+        for number, style in enumerate(each.iter(_beside(each, "xf"))):
+            shown.get(int(style.get("numFmtId", "0")), others).add(number)
+    return frozenset(times), frozenset(days)
+
+
+def _text_of(element: Element) -> str:
+    """Return the text of a cell, in its parts, without the pronunciation guide."""
+    if len(element) != 1 or len(element[0]) or element.text:  # not the text alone
+        _check_text(element)
+        for guide in element.iter(_beside(element, "rPh")):
+            guide.clear()
+    text = "".join(map(_text, element.iter(_beside(element, "t"))))
+    if len(text) > _MAX_CHARACTERS:
+        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
+        raise LedgerError(message)
+    return _unescape(text)
+
+
+def _unescape(text: str) -> str:
+    """Return *text* with escapes such as `_x000D_` as the character; XML cannot hold it."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text

@@ -1,0 +1,62 @@
+"""Write the findings of a reconciliation into files that a person can sign."""
+
+from payclient._shared.escape import escape_unprintable
+from payclient.reconcile.report._about import (
+    About,
+    JudgedAgain,
+    LedgerAbout,
+    StatementAbout,
+    about_as_json,
+    about_from_json,
+)
+from payclient.reconcile.report._about import run_name as run_name
+from payclient.reconcile.report._decision_file import DECISIONS as DECISIONS
+from payclient.reconcile.report._decision_file import add_decisions as add_decisions
+from payclient.reconcile.report._decision_file import carry_log as carry_log
+from payclient.reconcile.report._decision_file import earlier_decisions as earlier_decisions
+from payclient.reconcile.report._decision_file import read_log as read_log
+from payclient.reconcile.report._decision_file import verify_decisions as verify_decisions
+from payclient.reconcile.report._diff import RunDiff as RunDiff
+from payclient.reconcile.report._files import ReportFiles
+from payclient.reconcile.report._manifest import FORMATS, MANIFEST, Problem, verify
+from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
+from payclient.reconcile.report._matrix import Cell, Matrix
+from payclient.reconcile.report._past_run import JOURNAL as JOURNAL
+from payclient.reconcile.report._past_run import PastRun as PastRun
+from payclient.reconcile.report._past_run import open_past_run as open_past_run
+from payclient.reconcile.report._rows import Top as Top
+from payclient.reconcile.report._rows import row_as_json
+from payclient.reconcile.report._rows_file import GZIP_ROWS as GZIP_ROWS
+from payclient.reconcile.report._rows_file import ROWS as ROWS
+from payclient.reconcile.report._rows_file import open_rows as open_rows
+from payclient.reconcile.report._rows_file import rows_file as rows_file
+from payclient.reconcile.report._summary_shape import summary_as_json
+from payclient.reconcile.report._wording import BridgeLine as BridgeLine
+from payclient.reconcile.report._wording import bridge_lines as bridge_lines
+from payclient.reconcile.report._wording import markdown_lines as markdown_lines
+from payclient.reconcile.report._wording import money_by_status as money_by_status
+from payclient.reconcile.report._wording import payout_sentence as payout_sentence
+from payclient.reconcile.report._wording import roll_forward_lines as roll_forward_lines
+from payclient.reconcile.report._wording import settlement_lines as settlement_lines
+from payclient.reconcile.report._wording import verdict_wording as verdict_wording
+from payclient.reconcile.report._wording import worst_breaks as worst_breaks
+
+# What is imported `as` itself is for packages above, and not public.
+__all__ = [
+    "FORMATS",
+    "MANIFEST",
+    "About",
+    "Cell",
+    "JudgedAgain",
+    "LedgerAbout",
+    "Matrix",
+    "Problem",
+    "ReportFiles",
+    "StatementAbout",
+    "about_as_json",
+    "about_from_json",
+    "escape_unprintable",
+    "row_as_json",
+    "summary_as_json",
+    "verify",
+]

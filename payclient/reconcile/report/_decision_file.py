@@ -1,0 +1,124 @@
+"""`decisions.jsonl` in the folder of a report: read, carried to the next run, added to, and verified."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import frozen
+
+from payclient._shared.atomic import AtomicFiles, lock
+from payclient._shared.escape import plural
+from payclient._shared.own_file import own, read_own
+from payclient.reconcile import Decision, DecisionError
+from payclient.reconcile.nights import FIRST, decision_line, latest, read_decisions
+from payclient.reconcile.report._manifest import MANIFEST, Problem
+
+DECISIONS: str = "decisions.jsonl"
+
+
+@frozen
+class DecisionLog:
+    """The decisions in a folder, in order, and the checksum of the last line."""
+
+    decisions: tuple[Decision, ...] = ()
+    head: str = FIRST
+
+    def as_json(self) -> dict[str, Any] | None:
+        return {"lines": len(self.decisions), "sha256": self.head} if self.decisions else None
+
+    @property
+    def latest(self) -> Mapping[tuple[str, str], Decision]:
+        return latest(self.decisions)
+
+
+def read_log(folder: Path) -> DecisionLog:
+    """Return the decisions in *folder*; none where there is no file."""
+    try:
+        with open(folder / DECISIONS, "rb", opener=own) as file:
+            return _log(file, folder)
+    except (FileNotFoundError, NotADirectoryError):  # the latter is reported by what writes there
+        return DecisionLog()
+
+
+def _log(lines: Iterable[bytes], folder: Path) -> DecisionLog:
+    try:
+        found = list(read_decisions(lines))
+    except DecisionError as error:
+        message = f"{folder / DECISIONS}: {error.message}"
+        raise DecisionError(message) from error
+    return DecisionLog(tuple(decision for decision, _ in found), found[-1][1] if found else FIRST)
+
+
+def carry_log(source: Path, out: Path) -> None:
+    """Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already."""
+    if not (source / DECISIONS).exists() or (out / DECISIONS).exists():
+        return
+    read_log(source)
+    with AtomicFiles(out, [DECISIONS]) as new:
+        new.binary(DECISIONS).write(read_own(source / DECISIONS))
+        new.commit()
+
+
+def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
+    """Return the decisions in *folder* that were taken for other runs, and so count in this one."""
+    log = read_log(folder)
+    try:
+        run = json.loads(read_own(folder / MANIFEST))["run"]
+    except (OSError, ValueError, LookupError, TypeError):  # no report yet, so no work list
+        return log.decisions
+    return tuple(each for each in log.decisions if each.run != run)
+
+
+def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Add those of the *decisions* that are not known yet, wait for the disk, and return them."""
+    path = folder / DECISIONS
+    with open(path, "a+b", opener=own) as file:
+        if not lock(file):
+            message = f"{path} is in use by another process; try again"
+            raise DecisionError(message)
+        _cut_off(file)
+        file.seek(0)
+        log = _log(file, folder)
+        known, head, lines = log.latest, log.head, list[str]()
+        added = tuple(each for each in decisions if each.key not in known or known[each.key].cells != each.cells)
+        for each in added:
+            line, head = decision_line(each, head)
+            lines.append(f"{line}\n")
+        file.write("".join(lines).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    return added
+
+
+def _cut_off(file: IO[bytes]) -> None:
+    """Cut off a last line that a killed process did not write to its end."""
+    file.seek(0)
+    content = file.read()
+    if content and not content.endswith(b"\n"):
+        file.truncate(content.rfind(b"\n") + 1)
+
+
+def verify_decisions(folder: Path) -> tuple[Problem, ...]:
+    """Check the chain of decisions, and that it begins with those that the report was written with."""
+    try:
+        with open(folder / DECISIONS, "rb", opener=own) as file:
+            checksums = [checksum for _, checksum in read_decisions(file)]
+    except FileNotFoundError:
+        checksums = []
+    except DecisionError as error:
+        return (Problem(DECISIONS, error.message),)
+    except OSError as error:
+        return (Problem(DECISIONS, f"it cannot be read: {error.strerror}"),)
+    try:
+        known = json.loads(read_own(folder / MANIFEST)).get("decisions") or {"lines": 0}
+        is_whole = not known["lines"] or checksums[known["lines"] - 1 : known["lines"]] == [known["sha256"]]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # which the check of the manifest reports
+        return ()
+    if is_whole:
+        return ()
+    decisions = plural(known["lines"], "decision")
+    return (Problem(DECISIONS, f"it does not hold the {decisions} that the report was written with"),)

@@ -1,0 +1,213 @@
+"""Write the files of a report row by row, and replace the old ones together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+from attrs import evolve
+
+from payclient._shared.atomic import AtomicFiles
+from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
+from payclient.reconcile.drift import CONTRACT
+from payclient.reconcile.ledger import Ledger
+from payclient.reconcile.nights import BreakChange, PreviousRun
+from payclient.reconcile.report._about import About
+from payclient.reconcile.report._decision_file import read_log
+from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, MATCHED, manifest_as_json
+from payclient.reconcile.report._matrix import Matrix
+from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines
+from payclient.reconcile.report._rows_file import GZIP_ROWS, ROWS, GzipText
+from payclient.reconcile.report._summary_shape import summary_as_json
+
+_NEED_AN_EXTRA = {
+    "report.html": ("_html", "report"),
+    "report.xlsx": ("_workbook", "xlsx"),
+    "rows.parquet": ("_parquet", "parquet"),
+}
+"""Files that are not always written: the module that writes each, and the extra that the module needs."""
+
+
+class ReportFiles:
+    """
+    The report of one run, written while its rows come.
+
+    Args:
+        folder: Where the files go; made if it is not there.
+        rules: By which the rows were judged.
+        formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
+            stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
+        previous: The run before; None without one. With one, there is a `history.jsonl` too.
+        has_matched: Whether rows that matched are remembered for the run after this one.
+        has_contract: Whether the run remembers what the service was seen to do.
+        gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
+            kind is removed.
+
+    Note:
+        Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
+        whole or not at all; if the block is left without `finish`, an older report stays as it is. The same rows
+        give the same bytes. Memory does not grow with the rows.
+
+    Raises:
+        DecisionError: When the decisions in the folder were changed.
+        ModuleNotFoundError: When a format needs a package that is not installed.
+        ValueError: When there is no such format.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rules: Rules = STRICT,
+        formats: Collection[str] | None = None,
+        previous: PreviousRun | None = None,
+        gzip_rows: bool = False,
+        has_matched: bool = False,
+        has_contract: bool = False,
+    ) -> None:
+        if formats is None:
+            formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
+        if unknown := [name for name in formats if name not in FORMATS]:
+            message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
+            raise ValueError(message)
+        rows, other_rows = (GZIP_ROWS, ROWS) if gzip_rows else (ROWS, GZIP_ROWS)
+        self._formats = [rows if name == ROWS else name for name in FORMATS if name in formats]
+        others = {HISTORY: previous is not None, MATCHED: has_matched, CONTRACT: has_contract}
+        self._formats += [name for name, is_written in others.items() if is_written]
+        self._rules = rules
+        # Before anything is written, so that a missing extra shows at once.
+        self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
+        self._run = ""
+        self._rows_name = rows
+        self._folder = Path(folder)
+        self._log = read_log(self._folder)
+        obsolete = [other_rows] if ROWS in formats else []
+        self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST], obsolete=obsolete)
+        self._previous = previous
+        self._take: list[Callable[[Row], object]] = []
+        self._take_gone: list[Callable[[BreakChange], object]] = []
+        self._zipped: dict[str, GzipText] = {}
+        self._at_end: list[Callable[[Summary, About, Matrix], object]] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as on_failure:
+            new = on_failure.enter_context(self._replacement)
+            self._begin(new, on_failure)
+            self._resources = on_failure.pop_all()
+        return self
+
+    def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
+        self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
+        resources.callback(self._tally.close)
+        self._take.append(self._tally.add)
+        self._zipped = {name: GzipText(new.binary(name)) for name in (GZIP_ROWS, MATCHED) if name in self._formats}
+        if self._rows_name in self._formats:
+            self._take.append(row_lines(self._zipped.get(GZIP_ROWS) or new.text(ROWS)))
+        if "breaks.csv" in self._formats:
+            self._take.append(break_lines(new.text("breaks.csv")))
+        if HISTORY in self._formats:
+            self._take_gone.append(gone_lines(new.text(HISTORY)))
+        if (module := self._modules.get("report.xlsx")) is not None:
+            file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
+            options = {"rows_name": self._rows_name, "decisions": self._log.latest}
+            workbook = module.ReportWorkbook(file, folder, has_previous=HISTORY in self._formats, **options)
+            resources.enter_context(workbook)
+            self._take.append(workbook.add)
+            self._take_gone.append(workbook.add_gone)
+            self._at_end.append(workbook.write)
+        if (module := self._modules.get("rows.parquet")) is not None:
+            table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
+            self._take.append(lambda row: table.add(row, self._run))
+            self._at_end.append(lambda _summary, _about, _matrix: table.finish())
+        if (module := self._modules.get("report.html")) is not None:
+            page = module.HtmlReport()
+            self._take.append(page.add)
+            self._take_gone.append(page.add_gone)
+            write = partial(page.write, files=(*self._formats, MANIFEST))
+            self._at_end.append(lambda summary, about, matrix: write(new.text("report.html"), summary, about, matrix))
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def name_run(self, run: str) -> None:
+        """Name the run, before its first row: `rows.parquet` has the name in every row, or none without this."""
+        self._run = run
+
+    def add(self, row: Row) -> None:
+        """Write *row*."""
+        for take in self._take:
+            take(row)
+
+    def add_change(self, change: BreakChange) -> None:
+        """Take the change of a break of the run before, and write it if it is gone; after all rows."""
+        self._tally.add_change(change)
+        for take in () if change.now.is_present else self._take_gone:
+            take(change)
+
+    def add_remembered(self, line: str) -> None:
+        """Write a line about a row of an earlier run that matched, for the run after this one."""
+        self._zipped[MATCHED].write(f"{line}\n")
+
+    def add_contract(self, text: str) -> None:
+        """Write the contract of the service as JSON."""
+        self._replacement.text(CONTRACT).write(f"{text}\n")
+
+    def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
+        """
+        Replace the old files with the new ones.
+
+        Args:
+            about: The run; its rules are those that `ReportFiles` was given.
+            ledger: What was read; it is checked once more.
+
+        Raises:
+            LedgerChangedError: When the ledger is no longer what was read; no file is changed then.
+            TieOutError: When the sums do not tie, which is a bug of payclient; no file is changed then.
+            ValueError: When *about* has other rules, or another run than was named; no file is changed then.
+            OSError: When a file cannot be written; no file is changed then.
+        """
+        if about.rules.fingerprint != self._rules.fingerprint:
+            message = "finish got other rules than ReportFiles; give both the same ones"
+            raise ValueError(message)
+        if self._run and about.run != self._run:
+            message = f"finish got the run {about.run!r}, and the rows are of {self._run!r}"
+            raise ValueError(message)
+        side = about.statement
+        totals, payout = (side.totals, side.payout) if side else (None, None)
+        summary = self._tally.summary(totals, payout=payout, population=about.population)
+        earlier = tuple(each for each in summary.still_there if each.run != about.run)
+        summary = evolve(summary, still_there=earlier)
+        if ledger is not None:
+            ledger.check_unchanged()
+        matrix = Matrix.of(self._tally)
+        if "summary.json" in self._formats:
+            self._write_json("summary.json", summary_as_json(summary, about, matrix))
+        for write in self._at_end:
+            write(summary, about, matrix)
+        for zipped in self._zipped.values():
+            zipped.finish()
+        sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
+        self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
+        self._replacement.commit()
+        return summary
+
+    def _write_json(self, name: str, value: dict[str, Any]) -> None:
+        self._replacement.text(name).write(json.dumps(value, indent=2) + "\n")
+
+
+def _imported(file: str, module: str, extra: str) -> Any:
+    try:
+        return import_module(f"payclient.reconcile.report.{module}")
+    except ModuleNotFoundError as error:
+        message = (
+            f"{file} needs {error.name}; install it with: pip install 'payclient[{extra}]', "
+            "or choose other files with formats=…"
+        )
+        raise ModuleNotFoundError(message, name=error.name) from error

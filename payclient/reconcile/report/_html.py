@@ -1,0 +1,289 @@
+"""Write `report.html`: one page to read, print and sign, safe against text from the ledger and the service."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from itertools import accumulate
+from typing import IO, Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from payclient.reconcile import Bucket, Code, Difference, Row, SettlementStep, Severity, Step, Summary, Total
+from payclient.reconcile.judgement import reff_key
+from payclient.reconcile.nights import BreakChange, SincePrevious
+from payclient.reconcile.report._about import About, facts, to_sign
+from payclient.reconcile.report._matrix import Matrix, grid
+from payclient.reconcile.report._page import ROOM, write_page
+from payclient.reconcile.report._rows import Top
+from payclient.reconcile.report._rows_file import GZIP_ROWS, ROWS
+from payclient.reconcile.report._wording import (
+    BUCKETS,
+    CASE_ONLY,
+    BridgeLine,
+    Wording,
+    bridge_lines,
+    money_by_status,
+    open_lines,
+    payout_sentence,
+    roll_forward_lines,
+    settlement_lines,
+    verdict_wording,
+)
+
+_NARROWEST = 0.5
+_ONE_FIFTH = 5
+_ONE_QUARTER = 4
+
+
+@frozen(kw_only=True)
+class Bar:
+    """One bar of the chart: its edges, and the running total after it."""
+
+    label: str
+    kind: str  # `total`, `down`, `up`, or `both` where rows of one step add and others take off
+    amount: int
+    gross: tuple[int, ...] = ()  # both parts of the amount, for the kind `both`
+    start: float
+    width: float
+    end: float
+
+
+@frozen(kw_only=True)
+class Chart:
+    """All bars, from the ledger's total to the service's; the origin is the amount at the left edge."""
+
+    bars: tuple[Bar, ...]
+    origin: int
+    zero: float
+
+
+def chart(lines: Iterable[BridgeLine]) -> Chart:
+    """Return the chart of a bridge: both totals with the steps between them, and the residual last."""
+    first, *between, last, _ = lines  # no residual bar
+    steps = [(line.label, line.step) for line in between if line.step and (line.step.added or line.step.taken_off)]
+    running = list(accumulate((step.amount for _, step in steps), initial=first.amount))
+    reached = [running[place] + part for place, (_, step) in enumerate(steps) for part in (step.added, step.taken_off)]
+    origin, top = _axis([*running, *reached])
+
+    def at(amount: int) -> float:
+        return round(100 * (amount - origin) / (top - origin), 2)
+
+    def bar(label: str, kind: str, amount: int, edges: tuple[int, int], end: int, gross: tuple[int, ...] = ()) -> Bar:
+        start, width = _span(*map(at, edges))
+        return Bar(label=label, kind=kind, amount=amount, gross=gross, start=start, width=width, end=at(end))
+
+    def total(line: BridgeLine) -> Bar:
+        return bar(line.label, "total", line.amount, (base, line.amount), line.amount)
+
+    def change(label: str, step: Difference[Step] | Difference[SettlementStep], before: int) -> Bar:
+        gross = (step.added, step.taken_off) if step.added and step.taken_off else ()
+        kind = "both" if gross else "up" if step.added else "down"
+        edges = (before + step.added, before + step.taken_off)
+        return bar(label, kind, step.amount, edges, before + step.amount, gross)
+
+    base = max(origin, 0)
+    changes = (change(*each, before) for each, before in zip(steps, running, strict=False))
+    return Chart(bars=(total(first), *changes, total(last)), origin=origin, zero=at(base))
+
+
+def _span(one: float, other: float) -> tuple[float, float]:
+    low, high = min(one, other), max(one, other)
+    width = max(high - low, _NARROWEST)
+    return round(min(low, 100 - width), 2), round(width, 2)
+
+
+def _axis(running: list[int]) -> tuple[int, int]:
+    """Return the amounts at both edges: from zero, unless the steps would be too small to see then."""
+    low, high = min(running), max(running)
+    reach = high - low
+    if low > 0 and 0 < reach < high // _ONE_FIFTH:
+        return low - max(1, reach // _ONE_QUARTER), high
+    return min(low, 0), max(high, int(low >= 0))
+
+
+Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
+"""Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
+
+_HAS_BREAKS = ("breaks.csv", ROWS, GZIP_ROWS, "report.xlsx")
+_HAS_BUCKET = (ROWS, GZIP_ROWS, "report.xlsx")
+_HAS_ALL = (ROWS, GZIP_ROWS)
+
+ADVICE = {
+    Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
+    Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
+}
+ALLOWED = "A rule allows the difference, or it may still be in time; each row says why."
+
+
+@frozen(kw_only=True)
+class Group:
+    """One table of rows, and the file that has those that are not shown."""
+
+    anchor: str
+    title: str
+    advice: str
+    code: str = ""
+    severity: str = ""
+    total: Total
+    rows: tuple[Row, ...]
+    rest: str
+
+
+@define
+class RowGroups:
+    """The rows that need a person's attention, by kind; memory grows with *room*, not with the rows."""
+
+    _room: int
+    _tops: defaultdict[Kind, Top[Row]] = field(init=False)
+    _totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
+
+    def __attrs_post_init__(self) -> None:
+        self._tops = defaultdict(lambda: Top(self._room, lambda row: row.at_stake))
+
+    def add(self, row: Row) -> None:
+        """Add *row*, unless it matched or is open without a finding."""
+        kind: Kind = row.bucket
+        if row.primary is not None and row.bucket not in ADVICE:
+            kind = (row.severity, row.primary.code) if row.bucket is Bucket.BREAK else row.primary.code
+        if kind not in (Bucket.MATCHED, Bucket.OPEN):
+            self._tops[kind].add(row)
+            self._totals[kind] += Total.of(row)
+
+    def breaks(self, files: Collection[str]) -> list[Group]:
+        """Return the breaks, the most severe first; each row is in one group."""
+        kinds = ((severity, code) for severity in reversed(Severity) for code in Code)
+        rest = _first(_HAS_BREAKS, files)
+        return [self._of_code(code, rest, severity) for severity, code in kinds if (severity, code) in self._tops]
+
+    def remarks(self, files: Collection[str]) -> list[Group]:
+        """Return the rows that are no breaks, although there is something to say about them."""
+        return [self._of_code(code, _first(_HAS_ALL, files)) for code in Code if code in self._tops]
+
+    def of(self, bucket: Bucket, files: Collection[str]) -> Group:
+        """Return the unresolved or the rejected rows."""
+        return Group(
+            anchor=bucket.value,
+            title=bucket.capitalize(),
+            advice=ADVICE[bucket],
+            total=self._totals[bucket],
+            rows=self._tops[bucket].kept,
+            rest=_first(_HAS_BUCKET, files),
+        )
+
+    def _of_code(self, code: Code, rest: str, severity: Severity | None = None) -> Group:
+        kind = code if severity is None else (severity, code)
+        rows = self._tops[kind].kept
+        is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
+        wording = CASE_ONLY if is_case_only else Wording(code.label, code.advice)
+        is_allowed = severity is None and not code.is_soft
+        return Group(
+            anchor=f"{code}-{severity.word}" if severity is not None else f"{code}-remark",
+            title=wording.title,
+            advice=ALLOWED if is_allowed else wording.advice,
+            code=code.value,
+            severity="" if severity is None else severity.word,
+            total=self._totals[kind],
+            rows=_together(rows) if code is Code.PAID_TWICE else rows,
+            rest=rest,
+        )
+
+
+def _together(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Return *rows* with those of one invoice side by side, the invoices in the order of their first row."""
+    keys = [reff_key(row.transaction.merchant_reff) if row.transaction else None for row in rows]
+    return tuple(row for _, row in sorted(zip(map(keys.index, keys), rows, strict=True), key=lambda each: each[0]))
+
+
+def _first(wanted: tuple[str, ...], files: Collection[str]) -> str:
+    return next((name for name in wanted if name in files), "")
+
+
+FILES = {
+    "report.xlsx": "a work list with room for owner, resolution and comment",
+    "breaks.csv": "every break, with both sides",
+    "history.jsonl": "breaks of earlier runs that are gone, or not known",
+    ROWS: "every row, with both sides in full",
+    GZIP_ROWS: "every row, with both sides in full, compressed",
+    "rows.parquet": "every row as a table, for a database or a notebook",
+    "summary.json": "the figures of this page, for programs",
+    "manifest.json": "fingerprints of all files, to detect changes",
+}
+"""The other files of a report, and what each is for."""
+
+_TREND_HEIGHT = 40
+
+
+class HtmlReport:
+    """The page of one run; *room* rows of each kind are shown, those with the largest amounts."""
+
+    def __init__(self, *, room: int = ROOM) -> None:
+        self._groups = RowGroups(room)
+        self._news = Top[Row](room, lambda row: row.severity)
+        self._gone = Top[BreakChange](room, lambda change: change.now.severity)
+
+    def add(self, row: Row) -> None:
+        self._groups.add(row)
+        if row.history is not None and row.history.state.is_news:
+            self._news.add(row)
+
+    def add_gone(self, change: BreakChange) -> None:
+        if not change.is_old:
+            self._gone.add(change)
+
+    def write(
+        self,
+        file: IO[str],
+        summary: Summary,
+        about: About,
+        matrix: Matrix,
+        *,
+        files: Collection[str] = FILES.keys(),
+    ) -> None:
+        """Write the page, with links to those of the *files* beside it that it knows."""
+        shown = {
+            **_figures(summary, about),
+            "grid": grid(matrix, about.rules),
+            "since": summary.since,
+            "roll_forward": list(roll_forward_lines(summary.open_findings)),
+            "open": list(open_lines(summary.open_findings)),
+            "trend": [] if summary.since is None else _trend(summary.since, summary.buckets[Bucket.BREAK].rows),
+            "news": self._news,
+            "gone": self._gone,
+            "breaks": self._groups.breaks(files),
+            "unresolved": self._groups.of(Bucket.UNRESOLVED, files),
+            "rejected": self._groups.of(Bucket.REJECTED, files),
+            "remarks": self._groups.remarks(files),
+            "files": [(name, holds) for name, holds in FILES.items() if name in files],
+        }
+        write_page(file, "report.html.j2", shown)
+
+
+def _figures(summary: Summary, about: About) -> dict[str, Any]:
+    verdict, settlement = verdict_wording(summary), summary.settlement
+    bridge, side = list(bridge_lines(summary.tie_out)), list(settlement_lines(settlement) if settlement else ())
+    return {
+        "summary": summary,
+        "about": about,
+        "ledger_name": about.ledger.name if about.ledger else "",
+        "title": verdict.title,
+        "tone": summary.verdict.value,
+        "advice": verdict.advice,
+        "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
+        "bridge_lines": [line for line in bridge if line.step is None or line.step.rows],
+        "states": money_by_status(summary.tie_out).items(),
+        "chart": chart(bridge),
+        "settlement": settlement,
+        "settlement_lines": [line for line in side if line.step is None or line.step.rows],
+        "settlement_chart": chart(side) if side else None,
+        "payout_sentence": payout_sentence(settlement) if settlement else "",
+        "facts": [("sign", "To sign", list(to_sign(summary, about))), ("run", "This run", list(facts(summary, about)))],
+        "version": about.payclient_version,
+    }
+
+
+def _trend(since: SincePrevious, breaks: int) -> list[dict[str, int]]:
+    """Return a bar for each of the last runs, this one last."""
+    counts = [*(count for _, count in since.previous.trend_with_itself), breaks]
+    most = max(counts) or 1
+    return [{"breaks": count, "height": count * _TREND_HEIGHT // most} for count in counts]

@@ -1,0 +1,232 @@
+"""The pages that people read: their frame, and those of a diff and of `drift`; safe against text from anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib.metadata import version
+from importlib.resources import files as resources
+from math import log2
+from pathlib import Path
+from typing import IO, Any
+from unicodedata import combining
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from payclient._shared.atomic import AtomicFiles
+from payclient._shared.escape import escape_unprintable, plural
+from payclient.reconcile import BreakState, ResolvedBy, Row, moved_by
+from payclient.reconcile.drift import Comparison, Transition
+from payclient.reconcile.report._about import Fact, answers_came, when
+from payclient.reconcile.report._diff import RunDiff
+from payclient.reconcile.report._past_run import PastRun
+from payclient.reconcile.report._rows_file import read_time
+from payclient.reconcile.report._wording import roll_forward_lines
+
+ROOM = 60
+"""Rows shown of each kind."""
+
+_MAX_LENGTH = 600
+_MINUS = "\N{MINUS SIGN}"
+_MAX_MARKS = 3  # no writing system needs more
+
+
+def write_page(file: IO[str], name: str, shown: Mapping[str, Any]) -> None:
+    """Write a page in UTF-8 from the template *name*, which extends `page.html.j2`."""
+    file.writelines(_environment().get_template(name).generate({**shown, **_assets()}))
+
+
+def _replace(path: Path, name: str, shown: Mapping[str, Any]) -> None:
+    with AtomicFiles(path.parent, [path.name]) as files:
+        write_page(files.text(path.name), name, {**shown, "version": version("payclient")})
+        files.commit()
+
+
+@cache
+def _assets() -> dict[str, str]:
+    """Return style and script, with the hashes that the Content-Security-Policy requires."""
+    css, js = _asset("report.css"), _asset("report.js")
+    return {"css": css, "css_hash": _hash(css), "js": js, "js_hash": _hash(js)}
+
+
+def _asset(name: str) -> str:
+    return resources("payclient.reconcile.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "breaks": partial(plural, noun="break"),
+        "days": partial(plural, noun="day"),
+        "difference": _difference,
+        "number": _number,
+        "references": partial(plural, noun="reference"),
+        "rows": partial(plural, noun="row"),
+        "signed": _signed,
+        "when": when,
+    }
+    return environment
+
+
+def _harmless(value: Any) -> Any:
+    """Escape unprintable characters in every value, once for the whole template."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    shown = escape_unprintable(value, max_length=_MAX_LENGTH)
+    return shown if shown.isascii() else "".join(_unstacked(shown))
+
+
+def _unstacked(text: str) -> Iterator[str]:
+    """Yield the characters of *text*; marks that stack over their letter, and so over other lines, by number."""
+    marks = 0
+    for character in text:
+        marks = marks + 1 if combining(character) else 0
+        yield f"<U+{ord(character):04X}>" if marks > _MAX_MARKS else character
+
+
+def _number(number: int) -> str:
+    return f"{number:,}".replace("-", _MINUS)
+
+
+def _signed(number: int) -> str:
+    return _number(number) if number <= 0 else f"+{number:,}"
+
+
+def _difference(row: Row) -> str:
+    moved = moved_by(row)
+    return _signed(moved) if moved else ""
+
+
+_STATES: Mapping[BreakState, tuple[str, str]] = {
+    BreakState.NEW: ("break", "The earlier run does not have it."),
+    BreakState.CHANGED: ("break", "Both runs have it, with another amount or word."),
+    BreakState.REOPENED: ("break", "It was resolved in a run before, and is back."),
+    BreakState.STILL_OPEN: ("open", "Both runs have it, with the same values."),
+    BreakState.RESOLVED: ("matched", "It is gone; each row says by what."),
+    BreakState.NOT_KNOWN: ("unresolved", "The later run cannot tell; each row says why."),
+}
+"""The colour of each state and what it means, in the order of the page."""
+
+_TONES = {"news": "breaks", "not known": "incomplete", "no news": "clean"}
+
+
+def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
+    """Replace *path* with a page about *diff*, whole or not at all; *room* breaks are shown in each state."""
+    earlier, later = diff.earlier.note.folder, diff.later.note.folder
+    runs = [fact for which, run in (("Earlier", diff.earlier), ("Later", diff.later)) for fact in _facts(which, run)]
+    service = diff.later.service
+    names = {"base_url": "Service", "environment": "Environment", "key_fingerprint": "Key fingerprint"}
+    runs += [Fact(term, (service[name] or "not recorded",), bool(service[name])) for name, term in names.items()]
+    shown = {
+        "title": diff.verdict.capitalize(),
+        "tone": _TONES[diff.verdict],
+        "earlier": earlier,
+        "later": later,
+        "environment": service["environment"],
+        "sentence": diff.sentence,
+        "remark": diff.remark,
+        "changed_rules": diff.changed_rules,
+        "roll_forward": list(roll_forward_lines(diff.open_findings)),
+        "states": [_state(diff, state, room) for state in _STATES],
+        "facts": [("run", "The two runs", runs)],
+    }
+    _replace(path, "diff.html.j2", shown)
+
+
+def _state(diff: RunDiff, state: BreakState, room: int) -> Mapping[str, Any]:
+    tone, meaning = _STATES[state]
+    return {
+        "name": state.value,
+        "title": state.label.capitalize(),
+        "tone": tone,
+        "meaning": meaning,
+        "count": diff.counts[state],
+        "is_gone": state in (BreakState.RESOLVED, BreakState.NOT_KNOWN),
+        "changes": [_change(each) for each in diff.changes(state, limit=room)],
+    }
+
+
+def _change(change: Mapping[str, Any]) -> Mapping[str, Any]:
+    by = change["resolved_by"]
+    first_seen = when(read_time(change["first_seen"]))
+    return {**change, "first_seen": first_seen, "resolved_by": ResolvedBy(by).label if by else ""}
+
+
+def _facts(which: str, run: PastRun) -> Iterator[Fact]:
+    yield Fact(f"{which} run", (run.note.run,), is_code=True)
+    yield Fact("Folder", (run.note.folder,))
+    yield Fact("Rows", (f"{run.rows:,}",))
+    yield answers_came(run.first_observed_at, run.note.last_observed_at)
+    yield Fact("SHA-256 of its manifest", (run.sha256,), is_code=True)
+
+
+_LEFT, _RIGHT, _LINE = 150, 490, 56  # in a picture of 640
+_MAX_LINES = 24
+
+
+def write_drift_page(path: Path, found: Comparison) -> None:
+    """Replace *path* with a page about *found*, whole or not at all."""
+    count = len(found.news)
+    shown = {
+        "title": plural(count, "new change") if count else "Nothing new",
+        "tone": "breaks" if count else "clean",
+        "last": found.nights[-1],
+        "basis": found.basis,
+        "news": found.news[:ROOM],
+        "count": count,
+        "accepted": found.accepted[:ROOM],
+        "earlier": found.earlier[:ROOM],
+        "machine": machine(found.transitions),
+        "transitions": found.transitions[:ROOM],
+        "facts": [
+            (
+                "runs",
+                "The runs",
+                [
+                    Fact("Runs", (f"{len(found.nights):,}", f"{found.nights[0]} to {found.nights[-1]}")),
+                    Fact("Changes on our side", found.sides[-ROOM:] or ("none",)),
+                ],
+            )
+        ],
+    }
+    _replace(path, "drift.html.j2", shown)
+
+
+def machine(transitions: Sequence[Transition]) -> Mapping[str, Any]:
+    """Return the picture of the transitions, from a state on the left to one on the right."""
+    shown = transitions[:_MAX_LINES]
+    left = _places((each.before for each in shown), _LEFT)
+    right = _places((each.after for each in shown), _RIGHT)
+    lines = [_line(each, left[each.before], right[each.after]) for each in shown]
+    return {"height": _LINE * max(len(left), len(right)), "left": left, "right": right, "lines": lines}
+
+
+def _places(names: Iterable[str], x: int) -> dict[str, tuple[int, int]]:
+    return {name: (x, _LINE * place + _LINE // 2) for place, name in enumerate(dict.fromkeys(names))}
+
+
+def _line(each: Transition, begin: tuple[int, int], end: tuple[int, int]) -> Mapping[str, Any]:
+    (x, y), (to_x, to_y) = begin, end
+    path = f"M{x + 8} {y}C{x + 140} {y} {to_x - 140} {to_y} {to_x - 8} {to_y}"
+    at = (x + to_x) // 2 - 15, round(y + 0.43 * (to_y - y)) - 4  # before the middle, where lines cross
+    return {
+        "path": path,
+        "at": at,
+        "count": each.count,
+        "is_new": each.count == each.today,
+        "stroke": round(1 + log2(each.count) / 4, 1),
+    }

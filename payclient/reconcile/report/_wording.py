@@ -1,0 +1,232 @@
+"""The labels and explanations of verdicts, buckets and the bridge, and a result as Markdown for a message or a job.
+
+In Markdown, text from the ledger or the service is always in a code span, where no renderer looks for markup, links,
+mentions or HTML. Characters that could end one, or act where there are no code spans, are shown by number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from typing import Any
+
+from attrs import frozen
+
+from payclient._shared.escape import escape_unprintable, plural
+from payclient.reconcile import (
+    Bucket,
+    Difference,
+    Settlement,
+    SettlementStep,
+    Severity,
+    StateTotal,
+    Step,
+    Summary,
+    TieOut,
+    Verdict,
+)
+from payclient.reconcile.result import OpenFindings
+
+_MAX_LENGTH = 160
+_SHOWN_BY_NUMBER = re.compile("<(U\\+[0-9A-F]{4,6})>")
+_MARKUP = re.compile(r"[`|<>&\\]")
+_NOT_PLAIN = re.compile(r"[^\w ,.;:()'+/%=-]")
+
+
+def code_span(text: str) -> str:
+    """Return any *text* as a code span of one line that nothing in it can end."""
+    text = _SHOWN_BY_NUMBER.sub(r"(\1)", escape_unprintable(text, max_length=_MAX_LENGTH))
+    text = _MARKUP.sub(lambda match: f"(U+{ord(match[0]):04X})", text)
+    return f"`{text}`" if text.strip() else "none"
+
+
+def _plain(sentence: str) -> str:
+    """Return a sentence of the report; a folder may be named in it, whose name could be markup."""
+    return _NOT_PLAIN.sub(lambda match: f"(U+{ord(match[0]):04X})", escape_unprintable(sentence))
+
+
+def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
+    """Return the first *count* breaks of `rows.jsonl`, the most severe and then the largest first."""
+    return nlargest(count, (row for row in map(json.loads, lines) if row["bucket"] == Bucket.BREAK), key=_rank)
+
+
+def _rank(row: dict[str, Any]) -> tuple[int, int]:
+    first = row["findings"][0]
+    return Severity[first["severity"].upper()], first["at_stake"] or 0
+
+
+def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield f"**{summary['verdict'].upper()}**: {_plain(summary['sentence'])}"
+    yield ""
+    yield from _about(summary)
+    if worst:
+        breaks = summary["buckets"]["break"]["rows"]
+        yield ""
+        yield f"{plural(breaks, 'break')}:" if breaks == len(worst) else f"The worst of {plural(breaks, 'break')}:"
+        yield ""
+        for number, row in enumerate(worst, 1):
+            finding = row["findings"][0]
+            what = f"**{finding['severity']}** {code_span(finding['code'])} {code_span(row['reference'] or '')}"
+            yield f"{number}. {what}: {code_span(finding['sentence'])}"
+
+
+def _about(summary: Mapping[str, Any]) -> Iterator[str]:
+    bridge, service, ledger = summary["tie_out"], summary["service"], summary["ledger"]
+    yield (
+        f"- Paid: {bridge['ledger_paid_total']:,} in the ledger, {bridge['service_paid_total']:,} at the service; "
+        f"residual {bridge['residual']:,}"
+    )
+    if (settlement := summary["settlement"]) is not None:
+        payout = "" if settlement["payout"] is None else f", payout {settlement['payout']:,}"
+        yield f"- Statement: {settlement['statement_total']:,}{payout}; residual {settlement['residual']:,}"
+    if (since := summary["since"]) is not None:
+        breaks = summary["buckets"]["break"]["rows"]
+        more = breaks - since["buckets"].get("break", 0)
+        signed = f"{more:+,}" if more else "\N{PLUS-MINUS SIGN}0"
+        yield f"- Breaks: {breaks:,} ({signed} since the previous run, {code_span(since['folder'])})"
+    if ledger is not None:
+        yield f"- Ledger: {code_span(ledger['name'] or 'standard input')}"
+    if service["environment"]:
+        yield f"- Service: {code_span(service['environment'])}"
+    if summary["last_observed_at"]:
+        yield f"- As of {summary['last_observed_at'][:19].replace('T', ' ')} UTC"
+    if summary["run"]:
+        yield f"- Run: {code_span(summary['run'])}"
+    if (again := summary["judged_again"]) is not None:
+        yield f"- A second judgement of the run in {code_span(again['folder'])}"
+    if summary["ended_by"]:
+        yield f"- Ended early: {code_span(summary['ended_by'])}"
+    if summary["compared"]["remark"]:
+        yield f"- {_plain(summary['compared']['remark'])}"
+
+
+@frozen
+class Wording:
+    title: str
+    advice: str = ""
+
+
+_NOT_TIED = Wording(
+    "Breaks", "No row differs, but the statement does not tie: see the bridge to it, and what is below."
+)
+
+VERDICTS: Mapping[Verdict, Wording] = {
+    Verdict.EMPTY: Wording("Empty", "Check that the right file was given, and that it has more than a header."),
+    Verdict.CLEAN: Wording("Clean", "There is nothing to do."),
+    Verdict.PARTIAL: Wording(
+        "Partial",
+        "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid.",
+    ),
+    Verdict.BREAKS: Wording("Breaks", "Go through the breaks below, the most severe first."),
+    Verdict.INCOMPLETE: Wording(
+        "Incomplete",
+        "Run the same command again: it asks about the unresolved rows only. Until then, figures may change.",
+    ),
+}
+
+_NO_AMOUNTS = Wording(
+    "Partial",
+    "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if there "
+    "is one.",
+)
+
+_NOTHING_FOUND = Wording(
+    "Incomplete",
+    "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
+)
+
+
+def verdict_wording(summary: Summary) -> Wording:
+    if summary.verdict is Verdict.BREAKS and not any(
+        summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)
+    ):
+        return _NOT_TIED
+    if summary.verdict is Verdict.PARTIAL and summary.compared.are_amounts_left_out:
+        return _NO_AMOUNTS
+    return _NOTHING_FOUND if summary.lacking_probe else VERDICTS[summary.verdict]
+
+
+BUCKETS: Mapping[Bucket, Wording] = {
+    Bucket.MATCHED: Wording("Matched", "All that is compared agrees."),
+    Bucket.OPEN: Wording("Open", "Not paid or not settled yet, and not late."),
+    Bucket.BREAK: Wording("Breaks", "The two sides differ."),
+    Bucket.UNRESOLVED: Wording("Unresolved", "No trustworthy answer yet."),
+    Bucket.REJECTED: Wording("Rejected", "The ledger row cannot be used."),
+}
+
+
+@frozen
+class BridgeLine:
+    """One line of the bridge; a total has no step."""
+
+    label: str
+    meaning: str
+    amount: int
+    step: Difference[Step] | Difference[SettlementStep] | None = None
+
+
+def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
+    """Yield both totals, the steps between them, and the residual, in the order of every report."""
+    yield BridgeLine("Ledger, paid", "sum of what the ledger states as paid", tie_out.ledger_paid_total)
+    for step in tie_out.steps:
+        yield BridgeLine(step.step.label.capitalize(), step.step.meaning, step.amount, step)
+    yield BridgeLine("Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total)
+    yield BridgeLine("Residual", "what the steps leave unexplained", tie_out.residual)
+
+
+def settlement_lines(settlement: Settlement) -> Iterator[BridgeLine]:
+    """Yield both totals, the steps between them, and the residual, as `bridge_lines` does."""
+    yield BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total)
+    for step in settlement.steps:
+        yield BridgeLine(step.step.label.capitalize(), step.step.meaning, step.amount, step)
+    what = "what was paid out" if settlement.statement.is_net else "what was paid"
+    yield BridgeLine("Statement", f"sum of {what}, over all its lines", settlement.statement.total)
+    yield BridgeLine("Residual", "what the steps leave unexplained", settlement.residual)
+
+
+def payout_sentence(settlement: Settlement) -> str:
+    """Compare the money that came to the bank with the statement's total; empty where it was not given."""
+    if settlement.payout is None:
+        return ""
+    total, difference = settlement.statement.total, settlement.payout_difference
+    if not difference:
+        return f"The payout of {settlement.payout:,} is the statement's total."
+    word = "more" if difference > 0 else "less"
+    return f"The payout of {settlement.payout:,} is {abs(difference):,} {word} than the statement's total of {total:,}."
+
+
+def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, int]]:
+    """Yield the roll-forward of the open findings: label, number and amount at stake."""
+    yield ("Open before", found.opening.count, found.opening.amount)
+    yield ("New", found.new.count, found.new.amount)
+    yield ("Reopened", found.reopened.count, found.reopened.amount)
+    yield ("Resolved", -found.resolved.count, -found.resolved.amount)
+    yield (f"Changed ({found.changed.count:,})", None, found.changed.amount)
+    yield ("Open now", found.closing.count, found.closing.amount)
+
+
+def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
+    """Yield the open findings by kind and by age, each list with its sum: label, number and amount at stake."""
+    for code, total in found.by_code.items():
+        yield (code.label, total.count, total.amount)
+    yield ("All kinds", found.closing.count, found.closing.amount)
+    if found.payments != found.closing:
+        more, again = found.closing.count - found.payments.count, found.closing.amount - found.payments.amount
+        yield ("Further findings of the same payments", -more, -again)
+        yield ("Payments, each once", found.payments.count, found.payments.amount)
+    for age, total in found.by_age.items():
+        yield (f"Open {age}" if age != "older" else "Open for longer", total.count, total.amount)
+    yield ("All ages", found.closing.count, found.closing.amount)
+
+
+def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:
+    return {state or "not known": total for state, total in tie_out.states.items()}
+
+
+CASE_ONLY = Wording(
+    "merchant_reff in other letters",
+    "Only letter case or spacing differs: most likely one side changed it on the way.",
+)
+"""Of `merchant_reff_differs` where it is less severe than usual."""

@@ -1,0 +1,207 @@
+"""Read a work list back: the columns Owner, Resolution and Comment of `report.xlsx`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import frozen
+
+from payclient._shared.escape import escape_unprintable, quote
+from payclient.reconcile import Approval, Bucket, Decision, DecisionError, Resolution, Row
+from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
+from payclient.reconcile.nights import UNRESOLVED, read_resolution
+from payclient.reconcile.report._about import RUN_TERM
+from payclient.reconcile.report._rows_file import open_rows, row_lines_of
+from payclient.reconcile.report._workbook import COLUMNS, shown
+
+_SHEETS = ("Breaks", "Unresolved")
+_MAX_TEXT = 2000
+_WORK = ("Owner", "Resolution", "Comment")
+_NEEDED = ("Line", "Reference", "Finding", *_WORK)
+
+
+@frozen(kw_only=True)
+class WorkItem:
+    """A row of the work list that was filled in."""
+
+    sheet: str
+    row: int
+    line: int
+    reference: str
+    code: str
+    owner: str
+    resolution: str
+    comment: str
+
+    @property
+    def place(self) -> str:
+        return f"sheet {self.sheet}, row {self.row}"
+
+
+def read_work_list(path: Path, run: str) -> list[WorkItem]:
+    """Return the rows that were filled in; refuse a work list of another run, or with moved columns or formulas."""
+    try:
+        with path.open("rb") as file:
+            _check_run(file, run)
+            return [item for sheet in _SHEETS for item in _items(file, sheet)]
+    except LedgerError as error:
+        message = f"{path} cannot be read: {error.message}"
+        raise DecisionError(message) from error
+
+
+def _check_run(file: IO[bytes], run: str) -> None:
+    said = [cells.get(1) for _, cells in read_cells(file, "Run") if cells.get(0) == RUN_TERM]
+    if said != [run]:
+        which = quote(said[0]) if len(said) == 1 and isinstance(said[0], str) else "a run that it does not name"
+        message = f"the work list is of {which}, and not of the run {quote(run)} in this folder"
+        raise DecisionError(message)
+
+
+def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
+    rows = read_cells(file, sheet)
+    places = _places(sheet, next(rows, (0, dict[int, Any]()))[1])
+    code_place = places.get("Finding", -1)
+    seen: dict[tuple[Any, ...], bool] = {}
+    for row, cells in rows:
+        identity = tuple(cells.get(place) for place in (places["Line"], places["Reference"], code_place))
+        work = {title.lower(): _text(cells.get(places[title]), f"sheet {sheet}, row {row}, {title}") for title in _WORK}
+        is_filled = any(work.values())
+        if is_filled or seen.get(identity):
+            if identity in seen:
+                message = f"sheet {sheet}, row {row}: the row is there twice; delete one of them"
+                raise DecisionError(message)
+            line, reference, code = identity[0], identity[1], identity[2] if code_place >= 0 else UNRESOLVED
+            if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
+                message = f"sheet {sheet}, row {row}: it is no row of the report; undo what was changed in it"
+                raise DecisionError(message)
+            yield WorkItem(sheet=sheet, row=row, line=line, reference=reference, code=code, **work)
+        seen[identity] = is_filled
+
+
+def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
+    """Return the places of the columns by title; an older release wrote fewer of them, in the same order."""
+    titles, places = [column.title for column in COLUMNS[sheet]], dict[str, int]()
+    for title in titles:
+        if header.get(len(places)) == title:
+            places[title] = len(places)
+    missing = [title for title in titles if title not in places]
+    needed = [title for title in missing if title in _NEEDED]
+    if needed or (missing and max(header, default=-1) >= len(places)):
+        found, wanted = quote(str(header.get(len(places), ""))), quote((needed or missing)[0])
+        message = f"sheet {sheet}: its columns were moved or renamed: {found} is where {wanted} must be"
+        raise DecisionError(message)
+    return places
+
+
+def _text(value: Any, place: str) -> str:
+    if value is FORMULA:
+        message = f"{place}: it is a formula; write the text itself"
+        raise DecisionError(message)
+    if type(value) is int:
+        return str(value)
+    if value is not None and not isinstance(value, str):
+        message = f"{place}: it must be text"
+        raise DecisionError(message)
+    # As every report shows it, so that the same text comes back from the next work list.
+    text = escape_unprintable(" ".join((value or "").split()))
+    if len(text) > _MAX_TEXT:
+        message = f"{place}: it has more than {_MAX_TEXT:,} characters"
+        raise DecisionError(message)
+    return text
+
+
+@frozen(kw_only=True)
+class DecisionImporter:
+    """Turns rows of a work list into decisions of one person, approved or not."""
+
+    run: str
+    by: str
+    approved_by: str = ""
+    approval: Approval | None = None
+    at: datetime
+
+    def take(self, items: Iterable[WorkItem], rows: Path) -> tuple[Decision, ...]:
+        """Return the decisions, each with its evidence; refuse one that is no row of the run, or is not allowed."""
+        wanted: dict[int, list[WorkItem]] = {}
+        for item in items:
+            wanted.setdefault(item.line, []).append(item)
+        found: dict[tuple[str, str], tuple[Decision, str]] = {}
+        missing = dict.fromkeys(item for each in wanted.values() for item in each)
+        for item, row, line in _matching(wanted, rows):
+            missing.pop(item, None)
+            decision = self._decision(item, row, hashlib.sha256(line).hexdigest())
+            other, place = found.setdefault(decision.key, (decision, item.place))
+            if other.cells != decision.cells:
+                message = f"{item.place}: it is decided otherwise than {place}, the same finding"
+                raise DecisionError(message)
+        for item in missing:
+            message = f"{item.place}: line {item.line} of this run has no {item.code} of {quote(item.reference)}"
+            raise DecisionError(message)
+        return tuple(decision for decision, _ in found.values())
+
+    def _decision(self, item: WorkItem, row: Row, evidence: str) -> Decision:
+        finding = None if item.code == UNRESOLVED else row.primary
+        try:
+            resolution, until = read_resolution(item.resolution)
+            if resolution is Resolution.ACCEPTED:
+                self._check(item, until, None if finding is None else finding.at_stake)
+        except DecisionError as error:
+            message = f"{item.place}: {error.message}"
+            raise DecisionError(message) from error
+        return Decision(
+            run=self.run,
+            reference=row.reference or "",
+            code=item.code,
+            owner=item.owner,
+            resolution=resolution,
+            until=until,
+            comment=item.comment,
+            ledger=None if finding is None else finding.ledger,
+            service=None if finding is None else finding.service,
+            by=self.by,
+            approved_by=self.approved_by,
+            at=self.at,
+            evidence=evidence,
+        )
+
+    def _check(self, item: WorkItem, until: date | None, at_stake: int | None) -> None:
+        problem = ""
+        if item.code == UNRESOLVED:
+            problem = "an unresolved row cannot be accepted, because nothing is known about it yet"
+        elif not item.owner or not item.comment:
+            problem = "what is accepted needs an owner and a comment that says why"
+        elif until is None or until < self.at.date():
+            problem = f"the last day, {until}, has passed"
+        elif self.approval is not None and self.approval.is_needed(at_stake):
+            amount = "an amount that is not known" if at_stake is None else f"{at_stake:,}"
+            if not self.approved_by:
+                problem = f"{amount} is at stake; above {self.approval.above:,} it needs approval: --approved-by NAME"
+            elif _name(self.approved_by) == _name(self.by):
+                problem = f"{amount} is at stake, and {quote(self.by)} cannot approve what {quote(self.by)} takes"
+        if problem:
+            raise DecisionError(problem)
+
+
+def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tuple[WorkItem, Row, bytes]]:
+    """Yield each item with its row of the report, and the line that it was read from."""
+    with open_rows(rows) as file:
+        for line in row_lines_of(file):
+            if items := wanted.get(line.data["line"]):
+                row = line.row
+                yield from ((item, row, line.text.rstrip(b"\n")) for item in items if _is_of(item, row))
+
+
+def _is_of(item: WorkItem, row: Row) -> bool:
+    if row.reference is None or shown(row.reference) != item.reference:
+        return False
+    if item.code == UNRESOLVED:
+        return row.bucket is Bucket.UNRESOLVED
+    return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == item.code
+
+
+def _name(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,369 @@
+"""Write `report.xlsx`: the report as a work list, with columns for owner, resolution and comment.
+
+Text stays text, and the same rows give the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import Enum
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, Self, TypeAlias
+
+import xlsxwriter  # type: ignore[import-untyped]
+from attrs import astuple, frozen
+from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
+
+from payclient._shared.atomic import GivenFile
+from payclient._shared.escape import escape_unprintable
+from payclient.reconcile import Bucket, Row, Summary, Total
+from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
+from payclient.reconcile.report._about import About, facts, to_sign, when
+from payclient.reconcile.report._matrix import Matrix, status_of_word
+from payclient.reconcile.report._rows import SHEETS, WORK, Kind, RowColumn
+from payclient.reconcile.report._rows_file import ROWS
+from payclient.reconcile.report._wording import (
+    BUCKETS,
+    BridgeLine,
+    bridge_lines,
+    money_by_status,
+    open_lines,
+    payout_sentence,
+    roll_forward_lines,
+    settlement_lines,
+    verdict_wording,
+)
+
+MAX_ROWS = 1_048_576
+"""Rows of a sheet, the header included. Source: Excel specifications and limits."""
+
+MAX_BYTES = 2_000_000_000
+"""A larger sheet needs ZIP64, about which spreadsheets complain."""
+
+_EXACT = 10**15
+"""Spreadsheets show 15 digits, and zeros for the digits after them."""
+
+_MAX_TEXT = 10_000
+"""Far below the 32,767 UTF-16 units that a cell holds, whatever the characters are."""
+
+_PLAIN = re.compile("(?! )[ -%'-;=?-^`-~]*(?<! )")
+"""Text that XML holds as it is: ASCII without markup, spaces at an end, or `_`, which may begin an escape."""
+
+_SHARED_ESCAPE = re.compile("(?<=_x[0-9A-Fa-f]{4})_(?=x[0-9A-Fa-f]{4}_)")
+"""The middle of `_x0041_x0042_`. XlsxWriter escapes only the first of two escapes that share an underscore."""
+
+_Workbook: Any = xlsxwriter.Workbook  # its own types are partial
+_CREATED = datetime(1980, 1, 1, tzinfo=UTC)
+
+Value: TypeAlias = str | int | None
+
+
+class Style(Enum):
+    TEXT = "@"
+    MONEY = "#,##0"
+    PLAIN = "0"
+
+
+@frozen
+class Column:
+    """One column of a sheet; the width is in characters."""
+
+    title: str
+    width: int = 14
+    number: Style = Style.MONEY
+
+
+class SheetWriter:
+    """One sheet, with a header, up to a number of rows and bytes."""
+
+    # The last row that fits is held back until it is known whether more rows follow. If they do, a sentence that says
+    # so, and names the file with the *rest*, takes its place.
+
+    def __init__(
+        self,
+        sheet: Any,
+        columns: Sequence[Column],
+        *,
+        formats: Mapping[Style, Any],
+        header: Any,
+        has_filter: bool = True,
+        max_rows: int = MAX_ROWS,
+        max_bytes: int = MAX_BYTES,
+        rest: str = ROWS,
+    ) -> None:
+        self._sheet = sheet
+        self._text = formats[Style.TEXT]
+        self._numbers = [formats[column.number] for column in columns]
+        self._has_filter = has_filter
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
+        self._rest = rest
+        self._rows = 1
+        self._bytes = 0
+        self._last: Sequence[Value] | None = None
+        self._more = 0
+        sheet.freeze_panes(1, 0)
+        sheet.repeat_rows(0)
+        sheet.set_landscape()
+        sheet.set_paper(9)
+        sheet.set_margins(left=0.5, right=0.5)
+        sheet.fit_to_pages(1, 0)
+        for place, column in enumerate(columns):
+            sheet.set_column(place, place, max(column.width, len(column.title) + 3), self._text)  # with the arrow
+            sheet.write_string(0, place, column.title, header)
+
+    def add(self, values: Sequence[Value]) -> None:
+        """Write the next row, if it fits."""
+        if self._rows + 1 < self._max_rows and self._bytes < self._max_bytes:
+            self._write(values)
+        elif self._last is None:
+            self._last = values
+        else:
+            self._more += 1
+
+    def finish(self) -> None:
+        if self._last is not None:
+            end = f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"
+            self._write([end] if self._more else self._last)
+        if self._has_filter:
+            self._sheet.autofilter(0, 0, self._rows - 1, len(self._numbers) - 1)
+
+    @property
+    def left_out(self) -> int:
+        """The number of rows that do not fit, once all are written; the sentence takes the place of one more."""
+        return self._more + 1 if self._more else 0
+
+    def _write(self, values: Sequence[Value]) -> None:
+        row = self._rows
+        self._rows += 1
+        self._bytes += 25
+        for place, value in enumerate(values):
+            if isinstance(value, int) and -_EXACT < value < _EXACT:
+                self._sheet.write_number(row, place, value, self._numbers[place])
+                self._bytes += 50
+            elif value is not None and value != "":
+                text = str(value)
+                if len(text) > _MAX_TEXT or not _PLAIN.fullmatch(text):
+                    text = shown(text)
+                    # An upper bound: `&amp;` has five bytes, an escape `_x005F_` seven.
+                    self._bytes += 30 + 4 * len(text)
+                self._sheet.write_string(row, place, text, self._text)
+                self._bytes += 60 + len(text)
+
+
+def shown(text: str) -> str:
+    """Return *text* such that XlsxWriter writes a cell that reads as it, with nothing hidden."""
+    # Cut twice: first for speed, then because a character that does not print gets longer when it is shown.
+    text = escape_unprintable(escape_unprintable(text, max_length=_MAX_TEXT), max_length=_MAX_TEXT)
+    text = _SHARED_ESCAPE.sub("<U+005F>", text)
+    if text.startswith("<r>") and text.endswith("</r>"):  # XlsxWriter takes this for markup and writes it as it is
+        return f"<r><t>{escape(text, quote=False)}</t></r>"
+    return text
+
+
+class BookWriter:
+    """The sheets of one XLSX file: `begin` them in their order, `add` rows to any, then `finish`."""
+
+    def __init__(self, file: IO[bytes], folder: Path) -> None:
+        self._output = GivenFile(file)
+        self._book: Any = _Workbook(self._output, {"constant_memory": True, "tmpdir": str(folder)})
+        self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
+        self._formats = {style: self._book.add_format({"num_format": style.value}) for style in Style}
+        self._header = self._book.add_format({"num_format": "@", "bold": True, "bg_color": "#E8ECF1"})
+        self._sheets: dict[str, SheetWriter] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Without `finish`, or after it failed, files are still open; on a full disk, closing them fails as well.
+        self._output.file = BytesIO()
+        for sheet in self._book.worksheets():
+            for file in (sheet.row_data_fh, sheet.fh):
+                with suppress(OSError):
+                    file.close()
+
+    def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
+        """Add a sheet; *options* are those of `SheetWriter`."""
+        sheet = self._book.add_worksheet(name)
+        self._sheets[name] = SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options)
+        return self._sheets[name]
+
+    def finish(self) -> None:
+        for sheet in self._sheets.values():
+            sheet.finish()
+        try:
+            self._book.close()
+        except FileCreateError as error:
+            (cause,) = error.args
+            raise cause from error
+
+
+_MONEY = (
+    *(Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20)),
+    *(Column("Ledger paid", 20), Column("Service paid", 20), Column("Difference", 20)),
+)
+
+_GONE = "Resolved"
+
+
+def _in_sheet(column: RowColumn) -> Column:
+    return Column(column.title, column.width, Style.PLAIN if column.kind is Kind.LINE else Style.MONEY)
+
+
+COLUMNS: Mapping[str, tuple[Column, ...]] = {
+    "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
+    **{name: tuple(map(_in_sheet, columns)) for name, (_, columns) in SHEETS.items()},
+    _GONE: (
+        *(Column("Reference", 22), Column("Severity", 10), Column("Finding", 24), Column("What", 70)),
+        *(Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
+        *(Column("First seen", 20), Column("Age in days", 10)),
+    ),
+    "Patterns": (
+        *(Column("Pattern", 70), Column("Rows", 10), Column("At stake", 20), Column("What would treat it", 70)),
+        Column("First lines", 24),
+    ),
+    "By status": (
+        *(Column("Ledger's word", 20), Column("Means", 12), Column("Service's word", 20), Column("Means", 12)),
+        *_MONEY,
+    ),
+    "By method": (Column("Payment method", 20), *_MONEY),
+    "Tie-out": (
+        *(Column("Step", 26), Column("Description", 50), _MONEY[0], Column("Added", 18), Column("Taken off", 18)),
+        *(Column("Net", 18), Column("Running total", 20)),
+    ),
+    "Money by status": (
+        *(Column("Status", 20), Column("Ledger rows", 14), Column("Ledger amount", 20), Column("Service rows", 14)),
+        Column("Service amount", 20),
+    ),
+    "To sign": (Column("What", 30), Column("Value", 100)),
+    "Run": (Column("What", 26), Column("Value", 100)),
+}
+"""The sheets in their order, each with its columns; `Resolved` is there with a previous run."""
+
+_NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "To sign", "Run"})
+_REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
+_NOTHING = ("", "", "")
+
+
+class ReportWorkbook(BookWriter):
+    """The workbook of one run, with the decisions taken so far; *rows_name* is the file with every row."""
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        folder: Path,
+        *,
+        has_previous: bool = False,
+        decisions: Decisions | None = None,
+        max_rows: int = MAX_ROWS,
+        rows_name: str = ROWS,
+    ) -> None:
+        super().__init__(file, folder)
+        self._rows_name = rows_name
+        self._decisions = decisions or {}
+        for name, columns in COLUMNS.items():
+            if name != _GONE or has_previous:
+                rest = _REST.get(name, rows_name)
+                self.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
+
+    def add(self, row: Row) -> None:
+        if row.bucket in _SHEET_OF:
+            name, columns = _SHEET_OF[row.bucket]
+            cells = {column: column.in_sheet(row) for column in columns}
+            if WORK[0] in columns:
+                code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
+                decision = self._decisions.get((row.reference or "", code))
+                cells |= zip(WORK, _NOTHING if decision is None else decision.cells, strict=True)
+            self._sheets[name].add(list(cells.values()))
+
+    def add_gone(self, change: BreakChange) -> None:
+        now, history = change.now, change.history
+        if not change.is_old:
+            by, seen = now.by.label if now.by else None, when(history.first_seen)
+            what = (change.reference, now.severity.word, now.code.value, now.sentence, history.state.label)
+            self._sheets[_GONE].add((*what, by, change.why or None, seen, history.age_days))
+
+    def write(self, summary: Summary, about: About, matrix: Matrix) -> None:
+        """Write the sheets about all rows, and the file."""
+        sheets: dict[str, Iterable[Sequence[Value]]] = {
+            "Summary": _summary(summary, self._remarks()),
+            "Patterns": (
+                (each.sentence, each.rows, each.amount, each.treatment, ", ".join(map(str, each.lines)))
+                for each in summary.patterns
+            ),
+            "By status": (
+                (*(each for word in words for each in (word, status_of_word(word, about.rules))), *_money(total))
+                for words, total in matrix.by(lambda cell: cell.words).items()
+            ),
+            "By method": ((method, *_money(total)) for method, total in matrix.by(lambda cell: cell.method).items()),
+            "Tie-out": _tie_out(summary),
+            "Money by status": ((label, *astuple(total)) for label, total in money_by_status(summary.tie_out).items()),
+            "To sign": (
+                *((fact.term, value) for fact in to_sign(summary, about) for value in fact.values),
+                *(line for term in ("Prepared by", "Reviewed by", "Date", "Signature") for line in ((), (term,))),
+            ),
+            "Run": ((fact.term, value) for fact in facts(summary, about) for value in fact.values),
+        }
+        for name, rows in sheets.items():
+            for row in rows:
+                self._sheets[name].add(row)
+        self.finish()
+
+    def _remarks(self) -> Iterator[str]:
+        """Yield remarks on rows that are not in this workbook."""
+        yield f"Matched rows are not listed here: {self._rows_name} has every row."
+        for name in ("Breaks", "Open", "Unresolved", "Rejected"):
+            if left_out := self._sheets[name].left_out:
+                yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
+
+
+_SHEET_OF = {bucket: (name, columns) for name, (bucket, columns) in SHEETS.items()}
+
+
+def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
+    yield (summary.verdict.upper(), summary.sentence)
+    yield (None, verdict_wording(summary).advice)
+    if summary.compared.remark:
+        yield (None, summary.compared.remark)
+    yield (None, summary.completeness)
+    yield from ((None, sentence) for sentence in remarks)
+    yield ()
+    for bucket, total in summary.buckets.items():
+        yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_money(total))
+    yield ("All", None, *_money(sum(summary.buckets.values(), Total())))
+    yield ()
+    yield ("OPEN FINDINGS", "One for each reference and kind; the amount is what is at stake.")
+    for label, count, amount in (*roll_forward_lines(summary.open_findings), *open_lines(summary.open_findings)):
+        yield (label, None, count, amount)
+    yield ()
+    for code, total in summary.codes.items():
+        yield (code.value, code.label, *_money(total))
+
+
+def _money(total: Total) -> Sequence[Value]:
+    return (*astuple(total), total.paid_difference)
+
+
+def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:
+    yield from _steps(bridge_lines(summary.tie_out))
+    yield ("Rows without amount", "the ledger states none", summary.tie_out.rows_without_amount)
+    if summary.settlement is not None:
+        yield ()
+        yield from _steps(settlement_lines(summary.settlement))
+        if sentence := payout_sentence(summary.settlement):
+            yield ("Payout", sentence)
+
+
+def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:
+    then = 0
+    for line in lines:
+        step = line.step
+        then = line.amount if step is None else then + line.amount
+        parts = (None,) * 4 if step is None else (step.rows, step.added, step.taken_off, step.amount)
+        yield (line.label, line.meaning, *parts, then)
