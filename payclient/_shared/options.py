@@ -1,8 +1,8 @@
 """
 The table of the client's options, and the defaults that others need.
 
-Signatures and pages write the options out, because editors and readers show what is written; `tests/test_options.py`
-compares each of them with this table.
+Signatures and pages write the options out, because editors and readers show what is written;
+`tests/client/test_options.py` compares each of them with this table.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from support.json_schema import problems
 from support.nights import FIRST, Nights, paid
 from support.reports import row, run_of
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "diff.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "reference" / "diff.schema.json").read_text())
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from support.json_schema import problems
 from support.planted import about, judged, tally_of
 from support.ruling import SOME_RULES
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "summary.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "reference" / "summary.schema.json").read_text())
 
 
 @pytest.fixture(scope="module")

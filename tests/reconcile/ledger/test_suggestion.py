@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.test_money import MARKS
 from payclient.reconcile.ledger import Dialect, open_ledger
 from payclient.reconcile.ledger._suggestion import Suggester, _read_all, candidates
 from payclient.reconcile.ledger._times import TimeFormat, TimeReader
+from reconcile.ledger.test_money import MARKS
 from support.chance import examples
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ledger.test_money import dialects, written
 from payclient.reconcile.ledger import Dialect, Entry, dialect_as_json, open_ledger
+from reconcile.ledger.test_money import dialects, written
 from support.chance import examples
 
 ROWS = st.lists(

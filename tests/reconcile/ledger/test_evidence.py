@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.test_suggestion import _cell
 from payclient.reconcile.ledger import LedgerError, open_ledger
 from payclient.reconcile.ledger._unused import may_be_money
+from reconcile.ledger.test_suggestion import _cell
 from support.chance import examples
 
 

@@ -25,7 +25,7 @@ from payclient.reconcile import reconcile
 from payclient.transports import NetworkOptions
 from support.fakes import KEY
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 BY_DEFAULT = {name: option.default for name, option in OPTIONS.items()}
 NETWORK = dict.fromkeys(options_of("network"))
 WORKER_ONLY = {"key_variable", "key_file", "reference", "keep", "prefix", "network", "stall_timeout", "window"}
