@@ -19,13 +19,14 @@ from payclient.protocol.transaction import is_list, is_object, kind
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
 _RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,12})", re.ASCII)
 _EPOCH = 1_000_000_000
-"""A reset value from here on is a Unix time; below, it is a number of seconds."""
+"""A number from here on is a Unix time, even in `Retry-After`, where it is a mistake; below, it is seconds."""
 
 
-def retry_after(headers: Mapping[str, str], *, now: Callable[[], datetime]) -> float | None:
-    """Return the seconds to wait before the next request, or None if no header states it."""
-    # `Retry-After` has priority over the reset of the rate-limit headers. A time in the past means now. Unreadable
-    # values (negative, `nan`, thousands of digits) are ignored.
+def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable[[], datetime]) -> float | None:
+    """Return the seconds to wait before the next request, or None if no header asks for a wait."""
+    # `Retry-After` has priority over the reset of the rate-limit headers, which ask for a wait only if the response
+    # *is_throttled*: gateways describe the state of the limit in every response. A time in the past means now.
+    # Unreadable values (negative, `nan`, thousands of digits) are ignored.
     # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
 
     def until(timestamp: float) -> float:
@@ -33,16 +34,17 @@ def retry_after(headers: Mapping[str, str], *, now: Callable[[], datetime]) -> f
         return max(timestamp - today.timestamp(), 0.0)
 
     value = headers.get("retry-after", "").strip()
-    if _NUMBER.fullmatch(value):
-        return float(value)
     if (moment := _date(value)) is not None:
         return until(moment.timestamp())
-    for name in ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"):
+    resets = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset") if is_throttled else ()
+    for name in ("retry-after", *resets):
         if _NUMBER.fullmatch(value := headers.get(name, "").strip()):
             number = float(value)
             if number >= _EPOCH * 1000:
                 number /= 1000  # milliseconds
             return until(number) if number >= _EPOCH else number
+    if not is_throttled:
+        return None
     match = _RESET.search(headers.get("ratelimit", ""))
     return float(match[1]) if match else None
 
@@ -125,7 +127,7 @@ class ErrorResponse:
             headers=kept,
             body=self.clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT),
             request_id=next((kept[name] for name in _REQUEST_IDS if kept.get(name)), None),
-            retry_after=retry_after(self.headers, now=self.now),
+            retry_after=retry_after(self.headers, is_throttled=kind is errors.RateLimitedError, now=self.now),
             service_message=self.clean(self.words, _EXCERPT),
             **more,
         )

@@ -29,7 +29,7 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from support.fakes import KEY, ScriptedTransport, answer, client, document
+from support.fakes import KEY, ScriptedTransport, answer, client, document, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -155,6 +155,18 @@ async def test_failure_with_retry_after():
         with pytest.raises(TransactionNotFoundError):
             await pay.get_transaction("T1")
         assert (pay.stats.throttled, pay.stats.paused_seconds) == (0, 0.0)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+async def test_headers_that_describe(status):
+    """Rate-limit headers of a failure only describe: the retry is answered, and the client does not pause."""
+    told = {"x_ratelimit_remaining": "4999", "x_ratelimit_reset": "3600", "ratelimit": '"default";r=4999;t=3600'}
+    transport = ScriptedTransport(T1=[answer(DOWN.body, status, **told)])
+    async with client(transport) as pay:
+        await pay.get_transaction("T1")
+        await pay.get_transaction("T2")
+        assert (pay.stats.throttled, pay.stats.paused_seconds) == (0, 0.0)
+    assert now() < 2.0
 
 
 async def test_longest_pause_is_waited_for():

@@ -16,8 +16,8 @@ END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 EPOCH = int(NOW.timestamp())
 
 
-def ask(headers):
-    return retry_after(headers, now=lambda: NOW)
+def ask(headers, *, is_throttled=True):
+    return retry_after(headers, is_throttled=is_throttled, now=lambda: NOW)
 
 
 RETRY_AFTER = {
@@ -26,6 +26,8 @@ RETRY_AFTER = {
     "padded": (" 120 ", 120.0),
     "fraction": ("1.5", 1.5),
     "a-day": ("86400", 86400.0),
+    "unix-time": (str(EPOCH + 30), 30.0),
+    "unix-time-in-milliseconds": (str((EPOCH + 30) * 1000), 30.0),
     "date": ("Thu, 31 Jan 2030 12:00:30 GMT", 30.0),
     "date-with-zone": ("Thu, 31 Jan 2030 19:00:30 +0700", 30.0),
     "obsolete-date": ("Thursday, 31-Jan-30 12:00:30 GMT", 30.0),
@@ -56,7 +58,7 @@ def test_retry_after(subtests):
 
 
 def test_rate_limit_headers(subtests):
-    """Without a usable `Retry-After`, the reset of the rate-limit headers counts."""
+    """Without a usable `Retry-After`, the reset of the rate-limit headers counts, but only for a throttled request."""
     cases = {
         "x-ratelimit-seconds": ({"x-ratelimit-reset": "30"}, 30.0),
         "x-ratelimit-moment": ({"x-ratelimit-reset": str(EPOCH + 30)}, 30.0),
@@ -79,6 +81,7 @@ def test_rate_limit_headers(subtests):
     for case, (headers, seconds) in cases.items():
         with subtests.test(case):
             assert ask(headers) == seconds
+            assert ask(headers, is_throttled=False) == (5.0 if "retry-after-wins" in case else None)
 
 
 @pytest.fixture
