@@ -14,9 +14,8 @@ from payclient._shared.lazy import load_at_first_use
 # from jedi, which would otherwise skip the imports below.
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
-    from payclient._shared.telemetry import Attempt, Stats
     from payclient._shared.version import __version__
-    from payclient.client import AsyncClient, Confirmation, FieldDifference
+    from payclient.client import AsyncClient, Attempt, Confirmation, FieldDifference, Stats
     from payclient.client.policies import RetryPolicy
     from payclient.client.waiting import Change
     from payclient.errors import *
@@ -67,7 +66,7 @@ __all__ = [
 _HOME = {
     "payclient.client._client": ("AsyncClient",),
     "payclient.client._confirm": ("Confirmation", "FieldDifference"),
-    "payclient._shared.telemetry": ("Attempt", "Stats"),
+    "payclient.client": ("Attempt", "Stats"),
     "payclient.protocol.transaction": ("Transaction",),
     "payclient._shared.version": ("__version__",),
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from opentelemetry import metrics, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from payclient._shared.telemetry import Attempt, OnAttempt, Stats, Tracing
 from payclient._shared.version import __version__
+from payclient.client import Attempt, OnAttempt, Stats, Tracing
 from payclient.errors import PayClientError, ResponseError, TransactionNotFoundError
 
 __all__ = ["OpenTelemetryMetrics", "OpenTelemetryTracing"]

@@ -20,7 +20,6 @@ from attrs import asdict, field, frozen
 from cyclopts import Parameter
 
 from payclient import AsyncClient, __version__
-from payclient._shared.atomic import AtomicFiles
 from payclient._shared.escape import plural
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
@@ -41,6 +40,7 @@ from payclient.client import resolve_environment
 from payclient.errors import PayClientError, TransactionNotFoundError
 from payclient.reconcile import (
     STRICT,
+    AtomicFiles,
     Bucket,
     Journal,
     Row,

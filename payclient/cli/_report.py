@@ -13,10 +13,8 @@ from typing import Any, Literal
 
 import attrs
 
-from payclient._shared.atomic import AtomicFiles
 from payclient._shared.checks import check_count
 from payclient._shared.escape import escape_unprintable, plural
-from payclient._shared.own_file import read_own
 from payclient.cli._options import JudgingOptions, settling_within
 from payclient.cli._output import (
     OutputOptions,
@@ -31,6 +29,7 @@ from payclient.cli._reconcile import about_of, note_about, write_again
 from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import (
+    AtomicFiles,
     BreakState,
     Case,
     Journal,
@@ -44,6 +43,7 @@ from payclient.reconcile import (
     judge_again,
     judging,
     moved_by,
+    read_own,
     rules_from_json,
     step_of,
     verify_journal,

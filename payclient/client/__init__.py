@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from payclient.client._session import running_loop as running_loop
     from payclient.client._stream import LookupFunction as LookupFunction
     from payclient.client._stream import stream as stream
+    from payclient.client._telemetry import Attempt as Attempt
+    from payclient.client._telemetry import OnAttempt as OnAttempt
+    from payclient.client._telemetry import Stats as Stats
+    from payclient.client._telemetry import Tracing as Tracing
 
 _HOME = {
     "payclient.client._client": ("AsyncClient", "ClientOptions"),
@@ -40,6 +44,7 @@ _HOME = {
     "payclient.client._confirm": ("Confirmation", "FieldDifference"),
     "payclient.client._session": ("closed", "running_loop"),
     "payclient.client._stream": ("LookupFunction", "stream"),
+    "payclient.client._telemetry": ("Attempt", "OnAttempt", "Stats", "Tracing"),
 }
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there

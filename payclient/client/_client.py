@@ -13,7 +13,6 @@ from attrs import evolve
 
 from payclient._shared.checks import check_count, check_seconds
 from payclient._shared.options import STALL_TIMEOUT, options_of
-from payclient._shared.telemetry import OnAttempt, Stats, Tracing
 from payclient.client._config import (
     OnOutage,
     Options,
@@ -30,6 +29,7 @@ from payclient.client._keys import Keys, KeySource
 from payclient.client._lookup import Lookup
 from payclient.client._session import Session
 from payclient.client._stream import References, in_bulk, stream
+from payclient.client._telemetry import OnAttempt, Stats, Tracing
 from payclient.client.policies import Clock, Outage, RetryPolicy, SingleFlight
 from payclient.client.waiting import Condition, Polls, Seen, Terms, Wait, poll_until, watch
 from payclient.errors import ConfigurationError, TransactionNotFoundError

@@ -26,7 +26,7 @@ from payclient._shared.checks import (
     unfit,
 )
 from payclient._shared.options import DEADLINE, OPTIONS, TIMEOUT
-from payclient._shared.telemetry import OnAttempt, Tracing
+from payclient.client._telemetry import OnAttempt, Tracing
 from payclient.client.policies import RetryPolicy
 from payclient.errors import ConfigurationError
 from payclient.protocol import ApiKey, Environment, Response, Transaction, endpoint, plain

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from attrs import define, field
 
 from payclient._shared.escape import plural
-from payclient._shared.telemetry import Attempt, OnAttempt
+from payclient.client._telemetry import Attempt, OnAttempt
 from payclient.client.policies import Clock, Outage, Timeout, names_no_reference
 from payclient.errors import (
     AttemptTimeoutError,

@@ -15,7 +15,7 @@ import math
 
 from attrs import define, field
 
-from payclient._shared.telemetry import logger
+from payclient._shared.logger import logger
 from payclient.client._lookup import Lookup, LookupPhase
 from payclient.client.policies import Clock, Limiter, Outage, Signal, Ticket
 from payclient.errors import OutageError

@@ -27,12 +27,13 @@ from typing import Self
 from attrs import asdict, define, evolve, field, fields_dict, setters
 
 from payclient._shared.checks import is_count
-from payclient._shared.telemetry import Attempt, Stats, logger
+from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded
 from payclient.client._config import Options, Profiling, resolve_messages, resolve_profile, resolve_rate
 from payclient.client._keys import Keys
 from payclient.client._lookup import Lookup, Refusal, may_end
 from payclient.client._refusals import Refusals
+from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import (
     Again,
     Clock,

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from attrs import define, field
 
 from payclient._shared.options import STALL_TIMEOUT
-from payclient._shared.telemetry import Attempt
+from payclient.client import Attempt
 from payclient.engines._background import BackgroundClient
 from payclient.errors import ClientClosedError
 from payclient.protocol import Found, Outcome

@@ -22,7 +22,7 @@ except ModuleNotFoundError as _missing:
 from attrs import evolve
 
 from payclient._shared.escape import escape_unprintable
-from payclient._shared.telemetry import logger
+from payclient._shared.logger import logger
 from payclient.engines._background import background_client
 from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Window

@@ -1,12 +1,12 @@
 """Internal: the protocol without I/O: build requests, and read responses as transactions or errors."""
 
-from payclient.protocol._http import BODY_LIMIT as BODY_LIMIT
-from payclient.protocol._http import Request as Request
-from payclient.protocol._http import Response as Response
+from payclient.protocol._models import BODY_LIMIT as BODY_LIMIT
 from payclient.protocol._models import Environment as Environment
 from payclient.protocol._models import Failed as Failed
 from payclient.protocol._models import Found as Found
 from payclient.protocol._models import Outcome as Outcome
+from payclient.protocol._models import Request as Request
+from payclient.protocol._models import Response as Response
 from payclient.protocol._models import WithoutTruth as WithoutTruth
 from payclient.protocol._phrases import plain as plain
 from payclient.protocol._refusal import diagnostic_headers as diagnostic_headers

@@ -1,7 +1,8 @@
-"""The frozen values that a lookup returns, around the transaction."""
+"""The values around a lookup: its environment, its outcome, and the request and response of an attempt."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
@@ -68,3 +69,54 @@ class Failed(WithoutTruth):
 
 Outcome: TypeAlias = Found | Failed
 """The result of one lookup in a stream."""
+
+
+@frozen(eq=False)
+class Request:
+    """
+    One HTTP request.
+
+    Attributes:
+        method: Always `POST` today.
+        url: Absolute.
+        headers: Without `Authorization`.
+        body: The bytes to send.
+        authorization: Returns the value of the `Authorization` header. It is a function, so that the
+            key is in no printable value: call it while writing the headers.
+        needs_fresh_connection: Send it over a new connection, on which no other response can be
+            outstanding.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    authorization: Callable[[], str] = field(repr=False)
+    needs_fresh_connection: bool = False
+
+
+@frozen(eq=False)
+class Response:
+    """
+    One complete HTTP response.
+
+    Attributes:
+        status_code: As sent by the service.
+        headers: Names in lower case; the values of a repeated header are joined by a comma.
+        body: The bytes as received, with their `Content-Encoding`.
+        is_truncated: Whether the body was longer than `BODY_LIMIT`, and the rest was not read.
+        connection: A handle by which the transport recognises the connection; None if it has none.
+        is_fresh: Whether this was the first exchange of the connection, and nothing followed the
+            response; False if the transport does not know.
+    """
+
+    status_code: int
+    headers: Mapping[str, str] = field(repr=False)  # both may echo what must not be printed
+    body: bytes = field(repr=False)
+    is_truncated: bool = False
+    connection: object | None = field(default=None, repr=False)
+    is_fresh: bool = False
+
+
+BODY_LIMIT = 256 * 1024
+"""Maximum of bytes read of a body, also after decompression. The documented response has about 350."""

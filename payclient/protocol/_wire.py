@@ -23,8 +23,7 @@ from typing import Any
 
 from payclient import errors
 from payclient.errors import InvalidReferenceError
-from payclient.protocol._http import BODY_LIMIT, Request, Response
-from payclient.protocol._models import Environment
+from payclient.protocol._models import BODY_LIMIT, Environment, Request, Response
 from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
 from payclient.protocol._secret import REMOVED
 from payclient.protocol.transaction import (

@@ -7,27 +7,32 @@ from payclient._shared.lazy import load_at_first_use
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient.protocol import BODY_LIMIT, Request, Response
-    from payclient.transports._choice import TransportName
-    from payclient.transports._choice import make_transport as make_transport
-    from payclient.transports._choice import resolve_transport as resolve_transport
     from payclient.transports._client import HttpxClientTransport, HttpxTransport
+    from payclient.transports._failures import Progress as Progress
+    from payclient.transports._failures import progress_of as progress_of
     from payclient.transports._network import Network as Network
-    from payclient.transports._network import NetworkOptions
+    from payclient.transports._network import NetworkOptions, TransportName
+    from payclient.transports._network import make_transport as make_transport
     from payclient.transports._network import resolve_network as resolve_network
+    from payclient.transports._network import resolve_transport as resolve_transport
     from payclient.transports._pooled import PooledTransport
-    from payclient.transports._progress import Progress as Progress
-    from payclient.transports._progress import progress_of as progress_of
     from payclient.transports._protocol import HttpClient, Transport
     from payclient.transports._trust import is_publicly_trusted as is_publicly_trusted
 
 _HOME = {
     "payclient.protocol": ("BODY_LIMIT", "Request", "Response"),
-    "payclient.transports._choice": ("TransportName", "make_transport", "resolve_transport"),
     "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
-    "payclient.transports._network": ("Network", "NetworkOptions", "resolve_network"),
+    "payclient.transports._network": (
+        "Network",
+        "NetworkOptions",
+        "TransportName",
+        "make_transport",
+        "resolve_network",
+        "resolve_transport",
+    ),
     "payclient.transports._pooled": ("PooledTransport",),
     "payclient.transports._trust": ("is_publicly_trusted",),
-    "payclient.transports._progress": ("Progress", "progress_of"),
+    "payclient.transports._failures": ("Progress", "progress_of"),
     "payclient.transports._protocol": ("HttpClient", "Transport"),
 }
 

@@ -27,18 +27,19 @@ from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
 from payclient.transports._failures import (
+    Progress,
     broken,
     not_connected,
+    progress_of,
     reason_of,
     refused,
     sent,
     without_library_frames,
 )
-from payclient.transports._message import SharedPart, common_headers, own_headers
 from payclient.transports._pooled import LOOKUP, RESPONSE, transport_over
-from payclient.transports._progress import Progress, progress_of
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Origin, Proxy, as_proxy
+from payclient.transports.fast import SharedPart, common_headers, own_headers
 
 _Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")

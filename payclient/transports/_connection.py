@@ -25,8 +25,8 @@ from contextlib import suppress
 from typing import Any, cast
 
 from payclient.protocol import Response
+from payclient.transports._failures import Progress
 from payclient.transports._parser import MalformedError, ResponseParser
-from payclient.transports._progress import Progress
 from payclient.transports._tls import TlsSession
 
 _BUFFER = 8 * 1024

@@ -12,11 +12,10 @@ from typing import Any
 
 import aiohappyeyeballs
 
-from payclient._shared.telemetry import logger
+from payclient._shared.logger import logger
 from payclient.errors import ClientClosedError, ConfigurationError
 from payclient.transports._connection import Connection
-from payclient.transports._failures import not_connected, refused
-from payclient.transports._progress import Progress, address_in_words
+from payclient.transports._failures import Progress, address_in_words, not_connected, refused
 from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
 from payclient.transports._tls import TlsSession
 

@@ -1,4 +1,4 @@
-"""Network options: proxy and TLS trust."""
+"""The transport that a name means, and its network options: proxy and TLS trust."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ssl
 import sys
 from collections.abc import Mapping, MutableMapping
 from os import PathLike
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from attrs import frozen
@@ -15,8 +15,11 @@ from attrs import frozen
 from payclient._shared.checks import is_loopback, unfit
 from payclient._shared.options import OPTIONS, options_of
 from payclient.errors import ConfigurationError
+from payclient.transports._protocol import Transport
 from payclient.transports._proxy import Proxy
 
+TransportName: TypeAlias = Literal["httpx", "httpx2", "fast"]
+"""The name of a transport; `httpx2` needs the extra `httpx2`."""
 FilePath: TypeAlias = str | PathLike[str]
 
 
@@ -142,3 +145,37 @@ def _matches(entry: str, host: str, port: int | None) -> bool:
         return host.endswith(name)
     is_exact = name == "localhost" or ":" in name or name.replace(".", "").isdigit()
     return host == name or (not is_exact and (not name or host.endswith(f".{name}")))
+
+
+def make_transport(given: str | None = None, *, network: Network | None = None) -> Transport:
+    name, network = resolve_transport(given), network or Network()
+    if name == "fast":
+        from payclient.transports.fast import FastTransport  # noqa: PLC0415  without httpx
+
+        return FastTransport(ssl_context=network.ssl_context, proxy=network.proxy)
+    from payclient.transports._client import HttpxTransport  # noqa: PLC0415  it imports httpx
+
+    if name == "httpx":
+        return HttpxTransport(ssl_context=network.ssl_context, proxy=network.proxy)
+    try:
+        import httpx2  # noqa: PLC0415  an extra
+    except ModuleNotFoundError:
+        message = "the transport 'httpx2' needs httpx2; install it with: pip install 'payclient[httpx2]'"
+    else:
+
+        class Httpx2Transport(HttpxTransport):
+            library: ClassVar[Any] = httpx2
+
+        return Httpx2Transport(ssl_context=network.ssl_context, proxy=network.proxy)
+    raise ConfigurationError(message)
+
+
+def resolve_transport(given: str | None) -> TransportName:
+    """Return the name from the argument, or from `PAYCLIENT_TRANSPORT`, or else `httpx`; raises as `make_transport`."""
+    name = OPTIONS["transport"].value(given)
+    if given is None:
+        name = name or "httpx"
+    if name in get_args(TransportName):
+        return cast("TransportName", name)
+    message = f"transport must be 'httpx', 'httpx2' or 'fast', got {name!r}"
+    raise ConfigurationError(message)

@@ -22,7 +22,7 @@ from payclient.errors import AttemptTimeoutError, TransportError
 from payclient.protocol import Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
-from payclient.transports._progress import progress_of
+from payclient.transports._failures import progress_of
 from payclient.transports._proxy import Origin, Proxy, as_proxy
 
 LOOKUP = "payclient.lookup"

@@ -16,7 +16,7 @@ import pytest
 from sybil.document import PythonDocStringDocument
 
 from docs.blocks import FOR_THE_EYE, NEEDS, RUN, RUN_ELSEWHERE, SAVED, Reader, is_shown, languages
-from payclient._shared.telemetry import logger
+from payclient._shared.logger import logger
 
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = PROJECT / "docs" / "examples"

@@ -15,7 +15,7 @@ import atheris
 with atheris.instrument_imports(include=["payclient"]):
     from payclient.errors import ResponseError
     from payclient.protocol import _wire
-    from payclient.protocol._http import Response
+    from payclient.protocol._models import Response
     from payclient.protocol._secret import ApiKey
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -7,7 +7,7 @@ import pytest
 
 from payclient import AsyncClient, ConfigurationError
 from payclient.transports import HttpxTransport
-from payclient.transports._choice import make_transport
+from payclient.transports._network import make_transport
 from payclient.transports.fast import FastTransport
 from support.fakes import KEY
 
@@ -49,7 +49,6 @@ def test_environment_is_not_shown(monkeypatch):
 
 def test_extra_is_missing(monkeypatch):
     """Without the extra, selecting `httpx2` raises at construction and says what to install."""
-    monkeypatch.delitem(sys.modules, "payclient.transports._httpx2", raising=False)
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(ConfigurationError) as caught:
         AsyncClient(api_key=KEY, base_url="https://pay.example", transport="httpx2")

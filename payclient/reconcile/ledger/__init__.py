@@ -1,6 +1,6 @@
 """Read a ledger: a file in, one frozen entry per row out, strictly and lazily."""
 
-from payclient._shared.atomic import Fingerprint
+from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile.ledger._cells import CellProblem as CellProblem
 from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._cells import as_option as as_option

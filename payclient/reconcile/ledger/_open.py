@@ -18,7 +18,7 @@ from typing import IO, Literal, Self, TypeAlias, cast, get_args
 
 from attrs import evolve
 
-from payclient._shared.atomic import Fingerprint
+from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._columns import Columns, Finder, find_columns
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from attrs import evolve
 
-from payclient._shared.atomic import AtomicFiles
 from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
+from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile.drift import CONTRACT
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.nights import BreakChange, PreviousRun

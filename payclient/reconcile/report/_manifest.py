@@ -11,10 +11,10 @@ from typing import Any
 
 from attrs import frozen
 
-from payclient._shared.atomic import Fingerprint
 from payclient._shared.escape import plural
-from payclient._shared.own_file import own
 from payclient.reconcile import Summary
+from payclient.reconcile._atomic import Fingerprint
+from payclient.reconcile._own_file import own
 from payclient.reconcile.drift import CONTRACT
 from payclient.reconcile.ledger import dialect_as_json
 from payclient.reconcile.report._about import About, LedgerAbout

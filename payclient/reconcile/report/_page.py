@@ -15,9 +15,9 @@ from unicodedata import combining
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from payclient._shared.atomic import AtomicFiles
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import BreakState, ResolvedBy, Row, moved_by
+from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile.drift import Comparison, Transition
 from payclient.reconcile.report._about import Fact, answers_came, when
 from payclient.reconcile.report._diff import RunDiff

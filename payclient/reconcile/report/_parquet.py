@@ -13,8 +13,8 @@ from typing import IO, Any, Self
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from payclient._shared.atomic import GivenFile
 from payclient.reconcile import Row
+from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.report._rows import PARQUET, RUN, Cell, Kind
 
 _arrow: Any = pa  # it says nothing of its types

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from payclient._shared.own_file import read_own
 from payclient.reconcile import (
     Answer,
     Bucket,
@@ -32,6 +31,7 @@ from payclient.reconcile import (
     rules_from_json,
     verify_journal,
 )
+from payclient.reconcile._own_file import read_own
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakRecord, PreviousRun, Recheck, ReferenceRecord, breaks_of
 from payclient.reconcile.report._manifest import HISTORY, MANIFEST, MATCHED, WORK_LIST, verify

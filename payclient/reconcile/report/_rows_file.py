@@ -14,9 +14,9 @@ from typing import IO, Any
 
 from attrs import frozen
 
-from payclient._shared.own_file import own
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Code, Finding, Row, Settled, StatementSide, Status
+from payclient.reconcile._own_file import own
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import Matched

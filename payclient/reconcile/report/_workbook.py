@@ -19,9 +19,9 @@ import xlsxwriter  # type: ignore[import-untyped]
 from attrs import astuple, frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
-from payclient._shared.atomic import GivenFile
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import Bucket, Row, Summary, Total
+from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
 from payclient.reconcile.report._about import About, facts, to_sign, when
 from payclient.reconcile.report._matrix import Matrix, status_of_word

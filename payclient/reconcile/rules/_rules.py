@@ -32,8 +32,8 @@ from payclient.reconcile.ledger import (
     profiles,
 )
 from payclient.reconcile.rules import _rule_values as values
+from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, RepeatedReference
-from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 

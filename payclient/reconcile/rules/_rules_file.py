@@ -19,7 +19,7 @@ from cattrs import Converter
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile.ledger import Dialect
-from payclient.reconcile.rules._rule_values import read_holidays
+from payclient.reconcile.rules._calendar import read_holidays
 from payclient.reconcile.rules._rules import Rules, rules_as_json
 from payclient.reconcile.values import Code, RulesError, Severity, Side
 

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime
 import attrs
 import pytest
 
-from payclient._shared.atomic import lock
 from payclient.reconcile import Bucket, Code, Decision, DecisionError, Finding, Resolution, Row, Rules
+from payclient.reconcile._atomic import lock
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
 from payclient.reconcile.report._decision_file import (

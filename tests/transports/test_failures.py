@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from payclient import AsyncClient, AttemptTimeoutError, ConnectionFailedError, DeadlineExceededError, TransportError
-from payclient.transports._progress import Progress, address_in_words, progress_of
+from payclient.transports._failures import Progress, address_in_words, progress_of
 from support.fakes import KEY, document
 from support.raw_server import RawServer, Script, close, http, send, stall
 

@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 
 from attrs import frozen
 
-from payclient._shared.own_file import FOLDER_MODE, check_own, own
+from payclient.reconcile._own_file import FOLDER_MODE, check_own, own
 
 _BUFFER_BYTES = 1 << 18
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from payclient._shared.atomic import AtomicFiles, lock, remove_stale_files
+from payclient.reconcile._atomic import AtomicFiles, lock, remove_stale_files
 
 NAMES = ("rows", "summary")
 
@@ -191,7 +191,7 @@ def test_writer_killed(tmp_path):
     """The file of a dead writer is stale."""
     path = tmp_path / ".a.1.partial"
     program = (
-        "import os, sys; from payclient._shared.atomic import lock\n"
+        "import os, sys; from payclient.reconcile._atomic import lock\n"
         "file = open(sys.argv[1], 'xb'); assert lock(file); print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -1,16 +1,12 @@
-"""Telemetry of a client: counters, the logger, and a record per attempt."""
+"""What a client tells of itself: its counters, and a record of each attempt."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from attrs import field, frozen
-
-logger = logging.getLogger("payclient")
-logger.addHandler(logging.NullHandler())  # a library does not configure logging
 
 
 @frozen(kw_only=True)
