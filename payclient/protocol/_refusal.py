@@ -43,9 +43,7 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
             if number >= _EPOCH * 1000:
                 number /= 1000  # milliseconds
             return until(number) if number >= _EPOCH else number
-    if not is_throttled:
-        return None
-    match = _RESET.search(headers.get("ratelimit", ""))
+    match = _RESET.search(headers.get("ratelimit", "")) if is_throttled else None
     return float(match[1]) if match else None
 
 
