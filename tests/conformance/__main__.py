@@ -1,7 +1,7 @@
 """
 Compare clients where the other side is wrong: `python3 noxfile.py -s conformance`; names of clients follow `--`.
 
-It prints tables of Markdown. `docs/explanation/conformance.md` says what each column means.
+It prints tables of Markdown. `README.md` in this folder says what each column means.
 """
 
 import asyncio

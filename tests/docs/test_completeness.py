@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 from pathlib import Path
 
@@ -226,3 +227,17 @@ def test_declarations():
     options = {name for name in rows("ledger.md", "How a ledger is written") if re.match("--[a-z]", name)}
     called = {"created_from": "from", "created_to": "to", "debit_columns": "debit_column"}
     assert options == {f"--{called.get(f.name, f.name).replace('_', '-')}" for f in attrs.fields(Dialect)}
+
+
+def test_speed():
+    """The table of speed has the figures of the baseline that the benchmark compares with."""
+    speed = json.loads((PROJECT / "tests/bench/speed_baseline.json").read_text(encoding="utf-8"))["figures"]["plain"]
+    text = (PROJECT / "docs/explanation/performance.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| \| c(?:.+\n)+", text, re.MULTILINE)[0]
+    head, _, *lines = [line.strip("|").split("|") for line in table.splitlines()]
+    columns = [cell.strip().removeprefix("c = ").replace(",", "") for cell in head[1:]]
+    assert len(lines) == 6
+    for client, *cells in lines:
+        figures = [speed.get(f"{client.strip()}, {column}") for column in columns]
+        expected = [f"{each['per_second']:,.0f} / {each['micros']:.0f} µs" if each else "" for each in figures]
+        assert [cell.strip() for cell in cells] == expected

@@ -123,7 +123,7 @@ def settings_name_files(root: Path) -> Iterator[str]:
 
 def pages_wrap(root: Path) -> Iterator[str]:
     """Bound the width of prose on a page; code, tables, pictures and a single long word or link are left alone."""
-    for path in [*sorted((root / "docs").rglob("*.md")), root / "README.md"]:
+    for path in _pages(root):
         is_code = False
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             is_fence = line.lstrip().startswith("```")
@@ -139,7 +139,7 @@ def words_are_ours(root: Path) -> Iterator[str]:
     patterns = {f"(?i:{old})" if old.islower() else f"(?:{old})": new for old, new in words.REPLACED.items()}
     refused = {re.compile(rf"(?<![A-Za-z]){pattern}(?![A-Za-z])"): new for pattern, new in patterns.items()}
     any_of = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(patterns)})(?![A-Za-z])")  # one pass over most files
-    for path in [*_package(root), *sorted((root / "docs").rglob("*.md")), root / "README.md"]:
+    for path in [*_package(root), *_pages(root)]:
         if path.relative_to(root).as_posix() in words.ALLOWED:
             continue
         text = path.read_text(encoding="utf-8")
@@ -236,6 +236,11 @@ RULES: tuple[Rule, ...] = (
 
 def _package(root: Path) -> list[Path]:
     return sorted((root / "payclient").rglob("*.py"))
+
+
+def _pages(root: Path) -> list[Path]:
+    """Return what people read: the pages, README, and the pages next to tests."""
+    return [*sorted(page for folder in ("docs", "tests") for page in (root / folder).rglob("*.md")), root / "README.md"]
 
 
 def _at(root: Path, path: Path, line: int = 1) -> str:
