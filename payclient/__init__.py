@@ -15,12 +15,9 @@ from payclient._shared.lazy import load_at_first_use
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient._shared.version import __version__
-    from payclient.client import AsyncClient, Attempt, Confirmation, FieldDifference, Stats
-    from payclient.client.policies import RetryPolicy
-    from payclient.client.waiting import Change
+    from payclient.client import AsyncClient, Attempt, Change, Confirmation, FieldDifference, RetryPolicy, Stats
     from payclient.errors import *
-    from payclient.protocol import Environment, Failed, Found, Outcome
-    from payclient.protocol.transaction import Transaction
+    from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
 
 __all__ = [
     "AsyncClient",
@@ -67,7 +64,7 @@ _HOME = {
     "payclient.client._client": ("AsyncClient",),
     "payclient.client._confirm": ("Confirmation", "FieldDifference"),
     "payclient.client": ("Attempt", "Stats"),
-    "payclient.protocol.transaction": ("Transaction",),
+    "payclient.protocol": ("Transaction",),
     "payclient._shared.version": ("__version__",),
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
     "payclient.client.policies._retry": ("RetryPolicy",),

@@ -26,7 +26,7 @@ from payclient.cli._streams import (
     refuse_options,
     status_of,
 )
-from payclient.client.policies import classify
+from payclient.client import classify
 from payclient.protocol import Found, Outcome, masked
 
 _COLUMNS = (

@@ -15,7 +15,20 @@ from cyclopts import Group, Parameter
 
 from payclient._shared.escape import quote
 from payclient.cli._streams import Flag, Streams, Texts, refuse
-from payclient.reconcile import STRICT, Assumed, Calendar, Kinds, Rules, read_rules, with_profiles
+from payclient.reconcile import (
+    STRICT,
+    Assumed,
+    Calendar,
+    Kinds,
+    Recheck,
+    Rules,
+    read_duration,
+    read_holidays,
+    read_limit,
+    read_rules,
+    with_decisions,
+    with_profiles,
+)
 from payclient.reconcile.ledger import (
     CellProblem,
     Dialect,
@@ -28,9 +41,7 @@ from payclient.reconcile.ledger import (
     RejectedEntry,
     open_ledger,
 )
-from payclient.reconcile.nights import Recheck, with_decisions
 from payclient.reconcile.report import JOURNAL, carry_log, earlier_decisions
-from payclient.reconcile.rules import read_duration, read_holidays, read_limit
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}

@@ -12,6 +12,7 @@ from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import (
     Bucket,
+    OpenFindings,
     Row,
     Rules,
     Severity,
@@ -29,7 +30,6 @@ from payclient.reconcile.report import (
     roll_forward_lines,
     settlement_lines,
 )
-from payclient.reconcile.result import OpenFindings
 
 
 @Parameter(name="*", group=Group("Output", sort_key=8))

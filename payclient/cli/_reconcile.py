@@ -39,23 +39,28 @@ from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, refuse, refu
 from payclient.client import resolve_environment
 from payclient.errors import PayClientError, TransactionNotFoundError
 from payclient.reconcile import (
+    EXIT_STATUSES,
     STRICT,
     AtomicFiles,
     Bucket,
     Journal,
+    Recheck,
+    Reuse,
     Row,
     Rules,
     StoppedError,
     Summary,
     Verdict,
+    as_json,
     break_changes,
+    duration_text,
+    from_json,
     replay,
+    utc_now,
 )
 from payclient.reconcile import reconcile as judged_rows
 from payclient.reconcile.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
-from payclient.reconcile.journal import Reuse
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
-from payclient.reconcile.nights import Recheck
 from payclient.reconcile.report import (
     JOURNAL,
     WORK_LIST,
@@ -72,9 +77,6 @@ from payclient.reconcile.report import (
     run_name,
     verdict_wording,
 )
-from payclient.reconcile.result import EXIT_STATUSES
-from payclient.reconcile.rules import as_json, duration_text, from_json
-from payclient.reconcile.values import utc_now
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report

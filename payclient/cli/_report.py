@@ -40,14 +40,19 @@ from payclient.reconcile import (
     Rules,
     Settled,
     Severity,
+    changed_rules,
+    copy_journal,
     judge_again,
     judging,
     moved_by,
     read_own,
     rules_from_json,
     step_of,
+    utc_now,
     verify_journal,
+    with_decisions,
     with_profiles,
+    with_reading_of,
 )
 from payclient.reconcile.drift import (
     CONTRACT,
@@ -61,9 +66,7 @@ from payclient.reconcile.drift import (
     contract_from_json,
     read_acceptances,
 )
-from payclient.reconcile.journal import copy_journal
 from payclient.reconcile.ledger import ABSENT, Entry
-from payclient.reconcile.nights import with_decisions
 from payclient.reconcile.report import (
     DECISIONS,
     GZIP_ROWS,
@@ -84,8 +87,6 @@ from payclient.reconcile.report import (
     worst_breaks,
 )
 from payclient.reconcile.report import verify as verify_manifest
-from payclient.reconcile.rules import changed_rules, with_reading_of
-from payclient.reconcile.values import utc_now
 
 EXAMPLES: Mapping[str, str] = {
     "report": """

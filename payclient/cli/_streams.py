@@ -254,16 +254,20 @@ def status_of(error: errors.PayClientError) -> Exit:
     if isinstance(error, _ABOUT_THE_REFERENCE):
         return Exit.DIFFERENT
     # Imported late, so that `--help` starts without the client, and `get` without the ledger and SQLite.
-    from payclient.client.policies import classify  # noqa: PLC0415
+    from payclient.client import classify  # noqa: PLC0415
 
     is_usage = isinstance(error, errors.ConfigurationError)
     if isinstance(error, errors.PermissionDeniedError) or (classify(error).is_fatal and not is_usage):
         return Exit.REFUSED
     if isinstance(error, errors.ResponseError | errors.TransportError | errors.DeadlineExceededError):
         return Exit.AGAIN
-    from payclient.reconcile import JournalError, PastRunError, StoppedError  # noqa: PLC0415
+    from payclient.reconcile import (  # noqa: PLC0415
+        JournalError,
+        PastRunError,
+        StoppedError,
+        UnknownCanaryError,
+    )
     from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415
-    from payclient.reconcile.values import UnknownCanaryError  # noqa: PLC0415
 
     if isinstance(error, StoppedError):
         return Exit.INTERRUPTED

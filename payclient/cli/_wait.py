@@ -18,10 +18,10 @@ from payclient._shared.options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._progress import live_on
 from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, most_urgent, refuse, refuse_options, status_of
-from payclient.client.waiting import INTERVAL, MAX_INTERVAL, Change, Seen
+from payclient.client import INTERVAL, MAX_INTERVAL, Change, Seen
 from payclient.errors import WaitDeadlineError
 from payclient.protocol import Failed
-from payclient.reconcile.rules import read_duration
+from payclient.reconcile import read_duration
 
 EXAMPLES = """
 $ payclient wait T0000000033KGJ0D --until Paid --unless Canceled,Expired --deadline 15m

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from payclient._shared.checks import must_be, unfit
 from payclient._shared.escape import quote
-from payclient.protocol.transaction import Transaction
+from payclient.protocol import Transaction
 
 _PAID = "paid"
 """The status, in lower case, with which the service says that the money has come."""

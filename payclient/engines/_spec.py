@@ -14,6 +14,7 @@ from payclient._shared.checks import is_count, is_seconds, must_be
 from payclient._shared.options import DEADLINE, MAX_CONCURRENCY, OPTIONS, STALL_TIMEOUT, TIMEOUT
 from payclient.client import (
     Options,
+    RetryPolicy,
     read_key_file,
     resolve_application,
     resolve_base_url,
@@ -21,7 +22,6 @@ from payclient.client import (
     resolve_messages,
     resolve_rate,
 )
-from payclient.client.policies import RetryPolicy
 from payclient.errors import ConfigurationError
 from payclient.protocol import Environment
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json

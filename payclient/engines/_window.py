@@ -26,8 +26,7 @@ from payclient.client import Attempt
 from payclient.engines._background import BackgroundClient
 from payclient.errors import ClientClosedError
 from payclient.protocol import Found, Outcome
-from payclient.reconcile import Answer, Observation
-from payclient.reconcile.values import ask_canary, observe, utc_now
+from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_now
 
 _HELD_WINDOWS = 4
 """Windows of rows held at most, while the first batch waits for a slow row and later rows are answered."""

@@ -27,8 +27,7 @@ from payclient.engines._background import background_client
 from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Window
 from payclient.errors import ConfigurationError, InvalidReferenceError, RejectedError
-from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge
-from payclient.reconcile.judgement import needs_confirmation
+from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge, needs_confirmation
 from payclient.reconcile.ledger import (
     Columns,
     Entry,

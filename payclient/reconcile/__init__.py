@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from payclient.reconcile._replay import replay
     from payclient.reconcile._run import Entries, OnProgress, Phase, Progress, reconcile
     from payclient.reconcile.journal import Journal, verify_journal
+    from payclient.reconcile.journal import Reuse as Reuse
+    from payclient.reconcile.journal import copy_journal as copy_journal
     from payclient.reconcile.judgement import Case, compare, expiry_rule, judge
+    from payclient.reconcile.judgement import needs_confirmation as needs_confirmation
     from payclient.reconcile.nights import Decision, Resolution
+    from payclient.reconcile.nights import Recheck as Recheck
+    from payclient.reconcile.nights import with_decisions as with_decisions
     from payclient.reconcile.result import (
         COMPLETENESS,
         AcceptanceNotice,
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
         moved_by,
         step_of,
     )
+    from payclient.reconcile.result import EXIT_STATUSES as EXIT_STATUSES
+    from payclient.reconcile.result import OpenFindings as OpenFindings
     from payclient.reconcile.rules import (
         STRICT,
         Accepted,
@@ -56,6 +63,14 @@ if TYPE_CHECKING:
         rules_from_json,
         with_profiles,
     )
+    from payclient.reconcile.rules import as_json as as_json
+    from payclient.reconcile.rules import changed_rules as changed_rules
+    from payclient.reconcile.rules import duration_text as duration_text
+    from payclient.reconcile.rules import from_json as from_json
+    from payclient.reconcile.rules import read_duration as read_duration
+    from payclient.reconcile.rules import read_holidays as read_holidays
+    from payclient.reconcile.rules import read_limit as read_limit
+    from payclient.reconcile.rules import with_reading_of as with_reading_of
     from payclient.reconcile.values import (
         Answer,
         Assumed,
@@ -84,6 +99,10 @@ if TYPE_CHECKING:
         TieOutError,
         read_status,
     )
+    from payclient.reconcile.values import UnknownCanaryError as UnknownCanaryError
+    from payclient.reconcile.values import ask_canary as ask_canary
+    from payclient.reconcile.values import observe as observe
+    from payclient.reconcile.values import utc_now as utc_now
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [
@@ -184,20 +203,27 @@ _HOME = {
         "reconcile",
     ),
     "payclient.reconcile.journal": (
+        "copy_journal",
+        "Reuse",
         "Journal",
         "verify_journal",
     ),
     "payclient.reconcile.judgement": (
+        "needs_confirmation",
         "Case",
         "compare",
         "expiry_rule",
         "judge",
     ),
     "payclient.reconcile.nights": (
+        "with_decisions",
+        "Recheck",
         "Decision",
         "Resolution",
     ),
     "payclient.reconcile.result": (
+        "OpenFindings",
+        "EXIT_STATUSES",
         "COMPLETENESS",
         "AcceptanceNotice",
         "AcceptanceState",
@@ -216,6 +242,14 @@ _HOME = {
         "step_of",
     ),
     "payclient.reconcile.rules": (
+        "with_reading_of",
+        "read_limit",
+        "read_holidays",
+        "read_duration",
+        "from_json",
+        "duration_text",
+        "changed_rules",
+        "as_json",
         "STRICT",
         "Accepted",
         "Approval",
@@ -240,6 +274,10 @@ _HOME = {
         "with_profiles",
     ),
     "payclient.reconcile.values": (
+        "utc_now",
+        "observe",
+        "ask_canary",
+        "UnknownCanaryError",
         "Answer",
         "Assumed",
         "BreakState",

@@ -22,8 +22,7 @@ from attrs import define, field, frozen
 from payclient._shared.checks import check_callback, check_count, check_seconds
 from payclient._shared.escape import quote
 from payclient._shared.until_done import in_thread
-from payclient.client import LookupFunction, stream
-from payclient.client.policies import PASSES, is_passing
+from payclient.client import PASSES, LookupFunction, is_passing, stream
 from payclient.errors import (
     InvalidReferenceError,
     PayClientError,

@@ -38,6 +38,14 @@ MAY_BE_ENTERED = {
 }
 """Private modules that other packages import, each with the reason."""
 
+BELOW_THEIR_WING = {
+    (
+        "payclient.errors",
+        "payclient.protocol.transaction",
+    ): "an error holds a transaction, and the protocol raises errors",
+}
+"""Imports of an internal room by another wing, each with the reason."""
+
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SILENCED_WITHOUT_CODE = re.compile(r"(type|pyright): ?ignore(?!\[[\w, -]+\])|noqa(?!: ?[A-Z]+\d+)", re.IGNORECASE)
@@ -75,6 +83,19 @@ def private_modules_stay_in_their_package(root: Path) -> Iterator[str]:
         is_outside = root.joinpath(*package.split(".")) not in path.parents
         if private and package != "payclient" and is_outside and module not in MAY_BE_ENTERED:
             yield f"{_at(root, path, line)}: {module} is private; import from {package}"
+
+
+def wings_are_entered_by_their_face(root: Path) -> Iterator[str]:
+    """Forbid the import of an internal room of another wing: its names are imported from the wing, or made public."""
+    public = {
+        _module_name(root, path) for path in _package(root) if "__all__" in {name.id for name in _assigned(_tree(path))}
+    }
+    for path, line, module in _imports_of_ours(root):
+        parts, importer = module.split("."), _module_name(root, path)
+        is_inside = len(parts) < 3 or parts[1] in ("_shared", *importer.split(".")[1:2])
+        room = ".".join(parts[:3])
+        if not (is_inside or room in public or parts[2][0] == "_" or (importer, room) in BELOW_THEIR_WING):
+            yield f"{_at(root, path, line)}: {room} is an internal room; import from payclient.{parts[1]}"
 
 
 def modules_form_no_circle(root: Path) -> Iterator[str]:
@@ -219,6 +240,7 @@ RULES: tuple[Rule, ...] = (
     folders_nest_once,
     functions_are_short,
     private_modules_stay_in_their_package,
+    wings_are_entered_by_their_face,
     modules_form_no_circle,
     client_stays_small,
     contributing_names_each_part,

@@ -107,6 +107,27 @@ def test_private_module(tree, path, text, complaints):
 
 
 @pytest.mark.parametrize(
+    ("path", "text", "complaints"),
+    [
+        ("payclient/c/_x.py", "from payclient.a.room import b\n", 1),
+        ("payclient/c/_x.py", "if TYPE_CHECKING:\n    from payclient.a.room import b\n", 1),
+        ("payclient/c.py", "import payclient.a.room\n", 1),
+        ("payclient/a/_x.py", "from payclient.a.room import b\n", 0),
+        ("payclient/c/_x.py", "from payclient.a import b\n", 0),
+        ("payclient/c/_x.py", "from payclient.a.shown import b\n", 0),
+        ("payclient/c/_x.py", "from payclient._shared.x import b\n", 0),
+    ],
+)
+def test_face(tree, path, text, complaints):
+    """An internal room is imported by its own wing only; others import from the wing, or from a public room."""
+    tree("payclient/_shared/x.py", "b = 1\n")
+    tree("payclient/a/room/__init__.py", "b = 1\n")
+    tree("payclient/a/shown/__init__.py", '__all__ = ["b"]\n\nb = 1\n')
+    tree("payclient/a/__init__.py", "b = 1\n")
+    assert len(list(rules.wings_are_entered_by_their_face(tree(path, text)))) == complaints
+
+
+@pytest.mark.parametrize(
     ("text", "complaints"),
     [
         ("from payclient.a._c import d\n", 1),

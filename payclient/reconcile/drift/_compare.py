@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from attrs import asdict, define, evolve, field, fields_dict, frozen
 
 from payclient._shared.escape import plural
-from payclient.protocol.transaction import is_list, is_object
+from payclient.protocol import is_list, is_object
 from payclient.reconcile.drift._contract import BODY, FOUND, Contract, GoldenAnswer
 from payclient.reconcile.drift._profile import DOCUMENTED, TIMES, Key, Table, shape_of
 

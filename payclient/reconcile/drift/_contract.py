@@ -10,8 +10,7 @@ from typing import Any
 
 from attrs import asdict, define, evolve, field, frozen
 
-from payclient.protocol import Response, Transaction
-from payclient.protocol.transaction import is_object
+from payclient.protocol import Response, Transaction, is_object
 from payclient.reconcile.drift._profile import DOCUMENTED, Recorder, Table, cleared, form_of, marked, table_from_json
 
 MAX_GOLDEN = 20

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
 
-from payclient.protocol import Response, Transaction
-from payclient.protocol.transaction import JSONProblem, is_object, read_json
+from payclient.protocol import JSONProblem, Response, Transaction, is_object, read_json
 
 Key: TypeAlias = tuple[str, ...]
 """The kind of a cell, and what it counts."""
