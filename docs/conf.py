@@ -21,12 +21,13 @@ myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
 autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints_format = "short"
 autodoc_mock_imports = ["pyspark", "ray"]  # large, and not needed to read docstrings
 napoleon_custom_sections = ["Source"]
 napoleon_use_ivar = True
 python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
 
 # Names of other projects resolve through their inventories, which would have to be fetched; private names have no page.
 nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", r"payclient\.(\w+\.)*_.*")]

@@ -185,9 +185,9 @@ def modules_have_docstrings(root: Path) -> Iterator[str]:
 
 
 def modules_are_public_or_internal(root: Path) -> Iterator[str]:
-    """Ask every module that users may import for its `__all__` and its place on the API page, or for "Internal:"."""
-    page = (root / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-    documented = {*re.findall(r"^\.\. (?:auto|current)module:: (\S+)$", page, re.MULTILINE)}
+    """Ask every module that users may import for its `__all__` and its place on an API page, or for "Internal:"."""
+    pages = (page.read_text(encoding="utf-8") for page in (root / "docs" / "reference" / "api").glob("*.md"))
+    documented = {*re.findall(r"^\.\. (?:auto|current)module:: (\S+)$", "\n".join(pages), re.MULTILINE)}
     for path in _package(root):
         parts = [part.removesuffix(".py") for part in path.relative_to(root).parts]
         if any(part.startswith("_") and part != "__init__" for part in parts):
@@ -198,7 +198,7 @@ def modules_are_public_or_internal(root: Path) -> Iterator[str]:
         if has_all == is_internal:
             yield f"{_at(root, path)}: a public module needs __all__; an internal one says so, and has none"
         elif has_all and _module_name(root, path) not in documented:
-            yield f"{_at(root, path)}: a public module stands on the API page"
+            yield f"{_at(root, path)}: a public module is on an API page"
 
 
 def http_stays_below(root: Path) -> Iterator[str]:

@@ -24,7 +24,7 @@ def tree(tmp_path):
     for name in sorted(rules.TOP_LEVEL - {"docs", "payclient", "tests"}):
         add(name)
     add("docs/index.md")
-    add("docs/reference/api.md", ".. currentmodule:: payclient\n")
+    add("docs/reference/api/client.md", ".. currentmodule:: payclient\n")
     add("payclient/__init__.py", '"""The package."""\n\n__all__ = ["ask"]\n\nfrom payclient._ask import ask\n')
     add("payclient/_ask.py", '"""Asks."""\n\n\ndef ask():\n    """Ask."""\n')
     add("payclient/transports/_send.py", '"""Sends."""\n\nimport httpx\n')
@@ -226,8 +226,8 @@ def test_no_module_docstring(tree):
     ],
 )
 def test_all(tree, path, text, complaints):
-    """What users may import declares `__all__` and is on the API page, or says that it is internal."""
-    tree("docs/reference/api.md", ".. currentmodule:: payclient\n.. automodule:: payclient.told\n")
+    """What users may import declares `__all__` and is on an API page, or says that it is internal."""
+    tree("docs/reference/api/client.md", ".. currentmodule:: payclient\n.. automodule:: payclient.told\n")
     assert len(list(rules.modules_are_public_or_internal(tree(path, text)))) == complaints
 
 
