@@ -41,7 +41,7 @@ from payclient.reconcile.judgement import (
 )
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, Records
-from payclient.reconcile.rules import STRICT, IgnoredCount, Rules, duration_text
+from payclient.reconcile.rules import STRICT, IgnoredCount, KindGuard, Rules, duration_text
 from payclient.reconcile.values import (
     Answer,
     Observation,
@@ -231,9 +231,10 @@ class _Reconciler:
 
     async def read(self, entries: Entries, *, has_statement: bool) -> None:
         self._journal.begin_ledger()
-        ignored = IgnoredCount(self._rules.lines.kind_of)
+        ignored, guard = IgnoredCount(self._rules.lines.kind_of), KindGuard(self._rules.lines.kind)
         async with aclosing(_each(entries)) as each:  # else a cancellation leaves it to the garbage collector
             async for entry in each:
+                guard.check(entry)
                 amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
                 if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
                     self._journal.add(entry)
@@ -247,7 +248,10 @@ class _Reconciler:
         """Copy the whole statement into the journal, and the references that only it has."""
         self._journal.statement_lines.begin()
         total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement.kind_of)
+        how = self._rules.statement
+        guard = KindGuard(how.kind, "statement.kind", are_fees_signed=bool(how.reading.debit_columns))
         for each in statement:
+            guard.check(each)
             if not ignored.takes(each.kind, stated_money(each)):
                 line = usable_line(each, self._rules)
                 total.add(line)

@@ -22,6 +22,7 @@ from payclient.reconcile.ledger._open import Ledger, LedgerFile, LedgerFormat, o
 from payclient.reconcile.ledger._rows import KINDS as KINDS
 from payclient.reconcile.ledger._rows import RowReader as RowReader
 from payclient.reconcile.ledger._scope import Excluded
+from payclient.reconcile.ledger._sign import SignLaw as SignLaw
 from payclient.reconcile.ledger._suggestion import Reading, Suggestion
 from payclient.reconcile.ledger._unused import check_use as check_use
 from payclient.reconcile.ledger._unused import check_values as check_values

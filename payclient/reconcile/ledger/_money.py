@@ -67,6 +67,13 @@ class MoneyReader:
             raise CellProblem(_refusal(text, self._dialect))
         return self._value(text, match)
 
+    def sign(self, cell: Any, number: int) -> int:
+        """Return -1 or 1 for a *cell* that says the sign of its *number*; 0 if it has digits alone."""
+        if number < 0 or not isinstance(cell, str) or cell.isdigit():
+            return -1 if number < 0 else 0
+        match = self._pattern.fullmatch(cell.strip(BLANK))
+        return 1 if match is not None and _signs(match) else 0
+
     def _value(self, text: str, match: re.Match[str]) -> int:
         whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
         is_negative, digits = _is_negative(text, match), whole.lstrip("0")
@@ -150,13 +157,21 @@ def _affix(symbol: str) -> str:
     return re.escape(symbol) + (r"\.?" if symbol[-1].isalpha() else "")
 
 
+def _signs(match: re.Match[str]) -> list[str]:
+    """Return the signs of an amount, as + and -."""
+    found = match.groupdict()
+    sides = [side for name in ("ahead", "side") if (side := found.get(name))]
+    signs = [sign for name in ("before", "between", "behind") if (sign := found.get(name))]
+    return [
+        *signs,
+        *("-" if SIDES[side.casefold()] < 0 else "+" for side in sides),
+        *("-" if found.get("open") else ""),
+    ]
+
+
 def _is_negative(text: str, match: re.Match[str]) -> bool:
     """Return whether the number has a sign for less than zero; two signs are refused."""
-    found = match.groupdict()
-    signs = [found.get(name) for name in ("before", "between", "behind")]
-    sides = [side for name in ("ahead", "side") if (side := found.get(name))]
-    signs += ["-" if SIDES[side.casefold()] < 0 else "+" for side in sides]
-    given = [sign for sign in signs if sign] + (["-"] if found.get("open") else [])
+    given = _signs(match)
     if len(given) > 1:
         message = f"{quote(text)} has two signs"
         raise CellProblem(message)

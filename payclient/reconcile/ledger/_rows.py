@@ -17,6 +17,7 @@ from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Profile, profile
 from payclient.reconcile.ledger._entry import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._scope import Scope, Totals
+from payclient.reconcile.ledger._sign import SignLaw
 from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
 from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import Evidence, check_values, unused_columns
@@ -110,10 +111,11 @@ class RowReader:
         """The first refused cell of amounts and of times in a row."""
         self._directions = _DirectionReader()
         self._totals = Totals()
+        self._money = MoneyReader(dialect)
         times, self._null = TimeReader(dialect.date_format), frozenset(dialect.null)
         self._readers: Mapping[str, CellReader] = {
             "code": read_code,
-            "money": MoneyReader(dialect).read,
+            "money": self._money.read,
             "word": read_word,
             "direction": self._directions.read,
             "time": times.read,
@@ -121,6 +123,9 @@ class RowReader:
         }
         self._plan = [(name, place, self._reader_of(name)) for name, place in columns.places.items()]
         self._debits = self._debit_places(dialect)
+        self._laws = {of: SignLaw(f"the column {quote(name)}") for of, (name, _, _) in self._debits.items()}
+        directions = f"the column {quote(columns.used.get('direction', ''))}"
+        self._directed = {name: SignLaw(directions) for name in _DIRECTED if name in columns.places}
         self._bad_created_at, self._first_bad_created_at = 0, (0, "")
 
     def _reader_of(self, name: str) -> CellReader:
@@ -224,7 +229,7 @@ class RowReader:
             try:
                 value = reader(cells[place])
                 if name in self._debits:
-                    value = self._debited(name, value, cells)
+                    value = self._debited(name, value, cells[place], cells)
             except CellProblem as problem:
                 if name != "created_at":
                     problems.append(f"{name}: {problem}")
@@ -235,7 +240,7 @@ class RowReader:
                 problems.append(f"{name}: the cell is empty")
             values[name] = value
         if "direction" in self.columns.places:
-            self._direct(values, problems)
+            self._direct(values, cells, problems)
         if self._scope.is_statement and values.get("amount", 0) is None and values.get("amount_received") is not None:
             problems.remove("amount: the cell is empty")
             del values["amount"]
@@ -246,30 +251,35 @@ class RowReader:
         if column.is_done:
             self._watched = [each for each in self._watched if each is not column]
 
-    def _debited(self, name: str, value: int | None, cells: Sequence[Any]) -> int | None:
+    def _debited(self, name: str, value: int | None, cell: Any, cells: Sequence[Any]) -> int | None:
         column, place, read = self._debits[name]
         debit = read(cells[place])
         if value and debit:
             message = f"there is an amount here and in {quote(column)} too; a row is either credit or debit"
             raise CellProblem(message)
-        return -debit if debit else debit if value is None else value
+        number, cell, side = (debit, cells[place], -1) if debit else (value, cell, 1)
+        if not number:
+            return debit if value is None else value
+        return self._laws[name].apply(number, self._money.sign(cell, number), side)
 
-    def _direct(self, values: dict[str, Any], problems: list[str]) -> None:
+    def _direct(self, values: dict[str, Any], cells: Sequence[Any], problems: list[str]) -> None:
         """Give the amounts of a row the sign that its direction says; without one that is known they have none."""
         is_known, sign = "direction" in values, values.pop("direction", None)
-        for name in (name for name in _DIRECTED if values.get(name)):
+        for name, law in self._directed.items():
+            if not (number := values.get(name)):
+                continue
             if sign is None:
                 problems += ["direction: the cell is empty, so it is not known whether money came or went"] * is_known
                 is_known = False
                 del values[name]
-            elif values[name] < 0:
+                continue
+            said = self._money.sign(cells[self.columns.places[name]], number)
+            try:
+                values[name] = law.apply(number, (1 if number > 0 else -1) if name in self._debits else said, sign)
+            except CellProblem as problem:
                 column = self.columns.used["direction"]
-                problems.append(
-                    f"{name}: {values[name]} is below zero, and {quote(column)} says credit or debit as well; "
-                    f"if the sign is right as it is, {as_option('ignore-column', column)} leaves that column out"
-                )
-            else:
-                values[name] *= sign
+                how = f"if the sign is right as it is, {as_option('ignore-column', column)} leaves that column out"
+                problems.append(f"{name}: {problem}; {how}")
 
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""

@@ -25,6 +25,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
 from typing import IO, Any
+from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -32,9 +33,9 @@ from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile.ledger._cells import BLANK, LedgerError, Unreadable
-from payclient.reconcile.ledger._columns import Finder
+from payclient.reconcile.ledger._columns import Finder, sign_of
 from payclient.reconcile.ledger._entry import Entry, RejectedEntry
-from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader, Table, to_header, with_hint
+from payclient.reconcile.ledger._rows import KINDS, NO_COLUMNS, RowReader, Table, to_header, with_hint
 from payclient.reconcile.ledger._scope import Scope
 
 _MIB = 1 << 20
@@ -50,6 +51,10 @@ _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TI
 """The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
+_LITERAL = re.compile(
+    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([$\u00a3\u00a5\u20a0-\u20bf])|_.|\*.|\[[^\]]*\]', re.DOTALL
+)
+"""Characters of a number format that are shown as they are."""
 _TAIL, _TEXT = attrgetter("tail"), attrgetter("text")
 _BESIDE = "text beside elements"
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
@@ -212,6 +217,8 @@ class _Workbook:
     texts: tuple[str, ...]
     time_styles: frozenset[int]
     day_styles: frozenset[int]
+    labels: Mapping[int, tuple[str, str]]
+    """What a style shows next to a number above zero, and next to one below."""
     epoch: datetime
 
 
@@ -282,6 +289,13 @@ def _entries(
         else:
             reason = f"has a value in column {_letters(max(cells))}, to the right of the header"
             yield RejectedEntry(line=line, reason=reason)
+    for name, place in reader.columns.places.items():
+        if KINDS.get(name) == "money" and len(shown := parser.currencies.get(place, {})) > 1:
+            symbols = " and ".join(map(quote, shown.values()))
+            message = (
+                f"the formats of the column {quote(reader.columns.used[name])} show {symbols}, which are never added up"
+            )
+            raise LedgerError(f"{message}; put the currency in a column by itself")
     if merged := [each for each in parser.merged if _last_row(each) > header_row]:
         more = f" (and {len(merged) - 1:,} more)" if merged[1:] else ""
         reader.warnings.append(
@@ -298,6 +312,8 @@ class _SheetReader:
     def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
         self.hidden_row = 0
         self.merged: list[str] = []
+        self.currencies: dict[int, dict[str, str]] = {}
+        """The currencies that formats show in each column, with their first spelling."""
         self._formula = formula
         self._book = book
         self._texts = book.texts
@@ -332,12 +348,12 @@ class _SheetReader:
             if not before < place < _MAX_COLUMNS:
                 message = f"row {row}: the cells are not in order; open the file and save it again"
                 raise LedgerError(message, line=row)
-            value = self._value(cell, *names)
+            value = self._value(cell, place, *names)
             if value is not None and not (isinstance(value, str) and not value.strip(BLANK)):
                 cells[place] = value
         return cells
 
-    def _value(self, cell: Element, value: str, formula: str, inline: str) -> Any:
+    def _value(self, cell: Element, place: int, value: str, formula: str, inline: str) -> Any:
         """Return the value of a cell, whose parts have these names; None when it is empty."""
         parts = {part.tag: part for part in cell}
         if len(parts) < len(cell):
@@ -358,19 +374,29 @@ class _SheetReader:
             return _unescape(text)
         if kind == "e":
             return Unreadable(f"{quote(text)} is an error of the spreadsheet")
-        return text == "1" if kind == "b" else self._number(text, int(cell.get("s", "0")))
+        return text == "1" if kind == "b" else self._number(text, int(cell.get("s", "0")), place)
 
-    def _number(self, text: str, style: int) -> Any:
+    def _number(self, text: str, style: int, place: int) -> Any:
         number = float(text)
         is_day = style in self._book.day_styles
         if not is_day and style not in self._book.time_styles:
-            return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+            whole = int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+            return self._labelled(whole, self._book.labels[style], place) if style in self._book.labels else whole
         try:
             # To the millisecond, which is the precision of such a number.
             time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
         except (OverflowError, ValueError):
             return Unreadable(f"{quote(text)} is not the number of a day")
         return time.date() if is_day and number.is_integer() else time
+
+    def _labelled(self, number: float, labels: tuple[str, str], place: int) -> Any:
+        """Return a number as its format shows it if that says credit or debit; its currency is kept otherwise."""
+        label = labels[number < 0]
+        if not label or (sign := sign_of(label)) is None:
+            self.currencies.setdefault(place, {}).update({label.casefold(): label} if label else {})
+            return number
+        # A format with a part for numbers below zero shows them without their minus.
+        return f"{number if sign > 0 or labels[0] == labels[1] else abs(number)} {label}"
 
 
 def _last_row(area: str) -> int:
@@ -410,7 +436,7 @@ def _read_workbook(file: IO[bytes]) -> _Workbook:
         relations = _relations(archive, root)
         parts = {kind: target for kind, target in relations.values() if target in archive}
         sheets, is_1904 = _sheets(archive, root, relations)
-        time_styles, day_styles = _styles(archive, parts.get("styles"))
+        time_styles, day_styles, labels = _styles(archive, parts.get("styles"))
         part = parts.get("sharedStrings")
         texts = archive.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
         return _Workbook(
@@ -419,6 +445,7 @@ def _read_workbook(file: IO[bytes]) -> _Workbook:
             texts=tuple(map(_text_of, texts)),
             time_styles=time_styles,
             day_styles=day_styles,
+            labels=labels,
             epoch=datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
         )
 
@@ -454,20 +481,42 @@ def _sheets(archive: _Archive, root: str, relations: Mapping[str, tuple[str, str
     return tuple(sheets), is_1904
 
 
-def _styles(archive: _Archive, part: str | None) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the numbers of the styles with a time of day, and of those with a date only."""
+def _styles(
+    archive: _Archive, part: str | None
+) -> tuple[frozenset[int], frozenset[int], Mapping[int, tuple[str, str]]]:
+    """Return the numbers of the styles with a time of day, and with a date only, and the labels of the others."""
     times, days, others = set[int](), set[int](), set[int]()
     shown = dict.fromkeys(_TIME_FORMATS, times) | dict.fromkeys(_DAY_FORMATS, days)
+    labels, of_formats = dict[int, tuple[str, str]](), dict[int, tuple[str, str]]()
     for each in archive.elements(part, "numFmt", "cellXfs") if part else ():
         if each.tag.endswith("numFmt"):
-            plain = _NO_DATE_LETTERS.sub("", each.attrib["formatCode"][:_MAX_FORMAT])
-            letters = set(plain.casefold().replace("general", ""))
-            found = times if letters & set("hs") else days if letters & set("ymd") else others
-            shown[int(each.get("numFmtId", "-1"))] = found
+            code, name = each.attrib["formatCode"][:_MAX_FORMAT], int(each.get("numFmtId", "-1"))
+            letters = set(_NO_DATE_LETTERS.sub("", code).casefold().replace("general", ""))
+            shown[name] = times if letters & set("hs") else days if letters & set("ymd") else others
+            if shown[name] is others and any(found := _labels(code)):
+                of_formats[name] = found
             continue
         for number, style in enumerate(each.iter(_beside(each, "xf"))):
-            shown.get(int(style.get("numFmtId", "0")), others).add(number)
-    return frozenset(times), frozenset(days)
+            name = int(style.get("numFmtId", "0"))
+            shown.get(name, others).add(number)
+            if name in of_formats:
+                labels[number] = of_formats[name]
+    return frozenset(times), frozenset(days), labels
+
+
+def _labels(code: str) -> tuple[str, str]:
+    """Return what a format shows next to a number above zero, and next to one below: words and currencies."""
+    marks = [(each.start(), each.end(), "".join(filter(None, each.groups()))) for each in _LITERAL.finditer(code)]
+    ends = [place for place, mark in enumerate(code) if mark == ";" and all(not a <= place < b for a, b, _ in marks)]
+    found: list[str] = []
+    for start, end in zip((0, *ends), (*ends, len(code)), strict=True):
+        label = "".join(text for place, _, text in marks if start <= place < end).strip()
+        found.append(label if any(map(_is_said, label)) else "")
+    return found[0], found[1] if found[1:] else found[0]
+
+
+def _is_said(character: str) -> bool:
+    return character.isalpha() or category(character) == "Sc"
 
 
 def _text_of(element: Element) -> str:

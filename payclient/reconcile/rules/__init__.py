@@ -12,6 +12,7 @@ from payclient.reconcile.rules._line_rules import InvoiceAmount as InvoiceAmount
 from payclient.reconcile.rules._line_rules import Invoices as Invoices
 from payclient.reconcile.rules._line_rules import InvoiceTotals as InvoiceTotals
 from payclient.reconcile.rules._line_rules import Kind as Kind
+from payclient.reconcile.rules._line_rules import KindGuard as KindGuard
 from payclient.reconcile.rules._line_rules import Kinds as Kinds
 from payclient.reconcile.rules._line_rules import Lines as Lines
 from payclient.reconcile.rules._line_rules import RepeatedReference as RepeatedReference

@@ -10,6 +10,7 @@ from attrs import Factory, define, evolve, field, frozen
 from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import plural, quote
+from payclient.reconcile.ledger import ABSENT, CellProblem, Entry, LedgerError, RejectedEntry, SignLaw
 from payclient.reconcile.rules._rule_values import are_texts, is_filled, is_flag, to_member, to_texts
 from payclient.reconcile.values import RulesError, normalise
 
@@ -65,11 +66,12 @@ class Kinds:
     Attributes:
         column: Name of the ledger's column with the words.
         charge: Words for money that was asked for.
-        refund: Words for money that was paid back. Such a line is subtracted, whatever its sign.
-        fee: Words for a fee on a line by itself, whatever its sign.
+        refund: Words for money that was paid back. Such a line is subtracted.
+        fee: Words for a fee on a line by itself.
         ignore: Words for lines that are no part of a payment.
 
-    A line with another word, or with none, is rejected.
+    A line with another word, or with none, is rejected. The amounts of all refunds or fees with one word are written
+    with a minus, or all without.
 
     Raises:
         RulesError: When a word has two kinds.
@@ -108,6 +110,47 @@ class IgnoredLines:
         return (
             f"{plural(self.lines, 'line')} of the kind {quote(self.word)} left out, as the rules say: {self.amount:,}"
         )
+
+
+@define
+class KindGuard:
+    """Checks that the kinds of lines have a meaning, and that each says the sign of its amounts once."""
+
+    _kinds: Kinds | None
+    _table: str = "lines.kind"
+    _are_fees_signed: bool = field(default=False, alias="are_fees_signed")
+    """Whether columns for debit and credit say the sign of fees, which may then come back."""
+    _laws: dict[tuple[str, str], SignLaw] = field(init=False, factory=dict)
+
+    def check(self, line: Entry | RejectedEntry) -> None:
+        """
+        Check the next line.
+
+        Raises:
+            LedgerError: When some refunds with one word have a minus and others have none.
+            RulesError: When a kind is used that the rules give no meaning.
+        """
+        if self._kinds is None:
+            if line.kind is not ABSENT:
+                raise without_meaning(self._table)
+            return
+        kind = self._kinds.of(line.kind)
+        if kind is Kind.REFUND or (kind is Kind.FEE and not self._are_fees_signed):
+            for name in ("amount", "amount_received"):
+                if isinstance(number := getattr(line, name), int):
+                    word = f"the kind {quote(line.kind)}"
+                    law = self._laws.setdefault((normalise(str(line.kind)), name), SignLaw(word))
+                    try:
+                        law.apply(number, -1 if number < 0 else 0, -1)
+                    except (CellProblem, LedgerError) as problem:
+                        message = f"line {line.line}: {problem}"
+                        raise LedgerError(message, line=line.line) from None
+
+
+def without_meaning(table: str) -> RulesError:
+    """Return the refusal of a column of kinds, of which each line would count as a charge."""
+    message = f"a column is read as kind; say which of its words are a charge, refund or fee in the table [{table}]"
+    return RulesError(f"{message} of the rules file", key=tuple(table.split(".")))
 
 
 @define

@@ -1,0 +1,113 @@
+"""A sign is said once: said twice it is refused, or taken as one where all debits of the column agree."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from payclient.reconcile import Kinds, Lines, Rules, StatementRules, reconcile
+from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
+from support.workbooks import by_openpyxl
+
+DEBITS = Dialect(debit_columns={"amount": "debit"})
+NOTATIONS = {"leading": "-75000", "trailing": "75000-", "parentheses": "(75000)", "debit": "75000 DB"}
+
+
+def amounts(ledger, **options):
+    """Return the amounts, or why a row or the ledger is refused."""
+    try:
+        with open_ledger(ledger, **options) as opened:
+            return [row.reason if isinstance(row, RejectedEntry) else row.amount for row in opened]
+    except LedgerError as error:
+        return error.message
+
+
+def files(debit, credit="15000"):
+    """Yield a debit as CSV, JSON Lines and XLSX have it, each with the options that read it."""
+    columns = {"amount": "credit"}
+    yield io.StringIO(f"reference,debit,credit\nT1,,{credit}\nT2,{debit},\n"), {"columns": columns}
+    rows = {"reference": "T1", "debit": None, "credit": credit}, {"reference": "T2", "debit": debit, "credit": None}
+    yield io.StringIO("\n".join(map(json.dumps, rows))), {"columns": columns, "format": "jsonl"}
+    yield (
+        io.BytesIO(by_openpyxl(("reference", "debit", "credit"), ("T1", None, credit), ("T2", debit, None))),
+        {"columns": columns},
+    )
+
+
+@pytest.mark.parametrize("negative", NOTATIONS)
+@pytest.mark.parametrize("is_statement", [False, True])
+def test_debit_column(negative, is_statement):
+    """A debit that also has a sign of its own is a debit, in every notation and format, and of a statement."""
+    dialect = Dialect(debit_columns={"amount": "debit"}, negative=negative)
+    for ledger, options in files(NOTATIONS[negative]):
+        assert amounts(ledger, dialect=dialect, is_statement=is_statement, **options) == [15000, -75000]
+
+
+def test_numbers():
+    """Numbers of JSON have signs as texts do."""
+    text = '{"reference":"T1","debit":null,"credit":15}\n{"reference":"T2","debit":-75,"credit":null}'
+    assert amounts(io.StringIO(text), format="jsonl", columns={"amount": "credit"}, dialect=DEBITS) == [15, -75]
+
+
+def test_not_agreed():
+    """Debits with and without a sign refuse the ledger; a sign that says the opposite rejects its row."""
+    header, options = "reference,debit,credit\n", {"columns": {"amount": "credit"}, "dialect": DEBITS}
+    assert "a minus (-5) and none (7), so one of them is not a debit" in amounts(
+        io.StringIO(f"{header}T1,-5,\nT2,7,\n"), **options
+    )
+    (reason,) = amounts(io.StringIO(f"{header}T1,,-5\n"), **options)
+    assert reason == "amount: -5 is below zero by its own sign, and the column 'debit' says otherwise"
+    words = {"columns": {"amount": "credit"}, "dialect": Dialect(debit_columns={"amount": "debit"}, negative="debit")}
+    (reason,) = amounts(io.StringIO(f"{header}T1,5 CR,\n"), **words)
+    assert reason == "amount: 5 is above zero by its own sign, and the column 'debit' says otherwise"
+
+
+def test_direction():
+    """A minus beside a debit is taken as one if all debits have it; beside a credit it rejects the row."""
+    text = "reference,amount,D/C\nT1,15,C\nT2,-5,D\n"
+    assert amounts(io.StringIO(text)) == [15, -5]
+    assert "a minus (-5) and none (7)" in amounts(io.StringIO(f"{text}T3,7,D\n"))
+    (_, _, reason) = amounts(io.StringIO(f"{text}T3,-7,C\n"))
+    assert "the column 'D/C' says otherwise; if the sign is right as it is, --ignore-column D/C leaves" in reason
+
+
+@pytest.mark.parametrize("of", ["ledger", "statement"])
+async def test_kinds(of):
+    """Refunds with one word are written with a minus, or all without: otherwise one of them was taken back."""
+    kinds = Kinds(column="Type", charge=("payment",), refund=("refund", "chargeback"))
+    rules = Rules(lines=Lines(of_one_reference="sum", kind=kinds), statement=StatementRules(kind=kinds))
+    refunds = [Entry(line=2, reference="T1", amount=-5, kind="Refund")]
+    refunds += [Entry(line=3, reference="T1", amount=5, kind="chargeback")]
+    sides = {"ledger": ([], None), "statement": ([], [])}
+
+    async def read(lines):
+        entries, statement = sides[of]
+        entries, statement = (lines, None) if of == "ledger" else (entries, lines)
+        return [row async for row in reconcile(entries, None, rules=rules, statement=statement)]
+
+    with pytest.raises(LedgerError, match="line 4: amounts that the kind 'Refund' makes debits have a minus"):
+        await read([*refunds, Entry(line=4, reference="T1", amount=5, kind="refund")])
+
+
+def in_formats(*cells, **options):
+    def change(book):
+        for row, (_, code) in enumerate(cells, 2):
+            book.active[f"B{row}"].number_format = code
+
+    rows = ((f"T{number}", value) for number, (value, _) in enumerate(cells))
+    return amounts(io.BytesIO(by_openpyxl(("reference", "amount"), *rows, change=change)), **options)
+
+
+def test_formats():
+    """A spreadsheet's format that says credit or debit is part of the cell, and its currency as well."""
+    debit, negative = '#,##0 "DB"', {"dialect": Dialect(negative="debit")}
+    cells = (5000, debit), (7000, '#,##0 "CR"')
+    assert "'5000 DB' is not a number as declared; letters for credit and debit" in in_formats(*cells)[0]
+    assert in_formats(*cells, **negative) == [-5000, 7000]
+    assert in_formats((5000, '0 "CR";0 "DB"'), (-7000, '0 "CR";0 "DB"'), **negative) == [5000, -7000]
+    assert in_formats((-5000, debit), **negative) == ["amount: '-5000 DB' has two signs"]
+    for code in (r"[$Rp-421]\ #,##0", '"Rp"#,##0;[Red]-"Rp"#,##0', r"\R\p#,##0"):
+        assert in_formats((5, code), (-7, r"[$rp-409]#,##0;[Red]\(#,##0\)"), (8, "0")) == [5, -7, 8]
+        assert "show 'Rp' and '$', which are never added up" in in_formats((5, code), (7, "[$$-409]#,##0"))
