@@ -2,12 +2,14 @@
 Flip one bit of a journal at a time and see what becomes of its report.
 
 `python tests/reconcile/flipping.py 1000` prints the table of outcomes; a second number is the seed.
-Same: the report is what it was. Refused: a `JournalError` says so. Anything else is a defect.
+Same: the report is what it was. Refused: a `JournalError` says so. Killed earlier: a damaged log gives the report of
+a run that was killed before the damaged frame, whose later answers are looked up again. Anything else is a defect.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
 import sys
@@ -26,6 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.reconciling import NOON
 
 ROWS = 60
+LOG_HEADER, FRAME = 32, 24 + 4096
+"""Of SQLite's write-ahead log, in bytes."""
 
 
 def _entry(line):
@@ -117,8 +121,17 @@ def outcome(path, file, place, expected, folder):
     except Exception as error:  # noqa: BLE001  what is counted
         return f"crash: {error!r}"
     if found != expected:
-        return "another report in silence"
+        is_earlier = file.endswith("-wal") and found == _killed_before(path, file, place // 8, folder)
+        return "killed earlier" if is_earlier else "another report in silence"
     return "same" if not is_found else "same, and verify finds it"
+
+
+def _killed_before(path, file, place, folder):
+    """Return the report of the run whose log ends before the frame at *place*."""
+    shutil.rmtree(folder)
+    shutil.copytree(path.parent, folder)
+    os.truncate(folder / file, max(LOG_HEADER + (place - LOG_HEADER) // FRAME * FRAME, 0))
+    return report(folder / path.name)
 
 
 def flip(folder, flips, seed):
@@ -141,7 +154,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
         for run, file, place, became in flip(Path(temporary), flips, seed):
             table[run, file, became.partition(":")[0]] += 1
-            if became not in ("same", "refused", "same, and verify finds it"):
+            if became not in ("same", "refused", "killed earlier", "same, and verify finds it"):
                 print(run, file, place, became)
     for (run, file, became), number in sorted(table.items()):
         print(f"{run:8} {file:20} {became:40} {number:6}")

@@ -5,8 +5,8 @@ Design rules:
 - Each row ends with a checksum of its other columns. CRC-32 detects every flipped bit, and every burst of up to 32
   bits. It protects against failing disks, not against tampering.
 - A missing row leaves no checksum behind, so the number of rows is compared with a note.
-- SQLite reads a write-ahead log up to the first damaged frame, and silently drops the rest. So the log is checked
-  first: no committed frame may follow a damaged one.
+- SQLite reads a write-ahead log up to the first damaged frame, and drops the rest: the run was then
+  killed earlier, and the dropped answers are looked up again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import marshal
 import os
 import platform
 import sqlite3
-import struct
 import sysconfig
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -32,11 +31,6 @@ from payclient._shared.escape import plural
 from payclient.reconcile._own_file import FOLDER_MODE, check_own, own
 from payclient.reconcile.journal import _schema as schema
 from payclient.reconcile.values import JournalError, JournalWriteError
-
-_LOG_HEADER = struct.Struct(">8I")
-_FRAME_HEADER = struct.Struct(">6I")
-_LITTLE_ENDIAN, _BIG_ENDIAN = 0x377F0682, 0x377F0683
-_MASK = 0xFFFFFFFF
 
 
 def checksum(cells: tuple[Any, ...]) -> int:
@@ -116,48 +110,6 @@ def _known_tables() -> set[tuple[object, ...]]:
         for statement in schema.INDEXES:
             fresh.execute(statement)
         return _tables(fresh)
-
-
-def is_log_damaged(path: Path) -> bool:
-    """Return whether SQLite would drop committed data from the write-ahead log at *path*."""
-    try:
-        with open(path, "rb", opener=own) as log:
-            return _is_damaged(log)
-    except OSError:  # there is no log, or SQLite reports why it cannot be read
-        return False
-
-
-def _is_damaged(log: IO[bytes]) -> bool:
-    # The log is truncated before it is reused, so it has no old frames.
-    header = log.read(_LOG_HEADER.size)
-    if len(header) < _LOG_HEADER.size:
-        return False
-    magic, _, page_bytes, _, *salts, first, second = _LOG_HEADER.unpack(header)
-    words = struct.Struct(">2I" if magic == _BIG_ENDIAN else "<2I")
-    running = _summed((0, 0), header[:-8], words)
-    is_whole = magic in (_LITTLE_ENDIAN, _BIG_ENDIAN) and page_bytes == schema.PAGE_BYTES and running == (first, second)
-    while len(frame := log.read(_FRAME_HEADER.size + schema.PAGE_BYTES)) == _FRAME_HEADER.size + schema.PAGE_BYTES:
-        number, committed, *frame_salts, first, second = _FRAME_HEADER.unpack_from(frame)
-        if is_whole:
-            before, page = running, frame[_FRAME_HEADER.size :]
-            running = _summed(_summed(before, frame[:8], words), page, words)
-            if is_whole := frame_salts == salts and running == (first, second):
-                continue
-            # The flipped bit may be in the commit mark itself.
-            marks = (struct.pack(">2I", number, 1 << bit) for bit in range(32))
-            if any(_summed(_summed(before, mark, words), page, words) == (first, second) for mark in marks):
-                return True
-        if committed:
-            return True
-    return False
-
-
-def _summed(start: tuple[int, int], data: bytes, words: struct.Struct) -> tuple[int, int]:
-    first, second = start
-    for one, other in words.iter_unpack(data):
-        first = (first + one + second) & _MASK
-        second = (second + other + first) & _MASK
-    return first, second
 
 
 _CACHE_KIB = 16_384
@@ -419,9 +371,6 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
         raise JournalError(message)
     if _is_cut(path):
         message = f"{path} is damaged (hardly anything is left of it); {_ANOTHER}"
-        raise JournalError(message)
-    if is_log_damaged(log := _log_of(path)):
-        message = f"{log} is damaged: not all answers in it can be read; delete it to look them up again, or {_ANOTHER}"
         raise JournalError(message)
     try:
         path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
