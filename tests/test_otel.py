@@ -17,7 +17,7 @@ from opentelemetry.trace import StatusCode
 
 import payclient
 from payclient import RetryPolicy, ServiceError, TransactionNotFoundError
-from payclient.otel import OpenTelemetryMetrics, OpenTelemetryTracing
+from payclient.otel import OpenTelemetry
 from payclient.testing import FakeService, serve
 from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document, throttled, timeline
 
@@ -29,7 +29,7 @@ def spans():
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    yield OpenTelemetryTracing(provider), exporter.get_finished_spans
+    yield OpenTelemetry(tracer_provider=provider), exporter.get_finished_spans
     provider.shutdown()
 
 
@@ -108,7 +108,7 @@ def meter():
                     found[key] = (point.count, point.sum) if hasattr(point, "count") else point.value
         return found
 
-    yield OpenTelemetryMetrics(provider), read
+    yield OpenTelemetry(meter_provider=provider), read
     provider.shutdown()
 
 
@@ -137,6 +137,15 @@ async def test_durations(meter):
         pytest.approx(2.0),
     )
     assert (found["payclient.retries",], ("payclient.throttled",) in found) == (1, False)
+
+
+async def test_throttled_counts_as_stats_do(meter):
+    """The metric and `stats.throttled` count the same attempts, a 503 with a pause included."""
+    metrics, read = meter
+    transport = ScriptedTransport(T1=[throttled(0), answer(b'{"success": false}', 503, retry_after="0"), DOWN])
+    pay = client(transport, tracing=metrics, retry=RetryPolicy(initial_backoff=0))
+    await pay.get_transaction("T1")
+    assert (read()["payclient.throttled",], pay.stats.throttled) == (2, 2)
 
 
 @pytest.mark.virtual_time
@@ -188,16 +197,16 @@ async def test_cardinality(meter):
     assert [text for text in (KEY, "T7", "field 7", "15000") if text in str(found.keys())] == []
 
 
-async def test_published_convention(spans):
+async def test_published_convention():
     """Each name is in the published convention or in our namespace; scopes have a version, instruments a unit."""
-    tracing, finished = spans
-    reader = InMemoryMetricReader()
-    metrics = OpenTelemetryMetrics(MeterProvider([reader]), tracing=tracing)
+    exporter, provider, reader = InMemorySpanExporter(), TracerProvider(), InMemoryMetricReader()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    metrics = OpenTelemetry(tracer_provider=provider, meter_provider=MeterProvider([reader]))
     transport = ScriptedTransport(T1=[DOWN, throttled(0)])
     async with client(transport, tracing=metrics, retry=RetryPolicy(initial_backoff=0)) as pay:
         metrics.observe(pay)
         await pay.get_transaction("T1")
-    (span,) = finished()
+    (span,) = exporter.get_finished_spans()
     assert "traceparent" in transport.sent[0].headers
     (scope,) = (scope for resource in reader.get_metrics_data().resource_metrics for scope in resource.scope_metrics)
     assert {span.instrumentation_scope.version, scope.scope.version} == {payclient.__version__}

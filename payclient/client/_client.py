@@ -130,7 +130,7 @@ class AsyncClient:
             given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
         http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
-        tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
+        tracing: Entered around each lookup; `payclient.otel.OpenTelemetry` is one.
         on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
             `fail` within a second, with an `OutageError`, or `wait` until `deadline` or the last attempt that
             `retry` allows. Streams, waits and watches always wait.

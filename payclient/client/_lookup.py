@@ -117,8 +117,13 @@ class Lookup:
     def remaining_time(self, max_retry_after: float) -> float:
         return max_retry_after if self.until is None else self.until - self.clock.now()
 
-    def observe(self, observer: OnAttempt) -> None:
-        """Add an observer, and send the `headers` that it has, if any."""
+    def observe(self, observer: object) -> None:
+        """Add what a tracing context has yielded, and send the `headers` that it has, if any."""
+        if observer is None:
+            return
+        if not callable(observer):
+            message = f"tracing must yield a callable that gets the attempts, or None; got {type(observer).__name__}"
+            raise TypeError(message)
         self.observers = (*self.observers, observer)
         self.headers = getattr(observer, "headers", None)
 

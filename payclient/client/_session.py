@@ -365,7 +365,7 @@ class Session:
             if pause:
                 self._log_pause(paused, response)
             if lookup.observers or self._profile is not None or logger.isEnabledFor(logging.DEBUG):
-                self._report(lookup, response, ticket.started_at, name, transaction)
+                self._report(lookup, response, ticket.started_at, name, transaction, signal)
 
     async def _admit(self, lookup: Lookup, slot: _Slot) -> tuple[Ticket, float]:
         """Return a ticket for the next attempt of *lookup*, held by *slot*, and its time limit in seconds."""
@@ -399,7 +399,13 @@ class Session:
             logger.warning("the service asks for a pause of %.3g s (status %s)", seconds, status, extra=extra)
 
     def _report(
-        self, lookup: Lookup, response: Response | None, began: float, error: str, transaction: Transaction | None
+        self,
+        lookup: Lookup,
+        response: Response | None,
+        began: float,
+        error: str,
+        transaction: Transaction | None,
+        signal: Signal,
     ) -> None:
         seconds = lookup.clock.now() - began
         if self._profile is not None:
@@ -429,6 +435,7 @@ class Session:
             request_id=request_id,
             rate_limit=rate_limit,
             deviations=() if transaction is None else _deviating(transaction),
+            is_throttled=signal is Signal.THROTTLED,
         )
         lookup.tell(attempt)
 

@@ -25,6 +25,7 @@ class Attempt:
         request_id: The service's identifier of the request, if it sent one.
         rate_limit: `retry-after` and the rate-limit headers of the response, names in lower case.
         deviations: The fields that were not as documented; `other` for anything outside of them.
+        is_throttled: Whether the service throttled it, as `Stats.throttled` counts.
     """
 
     reference: str
@@ -36,6 +37,7 @@ class Attempt:
     request_id: str | None = None
     rate_limit: Mapping[str, str] = field(factory=dict[str, str])
     deviations: tuple[str, ...] = ()
+    is_throttled: bool = False
 
 
 @frozen(kw_only=True)
@@ -76,5 +78,5 @@ class Stats:
 OnAttempt: TypeAlias = Callable[[Attempt], object]
 """Gets one record per attempt, on the event loop, so it must not block."""
 
-Tracing: TypeAlias = Callable[[], AbstractContextManager[OnAttempt]]
-"""Entered around each lookup; what it yields gets the records of the lookup's attempts."""
+Tracing: TypeAlias = Callable[[], AbstractContextManager[OnAttempt | None]]
+"""Entered around each lookup; what it yields gets the records of the lookup's attempts. Its `headers` are sent."""

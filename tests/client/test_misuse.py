@@ -19,7 +19,7 @@ from payclient import (
     PayClientError,
     RetryPolicy,
 )
-from payclient.otel import OpenTelemetryTracing
+from payclient.otel import OpenTelemetry
 from payclient.reconcile import RulesError, parse_rules, reconcile
 from payclient.reconcile.drift import Recorder
 from payclient.reconcile.ledger import LedgerError, open_ledger
@@ -82,8 +82,8 @@ WRONG_OPTIONS = [
     ({"environment": "prod"}, "environment must be 'live' or 'sandbox', got 'prod'"),
     ({"timeout": 20, "deadline": 5}, "timeout must not be above deadline, got 20 and 5"),
     (
-        {"tracing": OpenTelemetryTracing},
-        "tracing must be an object such as OpenTelemetryTracing(), got the class OpenTelemetryTracing",
+        {"tracing": OpenTelemetry},
+        "tracing must be an object such as OpenTelemetry(), got the class OpenTelemetry",
     ),
     (
         {"application": "my shop"},

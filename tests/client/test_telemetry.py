@@ -127,3 +127,16 @@ async def test_transaction_has_request_id(sent, kept):
     assert (found.request_id, plain.request_id) == (kept, None)
     assert (found, repr(found), found.as_json(), found.deviations) == (plain, repr(plain), plain.as_json(), ())
     assert (pickle.loads(pickle.dumps(found)).request_id, copy.copy(found).request_id) == (kept, kept)
+
+
+@pytest.mark.parametrize("yielded", [None, 7], ids=["nothing", "a-number"])
+async def test_tracing_that_yields_no_observer(yielded):
+    """A tracing context that yields nothing gets no records; anything that cannot be called is refused, unsent."""
+    transport = ScriptedTransport()
+    pay = client(transport, tracing=lambda: nullcontext(yielded))
+    if yielded is None:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+        return
+    with pytest.raises(TypeError, match="tracing must yield a callable that gets the attempts, or None; got int"):
+        await pay.get_transaction("T1")
+    assert transport.sent == []
