@@ -15,7 +15,7 @@ from payclient._shared.lazy import load_at_first_use
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient._shared.version import __version__
-    from payclient.client import AsyncClient, Attempt, Change, Confirmation, FieldDifference, RetryPolicy, Stats
+    from payclient.client import AsyncClient, Attempt, Confirmation, FieldDifference, RetryPolicy, Stats
     from payclient.errors import *
     from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
 
@@ -24,7 +24,6 @@ __all__ = [
     "Attempt",
     "AttemptTimeoutError",
     "AuthenticationError",
-    "Change",
     "ClientClosedError",
     "ConfigurationError",
     "Confirmation",
@@ -69,7 +68,6 @@ _HOME = {
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
     "payclient.client.policies._retry": ("RetryPolicy",),
     "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome"),
-    "payclient.client.waiting._watch": ("Change",),
 }
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there

@@ -198,7 +198,7 @@ def _blocking_iterator(
 
 
 class _Items(Iterator[_Result], Generic[_Result]):
-    """The iterator over a stream or a watch."""
+    """The iterator over a stream."""
 
     def __init__(self, thread: _LoopThread, items: AsyncIterator[_Result]) -> None:
         self._thread = thread
@@ -238,8 +238,8 @@ class Client:
         options: Those of `AsyncClient`: `Client(deadline=5.0)`.
 
     Note:
-        `stream_transactions` and `watch` give plain iterators, for `with` and `for`. Their references are read in the
-        client's own thread, lazily; an input that blocks holds up all calls.
+        `stream_transactions` gives a plain iterator, for `with` and `for`. Its references are read in the client's own
+        thread, lazily; an input that blocks holds up all calls.
 
     Raises:
         ConfigurationError: When the client cannot be created.
@@ -263,7 +263,6 @@ class Client:
     get_transactions: Final = _blocking(AsyncClient.get_transactions)
     stream_transactions: Final = _blocking_iterator(AsyncClient.stream_transactions)
     wait_for: Final = _blocking(AsyncClient.wait_for)
-    watch: Final = _blocking_iterator(AsyncClient.watch)
     confirm: Final = _blocking(AsyncClient.confirm)
 
     def close(self) -> None:

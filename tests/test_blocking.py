@@ -269,19 +269,6 @@ def test_stream():
                 list(outcomes)
 
 
-def test_watch():
-    """A watch is a plain iterator, too."""
-    transport = ScriptedTransport(T1=[*[answer(document("T1", status=status)) for status in ("Pending", "Paid")]])
-    with (
-        blocking(transport) as pay,
-        pay.watch(["T1"], until={"Paid"}, deadline=60.0, interval=0.01) as changes,
-    ):
-        assert [(change.transaction.status, change.is_last) for change in changes] == [
-            ("Pending", False),
-            ("Paid", True),
-        ]
-
-
 def test_closed_while_a_stream_is_read():
     """Closing in another thread ends a stream: the iteration says so, and leaving the block is harmless."""
     pay = blocking(ScriptedTransport())
@@ -296,7 +283,6 @@ ENDINGS = {
     "on_attempt": "options = {'on_attempt': lambda _: sys.exit(3)}",
     "key source": "options = {'api_key': lambda: sys.exit(3)}",
     "predicate": "call = lambda: pay.wait_for('T1', until=lambda _: sys.exit(3), deadline=60.0)",
-    "watch": "call = lambda: list(blocks.enter_context(pay.watch(['T1'], until=lambda _: sys.exit(3), deadline=60.0)))",
     "transport": "transport.script('T1', SystemExit(3))",
     "interrupt": "transport.script('T1', KeyboardInterrupt())",
     "twice": "options = {'on_attempt': lambda _: sys.exit(3)}; transport.close = sys.exit",

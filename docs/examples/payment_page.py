@@ -24,10 +24,11 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from payclient import (
     AsyncClient,
     DeadlineExceededError,
-    Failed,
     InvalidReferenceError,
     KeySourceError,
+    RejectedError,
     ResponseError,
+    TransactionNotFoundError,
     TransportError,
     WaitDeadlineError,
 )
@@ -109,26 +110,30 @@ class Shop:
         order.state = "checking"
         log.error("%s has to be checked: %s", order.reference, why)
 
-    async def follow(self, orders: list[Order], *, deadline: float, interval: float = 2.0) -> None:
-        """Look *orders* up until each is settled or to be checked, ever less often, up to every 30 s."""
-        waiting = {order.reference: order for order in orders}
+    async def follow(self, order: Order, *, deadline: float, interval: float = 2.0) -> None:
+        """Look *order* up until it is settled or to be checked, ever less often, up to every 30 s."""
         try:
-            async with self.client.watch(
-                list(waiting), until=lambda found: found.status not in WAITING, deadline=deadline, interval=interval
-            ) as changes:
-                async for change in changes:
-                    order = waiting[change.reference]
-                    if not isinstance(change, Failed):
-                        if change.is_last:
-                            await self.settle(order)
-                    elif not isinstance(change.error, WaitDeadlineError):
-                        self.check(order, str(change.error))
+            await self.client.wait_for(
+                order.reference,
+                until=lambda found: found.status not in WAITING,
+                deadline=deadline,
+                interval=interval,
+            )
+        except WaitDeadlineError:
+            pass  # it is still open
+        except (TransactionNotFoundError, RejectedError, InvalidReferenceError) as error:
+            self.check(order, str(error))
         except COULD_NOT_ASK as error:
-            log.warning("%d orders could not be asked for: %s", len(orders), error)
+            log.warning("%s could not be asked for: %s", order.reference, error)
+        else:
+            await self.settle(order)
 
     async def settle_open(self, *, deadline: float = 3600.0) -> None:
         """Follow what is not settled: orders whose page was closed and whose callback was lost."""
-        await self.follow([order for order in self.orders.values() if not order.is_settled], deadline=deadline)
+        async with asyncio.TaskGroup() as tasks:
+            for order in self.orders.values():
+                if not order.is_settled:
+                    tasks.create_task(self.follow(order, deadline=deadline))
 
     async def every_night(self) -> None:
         """Settle what is open, each night at three, UTC."""
@@ -203,7 +208,7 @@ async def states(order: Order, shop: Shop) -> AsyncIterator[str]:
     """Yield the state as an event, and the last one; ends with the visitor, and with it the lookups."""
     yield event_of(order)
     if order.state == "open":
-        await shop.follow([order], deadline=shop.seconds, interval=shop.interval)
+        await shop.follow(order, deadline=shop.seconds, interval=shop.interval)
         yield event_of(order)
 
 

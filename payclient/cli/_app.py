@@ -20,7 +20,6 @@ from payclient.errors import PayClientError
 
 COMMANDS = {
     "get": "Look up transactions.",
-    "wait": "Look up transactions repeatedly until each has one of the given statuses.",
     "ledger": "Show how a ledger is read, before anything is looked up; needs neither a key nor a network.",
     "reconcile": "Compare a ledger with the service, one reference at a time.",
     "report": "Rewrite every file of a report from its journal, without a network or a key.",

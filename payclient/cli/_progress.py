@@ -97,7 +97,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
 
 
-def live_on(streams: Streams, *, is_forced: bool = False) -> Live | None:
+def _live_on(streams: Streams, *, is_forced: bool) -> Live | None:
     """Return lines of standard error that are rewritten in place; None if that is not a terminal which can do so."""
     console = Console(file=streams.stderr, force_terminal=is_forced or None, highlight=False, markup=False, emoji=False)
     if not is_forced and (console.is_dumb_terminal or not console.is_terminal):
@@ -111,7 +111,7 @@ async def shown(mode: ProgressMode, streams: Streams, stats: Callable[[], Stats]
     loop, meter = asyncio.get_running_loop(), Meter()
     latest: Progress | None = None
     is_live = mode in (ProgressMode.AUTO, ProgressMode.LIVE)
-    live = live_on(streams, is_forced=mode is ProgressMode.LIVE) if is_live else None
+    live = _live_on(streams, is_forced=mode is ProgressMode.LIVE) if is_live else None
 
     def update(progress: Progress) -> None:
         """Take the latest; called for each thing done, so it does next to nothing."""

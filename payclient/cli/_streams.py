@@ -207,10 +207,10 @@ def refuse(message: str) -> NoReturn:
     raise ConfigurationError(message)
 
 
-def refuse_options(names: Iterable[str], command: str, *, allowed: str = "-") -> None:
+def refuse_options(names: Iterable[str], command: str) -> None:
     """Refuse an option that is misspelt, which cyclopts takes for an argument where `-` may be one."""
     for name in names:
-        if name.startswith("-") and name != allowed:
+        if name.startswith("-") and name != "-":
             refuse(f"unknown option {name.partition('=')[0]} (see payclient {command} --help)")
 
 

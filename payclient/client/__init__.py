@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from payclient.client.policies import RetryPolicy as RetryPolicy
     from payclient.client.policies import classify as classify
     from payclient.client.policies import is_passing as is_passing
-    from payclient.client.waiting import INTERVAL as INTERVAL
-    from payclient.client.waiting import MAX_INTERVAL as MAX_INTERVAL
-    from payclient.client.waiting import Change as Change
-    from payclient.client.waiting import Seen as Seen
 
 _HOME = {
     "payclient.client.policies": (
@@ -42,12 +38,6 @@ _HOME = {
         "classify",
         "RetryPolicy",
         "PASSES",
-    ),
-    "payclient.client.waiting": (
-        "Seen",
-        "MAX_INTERVAL",
-        "INTERVAL",
-        "Change",
     ),
     "payclient.client._client": ("AsyncClient", "ClientOptions"),
     "payclient.client._config": (

@@ -31,7 +31,7 @@ from payclient.client._session import Session
 from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
 from payclient.client.policies import Clock, Outage, RetryPolicy, SingleFlight
-from payclient.client.waiting import Condition, Polls, Seen, Terms, Wait, poll_until, watch
+from payclient.client.waiting import Condition, Polls, Terms, Wait, poll_until
 from payclient.errors import ConfigurationError, TransactionNotFoundError
 from payclient.protocol import (
     Environment,
@@ -133,7 +133,7 @@ class AsyncClient:
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetry` is one.
         on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
             `fail` within a second, with an `OutageError`, or `wait` until `deadline` or the last attempt that
-            `retry` allows. Streams, waits and watches always wait.
+            `retry` allows. Streams and waits always wait.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
@@ -428,55 +428,6 @@ class AsyncClient:
         wait = Wait(reference, terms, began_at=clock.now(), random=random.random)
         return await poll_until(wait, self._polls, partial(self._poll, clock, reference, wait.ends_at))
 
-    def watch(
-        self,
-        references: References,
-        *,
-        until: Condition,
-        deadline: float,
-        appear: float = 10.0,
-        interval: float = 2.0,
-        max_interval: float = 30.0,
-        at_once: int = 10_000,
-    ) -> AbstractAsyncContextManager[AsyncIterator[Seen]]:
-        """
-        Poll many transactions, and report each new status, until `until` holds for each.
-
-        Args:
-            references: Iterable or async iterable, read lazily.
-            until: As in `wait_for`; name every status here that needs no further lookup.
-            deadline: Seconds for the whole watch.
-            appear: As in `wait_for`, for each reference.
-            interval: As in `wait_for`, for each reference.
-            max_interval: As in `wait_for`. The limiter stretches it: ten thousand references at fifty
-                lookups a second take 200 s a round.
-            at_once: Maximum of references watched at a time; the next one is read when one has ended.
-
-        Note:
-            A `Change` for the first status of a reference and for each new one; the last has
-            `is_last`. `Failed` for a reference that cannot be watched, and, with a
-            `WaitDeadlineError`, for each that is still open at the deadline. Memory grows with
-            *at_once*. Leaving the block cancels all lookups of the watch.
-
-        Raises:
-            PayClientError: From the iteration, once, when every other lookup would fail too.
-            WaitDeadlineError: From the iteration, when not all *references* could be watched in time.
-            RuntimeError: From the iteration, when the block has ended.
-            TypeError: At once, when *references* is a single string.
-            ConfigurationError: At once, when an argument is invalid.
-        """
-        check_references(references)
-        terms = Terms(until=until, deadline=deadline, appear=appear, interval=interval, max_interval=max_interval)
-        clock = self._session.check_usable()
-        return watch(
-            partial(self._poll, clock),
-            references,
-            terms,
-            polls=self._polls,
-            concurrency=self._session.max_concurrency,
-            at_once=check_count("at_once", at_once),
-        )
-
     async def confirm(
         self,
         reference: str,
@@ -515,7 +466,7 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """
-        Refuse new lookups, end waits and watches, wait up to `timeout` seconds for lookups in flight, and disconnect.
+        Refuse new lookups, end waits, wait up to `timeout` seconds for lookups in flight, and disconnect.
 
         Closing twice has no effect.
         """

@@ -16,17 +16,27 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+)
 from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from heapq import heappop, heappush
 from math import inf
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from attrs import Factory, define, field
 
 from payclient._shared.options import STALL_TIMEOUT
-from payclient.client._results import Results
+from payclient._shared.until_done import until_done
 from payclient.client.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout, is_passing
 from payclient.errors import DeadlineExceededError, PayClientError
 from payclient.protocol import Failed, Found, Outcome, Transaction
@@ -73,17 +83,16 @@ async def stream(
 
 
 @define(eq=False, repr=False)
-class _Stream(Results[Outcome]):
-    """The workers of one stream, and the iterator over their outcomes."""
+class _Stream:
+    """The workers of one stream, and the iterator over their outcomes, for any number of readers."""
 
     # A row is in one place at a time: in the input; read from an async input (`_following`); with a worker
     # (`_asking`); in `_deferred`; in `_ready`.
     # Of the workers without a row one has the turn: it waits for the input and for the first deferred row at the same
     # time, and the others wait for the turn. Each that gets a row starts another worker, once the service has been
     # reached. A worker ends when the input is exhausted and no row is deferred, or when nothing new is begun.
-
-    _NAME: ClassVar[str] = "stream"
-    _METHOD: ClassVar[str] = "stream_transactions"
+    # Outcomes that are ready are read first, then the failure is raised, once, and then the iteration ends. Each reader
+    # that finds nothing waits for `_wakeup`, and looks again.
 
     _lookup: LookupFunction
     _source: AsyncIterator[str] | Iterator[str]
@@ -91,7 +100,14 @@ class _Stream(Results[Outcome]):
     _stall_timeout: float
     _deferral: Deferral
     _known: str | None
-    _clock: Clock = field(default=Factory(lambda self: Clock(self._loop), takes_self=True), init=False)
+    _clock: Clock = field(factory=lambda: Clock(asyncio.get_running_loop()), init=False)
+    _ready: deque[Outcome] = field(init=False, factory=deque)
+    _tasks: set[asyncio.Task[None]] = field(init=False, factory=set)
+    _wakeup: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _failure: BaseException | None = field(init=False, default=None)
+    _reader: asyncio.Task[Any] | None = field(init=False, default=None)  # that has seen the end
+    _is_ending: bool = field(init=False, default=False)  # nothing new is begun
+    _is_stopping: bool = field(init=False, default=False)  # the block has ended
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _news: asyncio.Event = field(factory=asyncio.Event, init=False)  # for the worker that has the turn
     _room: asyncio.Event = field(factory=asyncio.Event, init=False)  # for outcomes that were not read
@@ -111,16 +127,38 @@ class _Stream(Results[Outcome]):
 
     # The reader
 
-    def _delivered(self, item: Outcome) -> Outcome:
-        if len(self._ready) < self._concurrency:
-            self._room.set()
-        return item
+    def __aiter__(self) -> Self:
+        if self._reader is not None and self._reader is asyncio.current_task():  # other tasks may read the rest
+            message = "this stream has been read to its end; open another one"
+            raise RuntimeError(message)
+        return self
+
+    async def __anext__(self) -> Outcome:
+        since = self._clock.now()
+        while not self._is_stopping:
+            if self._ready:
+                outcome = self._ready.popleft()
+                if len(self._ready) < self._concurrency:
+                    self._room.set()
+                return outcome
+            if self._is_done():
+                failure, self._failure = self._failure, None
+                self._reader = self._reader if failure else asyncio.current_task()
+                raise failure or StopAsyncIteration
+            self._wakeup.clear()
+            since = await self._wait(since)
+        message = (
+            "the block of this stream has ended, or its context manager was dropped; "
+            "read inside `async with client.stream_transactions(...)`"
+        )
+        raise RuntimeError(message)
 
     def _is_done(self) -> bool:
         # At the end, workers that only wait, for a reference or for a later pass, do not count.
         return self._has_stalled or not self._tasks or (self._is_ending and not self._asking)
 
     async def _wait(self, since: float) -> float:
+        """Wait for a wake-up; return since when the reader has been waiting in vain."""
         stalls_at = max(since, self._busy_since) + self._stall_timeout
         with Timeout(self._clock, stalls_at):
             await self._wakeup.wait()
@@ -150,10 +188,40 @@ class _Stream(Results[Outcome]):
         self._started += 1
         self._begin(self._work(), f"payclient-stream-{self._started}")
 
-    def _release(self) -> None:
-        super()._release()
-        self._deferred.clear()
-        self._clock.stop()
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._settle)
+
+    def _settle(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()  # read in any case, or asyncio logs it
+        if task.cancelled():
+            self._end(RuntimeError("a lookup of the stream was cancelled from outside"))
+        elif error is not None:
+            self._end(error)  # the caller's own, such as in the references
+        if self._is_done():
+            self._wakeup.set()
+
+    def _end(self, failure: BaseException | None) -> None:
+        """Begin nothing new; only the first failure counts."""
+        if not self._is_ending:
+            self._is_ending, self._failure = True, failure
+            self._wakeup.set()
+
+    async def stop(self) -> None:
+        """End all tasks and readers, even if this is cancelled repeatedly."""
+        self._is_stopping = True
+        self._end(None)
+        for task in self._tasks:
+            task.cancel()
+        try:
+            await until_done(self._tasks)
+        finally:
+            self._ready.clear()
+            self._deferred.clear()
+            self._clock.stop()
+            self._wakeup.set()
 
     async def _work(self) -> None:
         in_bulk.set(self._deferral.is_on)
@@ -164,7 +232,8 @@ class _Stream(Results[Outcome]):
             try:
                 outcome = await self._ask(row)
                 if outcome is not None and not self._is_stopping:  # the lookup may have suppressed the cancellation
-                    self._publish(outcome)
+                    self._ready.append(outcome)
+                    self._wakeup.set()
             finally:
                 self._asking -= 1
             if self._is_ending:

@@ -378,22 +378,17 @@ def test_fake_service(use, message):
 
 
 async def test_read_twice():
-    """A second `async for` over a stream or a watch that has been read to its end says so; another task may join."""
+    """A second `async for` over a stream that has been read to its end says so; another task may join."""
     pay = client(ScriptedTransport())
-    blocks = (
-        pay.stream_transactions(["T1"]),
-        pay.watch(["T1"], until={"Canceled"}, deadline=60.0),
-    )
-    for block in blocks:
-        async with block as items:
-            assert len([item async for item in items]) == 1
-            with pytest.raises(RuntimeError, match="has been read to its end; open another one"):
-                [item async for item in items]
+    async with pay.stream_transactions(["T1"]) as items:
+        assert len([item async for item in items]) == 1
+        with pytest.raises(RuntimeError, match="has been read to its end; open another one"):
+            [item async for item in items]
 
-            async def read(items):
-                return [item async for item in items]
+        async def read(items):
+            return [item async for item in items]
 
-            assert await asyncio.create_task(read(items)) == []
+        assert await asyncio.create_task(read(items)) == []
     await pay.aclose()
 
 

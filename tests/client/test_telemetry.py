@@ -6,6 +6,7 @@ import logging
 import pickle
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 

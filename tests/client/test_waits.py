@@ -219,9 +219,3 @@ async def test_polls_are_observed():
     pay = client(paid_at(20), on_attempt=attempts.append)
     await pay.wait_for("T1", until=PAID, deadline=900.0)
     assert len(attempts) == pay.stats.attempts == pay.stats.lookups > 3
-
-
-async def test_watch_refuses_one_string():
-    """One string is not a collection of references, and that is said at once."""
-    with pytest.raises(TypeError):
-        client(timeline()).watch("T1", until=PAID, deadline=900.0)

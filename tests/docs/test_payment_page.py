@@ -270,7 +270,7 @@ async def test_callback_while_the_service_is_down():
 
 
 async def test_night():
-    """At night what is open is watched until it settles, and what is settled is not asked for."""
+    """At night what is open is waited for until it settles, and what is settled is not asked for."""
     async with running(becomes=[(30, "Paid")]) as shop:
         shop.service.advance(30)
         await shop.shop.settle_open(deadline=60.0)

@@ -25,7 +25,7 @@ from simulation.plan import (
 )
 
 LOOKUP = ("queued", "sent", "backing off", "shared", "paused", "in an outage", "probing")
-WAIT = ("asleep", "polling", "shared", "unread")
+WAIT = ("asleep", "polling", "shared")
 STREAM = ("awaits input", "asks", "one by one", "defers", "full", "drains")
 KEY = ("known", "not known", "asked for", "renewed")
 CONNECTION = ("opening", "handshake", "first exchange", "later exchange", "idle", "known head")
@@ -54,7 +54,7 @@ _KINDS = (
     (("close",), frozenset({"lookups", "stream", "wait", "crowd"})),
     (("cancel as answered",), ANY),
     (("close as answered",), frozenset({"lookups", "stream", "wait", "crowd"})),
-    (("reader stalls",), frozenset({"stream", "wait", "crowd"})),
+    (("reader stalls",), frozenset({"stream"})),
     (("input stalls",), frozenset({"stream"})),
     (("observer raises",), frozenset({"stream", "crowd"})),
     (("predicate raises",), frozenset({"crowd"})),
@@ -86,9 +86,6 @@ def states(world):
         yield from _of_client(client)
     for stream in world.streams:
         yield from _of_stream(stream)
-    for watch in world.watches:
-        if any(watched.has_unread_change for watched in watch._watched.values()):
-            yield "wait unread"
     yield from _of_connections(world)
 
 
@@ -120,7 +117,7 @@ def _of_client(client):
 def _of_polls(polls):
     for reference, polled in polls._polled.items():
         yield "wait polling" if reference in polls else "wait asleep"
-        if len(polled.listeners) > 1:
+        if polled.waits > 1:
             yield "wait shared"
 
 

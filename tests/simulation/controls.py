@@ -29,7 +29,7 @@ _PAUSE = "client.policies._limiter:Limiter.pause"
 _WAITS = ("wait", "crowd")
 _RENEW = "client._keys:Keys.renew"
 _ACCEPTED = "client.policies._concurrency:ConcurrencyController.accepted"
-_POLL = "client.waiting._polls:Polls.make"
+_POLL = "client.waiting._polls:_Polled.make"
 _LEAVE = "client.policies._single_flight:InFlight.__exit__"
 _BELIEVED = "client._lookup:may_end"
 OURS, INJECTED = ("httpx", "fast", "mounted"), ("injected",)
@@ -208,8 +208,8 @@ CONTROLS = (
             'signal, pause, name = Signal.ACCEPTED, None, "cancelled"', oracle="growth"),
     Control("freshness is that of the last attempt", _ATTEMPT, "lookup.is_fresh = response.is_fresh",
             "lookup.is_fresh = lookup.is_fresh or response.is_fresh"),
-    Control("a poll has ended when its result is handed out", _POLL, "listener(result)",
-            "self._in_flight.add(reference); listener(result); self._in_flight.discard(reference)", works=_WAITS),
+    Control("a poll has ended when its result is handed out", _POLL, "self.is_in_flight = False",
+            "pass", works=_WAITS),
     # Keys
     Control("lookups share one call of the source", _RENEW,
             "call = self._call = self._call or self._start(self._source)",
@@ -231,32 +231,15 @@ CONTROLS = (
     Control("a call removes itself only", _LEAVE, "if self._others.get(self._key) is self:", "if True:",
             works=("crowd",)),
     # Waits
-    Control("a poll that was cancelled is made by another wait", _POLL, "listener(result)",
-            "listener(result) if result is not None else None", works=_WAITS),
-    Control("a wait that has ended is no listener any more", "client.waiting._polls:poll_until",
-            "polls.remove(wait.reference, inbox.put_nowait)", "pass", works=_WAITS),
+    Control("a poll that was cancelled is made by another wait", _POLL, "self.notify()",
+            "asyncio.current_task().cancelling() or self.notify()", works=_WAITS),
+    Control("a wait that has ended is counted no more", "client.waiting._polls:Polls.of",
+            "polled.waits -= 1", "pass", works=_WAITS),
     Control("a wait ends at its deadline, whatever is in flight", "client.waiting._polls:poll_until",
-            "wait.ends_at if is_in_flight else min(wait.due_at, wait.ends_at)",
-            "None if is_in_flight else wait.due_at", oracle="deadline", works=_WAITS),
-    Control("closing ends waits", "client.waiting._polls:Polls.close", "close(error())", "pass", works=_WAITS,
+            "wait.ends_at if polled.is_in_flight else min(wait.due_at, wait.ends_at)",
+            "None if polled.is_in_flight else wait.due_at", oracle="deadline", works=_WAITS),
+    Control("closing ends waits", "client.waiting._polls:Polls.close", "polled.notify()", "pass", works=_WAITS,
             oracle="close"),
-    Control("the deadline of a watch is the end of each reference", "client.waiting._watch:_Watch._on_deadline",
-            "self._fail(watched, watched.wait.exceeded(now))", "self._remove(watched)", oracle="one outcome",
-            works=_WAITS),
-    Control("a reference with an unread change gets no other", "client.waiting._watch:_Watch._on_result",
-            "if self._is_ending or watched.has_unread_change:", "if self._is_ending:", works=_WAITS, oracle="unread"),
-    Control("a change that was read is followed by another poll", "client.waiting._watch:_Watch._delivered",
-            "self._plan(watched)", "pass", works=_WAITS),
-    Control("a watch polls when the next reference is due", "client.waiting._watch:_Watch._poll_due",
-            "if is_waiting else None", "if False else None", works=_WAITS),
-    Control("the timer of a watch goes with it", "client.waiting._watch:_Watch._end", "self._deadline.cancel()",
-            "pass", works=_WAITS),
-    Control("the tasks of a watch end with its block", "client._results:Results.stop",
-            "await until_done(self._tasks)", "pass", works=_WAITS),
-    Control("no predicate runs where a result is handed out", "client.waiting._watch:_Watch._on_result",
-            "watched.result = result",
-            "self._process(watched, partial(watched.wait.take, result, self._loop.time())); return",
-            oracle="another's error", needs=("predicate raises",)),
     # The limit
     Control("an attempt from before a refusal lets nothing grow", _ACCEPTED,
             "if ticket.number < self._last_refused:", "if False:", oracle="growth"),
@@ -280,9 +263,9 @@ CONTROLS = (
     Control("a compressed body is read", "protocol._wire:_read",
             'if coding := response.headers.get("content-encoding"):', 'if coding := "":', needs=("compressed",)),
     # Streams
-    Control("the workers of a stream end with its block", "client._results:Results.stop",
+    Control("the workers of a stream end with its block", "client._stream:_Stream.stop",
             "await until_done(self._tasks)", "await asyncio.sleep(0)", works=("stream",)),
-    Control("the last worker wakes the reader", "client._results:Results._settle", "if self._is_done():", "if False:"),
+    Control("the last worker wakes the reader", "client._stream:_Stream._settle", "if self._is_done():", "if False:"),
     Control("a known reference tells a bad row from an outage", "client._stream:_Stream._ask_known",
             "if not (is_unclear and", "if True or not (is_unclear and"),
     Control("a row that fails for a temporary reason is asked again", "client.policies._deferral:Deferral.decide",
@@ -293,7 +276,7 @@ CONTROLS = (
             works=("stream",), oracle="held up", needs=("input stalls",)),
     Control("bad rows that hold up the input are told from an outage", "client._stream:_Stream._ask_known",
             "or is_held_up or", "or", works=("stream",), needs=("queues of one",)),
-    Control("results that are ready are read before the end", "client._results:Results.__anext__",
+    Control("results that are ready are read before the end", "client._stream:_Stream.__anext__",
             "if self._ready:", "if self._ready and not self._is_done():", works=("stream",), oracle="lost",
             needs=("observer raises",)),
     # Threads

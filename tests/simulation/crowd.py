@@ -11,7 +11,7 @@ from simulation import oracles, waiting
 from simulation.service import amount_of, paid_at
 from simulation.world import CallerError
 
-KINDS = ("lookup", "lookup", "confirm", "wait", "wait", "watch")
+KINDS = ("lookup", "lookup", "confirm", "wait", "wait", "wait")
 
 
 async def ask(world, client, reference, call):
@@ -49,15 +49,14 @@ class _Crowd:
         self._world, self._clients = world, clients
         chance, references = world.chance, world.plan.references
         few = references[: chance.choice((1, 2, 4))]
-        kinds = (*KINDS, *["watch"] * 4) if world.has("reader stalls") else KINDS
         self._calls = [
-            (chance.choice(kinds), chance.choice(few if chance.random() < 0.7 else references))
+            (chance.choice(KINDS), chance.choice(few if chance.random() < 0.7 else references))
             for _ in range(len(references) + chance.choice((0, 4, 12)))
         ]
-        # A wait and a watch for each reference, and callers who give up: as another one's poll is under way, too.
+        # Two waits for each reference, and callers who give up: as another one's poll is under way, too.
         self._is_paired = world.is_quiet and chance.random() < 0.5
         if self._is_paired:
-            self._calls = [(kind, each) for each in references[:8] for kind in ("wait", "watch")]
+            self._calls = [(kind, each) for each in references[:8] for kind in ("wait", "wait")]
         self._terms = {"deadline": chance.choice((20.0, 120.0, 600.0)), "interval": 2.0}
         self._terms["max_interval"] = chance.choice((2.0, 30.0))
         self._predicates = 0
@@ -104,12 +103,6 @@ class _Crowd:
         with suppress(TimeoutError):
             async with asyncio.timeout(40 * self._world.chance.random() if self._is_paired else None):
                 await waiting.wait_for_one(self._world, client, reference, terms)
-
-    async def _watch(self, number, client, reference):
-        others = () if self._is_paired else self._calls[: number % 7]
-        own = [reference, *(each for _, each in others if self._clients.of(each) is client)]
-        terms = {**self._terms, "until": self._until(number)}
-        await waiting.watch(self._world, client, own, terms, is_swift=self._is_paired)
 
     def _until(self, number):
         if self._world.chance.random() < 0.4:

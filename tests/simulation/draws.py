@@ -381,7 +381,6 @@ STAGES = {
     "lookup in an outage": _OUTAGE,
     "lookup probing": _OUTAGE,
     "wait shared": Stage(("crowd",), changes=_FEW),
-    "wait unread": Stage(("crowd",), {"reader stalls": 0.4}, {"spread": 40.0}),
     "stream awaits input": Stage(("stream",), {"input stalls": 0.4}),
     "stream one by one": Stage(("stream",), changes={"spread": 10.0, "work_seconds": 1.0}),
     "stream defers": Stage(("stream",), {"error 500": 0.4}, letters="TTTTC"),

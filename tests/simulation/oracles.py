@@ -8,7 +8,7 @@ import traceback
 from collections import deque
 from contextlib import asynccontextmanager
 
-from payclient import Change, Transaction, errors
+from payclient import Transaction, errors
 from payclient.client.policies._concurrency import ConcurrencyController
 from payclient.client.policies._limiter import Limiter
 from payclient.client.policies._retry import Signal
@@ -299,20 +299,14 @@ def check_held_up(world):
 
 @asynccontextmanager
 async def without_survivors(world, opened):
-    """Open a stream or a watch, and complain of tasks of it whose block has ended, however that ends."""
+    """Open a stream, and complain of tasks of it whose block has ended, however that ends."""
     results = None
     try:
         async with opened as results:
             yield results
     finally:
         if results is not None and any(not task.done() for task in results._tasks):
-            world.fail("left behind", f"tasks of a {results._NAME} whose block has ended")
-
-
-def check_unread(world, watch, change):
-    """Complain of another change of a reference whose last one was read only now; its end may have come."""
-    if any(each.index == change.index and isinstance(each, Change) for each in watch._ready):
-        world.fail("unread", f"two changes of {change.reference}")
+            world.fail("left behind", "tasks of a stream whose block has ended")
 
 
 def check_secret(world, error):

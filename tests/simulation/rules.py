@@ -65,29 +65,18 @@ RULES = {
         ("A probe has the time allowed", "recovers", "client/test_outage:test_comes_back_slowly"),
     ),
     "client/waiting/_polls": (
-        (
-            "A poll is made by one of the waits",
-            "unanswered",
-            "client/waiting/test_watch:test_poll_of_a_wait_that_is_cancelled",
-        ),
+        ("A poll is made by one of the waits", "unanswered", "client/waiting/test_polls:test_cancelled_asker"),
         (
             "The result of a poll counts",
             "unanswered",
             "client/waiting/test_polls:test_newcomers_start_from_a_young_result",
         ),
-        ("No code of a caller's runs", "another's error", "client/waiting/test_polls:test_failing_predicate"),
-        ("A wait sleeps by one timer", "polls, left behind", "client/waiting/test_polls:test_nothing_is_kept"),
-    ),
-    "client/waiting/_watch": (
-        ("Due references are polled", "unanswered", "client/waiting/test_watch:test_polls_at_once"),
         (
-            "A reference has at most one unread change",
-            "unread",
-            "client/waiting/test_watch:test_slow_reader_loses_nothing",
+            "Each wait reads a result in its own task",
+            "another's error",
+            "client/waiting/test_polls:test_failing_predicate",
         ),
-        ("When a reference ends", "one outcome", "client/waiting/test_watch:test_at_once"),
-        ("The caller's predicate runs", "another's error", "client/waiting/test_polls:test_failing_predicate"),
-        ("All tasks end before the block", "left behind", "client/waiting/test_watch:test_left_early"),
+        ("A wait sleeps by one timer", "polls, left behind", "client/waiting/test_polls:test_nothing_is_kept"),
     ),
     "blocking": (
         ("No lock", "waits for ever", "test_blocking:test_closed_while_others_wait"),

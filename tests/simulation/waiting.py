@@ -1,10 +1,10 @@
-"""The workload of waits and watches: payments that are paid after some time, and who learns of it when."""
+"""The workload of waits: payments that are paid after some time, and who learns of it when."""
 
 from __future__ import annotations
 
 import asyncio
 
-from payclient import Change, errors
+from payclient import errors
 from simulation import oracles
 from simulation.service import paid_at
 
@@ -13,14 +13,11 @@ AFTERWARDS = 100.0
 
 
 async def wait(world, clients):
-    """Wait for single references, or watch them all, until they are paid; then see that nobody polls any more."""
+    """Wait for references until they are paid; then see that nobody polls any more."""
     chance, plan = world.chance, world.plan
     terms = {"until": {"Paid"}, "deadline": chance.choice((20.0, 120.0, 600.0))}
     terms |= {"interval": 2.0, "max_interval": chance.choice((2.0, 30.0))}
-    if chance.random() < 0.5:
-        waits = [asyncio.create_task(wait_for_one(world, clients.of(each), each, terms)) for each in plan.references]
-    else:
-        waits = [asyncio.create_task(watch(world, client, _own(world, clients, client), terms)) for client in clients]
+    waits = [asyncio.create_task(wait_for_one(world, clients.of(each), each, terms)) for each in plan.references]
     cancelled = set()
 
     def cancel(number):
@@ -38,10 +35,6 @@ async def wait(world, clients):
         elif each.exception() is not None:
             world.fail("error", f"a wait raised {each.exception()!r}")
     await check_silence(world)
-
-
-def _own(world, clients, client):
-    return [each for each in world.plan.references if clients.of(each) is client]
 
 
 async def check_silence(world):
@@ -112,65 +105,3 @@ def _check_end(world, reference, answer, *, known_from, interval):
         return
     if answer.status != "Paid" or now < paid:
         world.fail("status", f"{reference} is {answer.status} at {now:.1f} s, and is paid at {paid} s")
-
-
-async def watch(world, client, references, terms, *, is_swift=False):
-    """Watch references; *is_swift* reads each change at once."""
-    watch, seen = _Stopwatch(world, terms["deadline"]), {}
-    pace, at_once = world.chance.choice((0.0, 0.0, 1.0)), world.chance.choice((1, 3, 10_000))
-    pace, at_once = (0.0, 10_000) if is_swift else (pace, at_once)
-    is_swift = not pace and at_once >= len(references) and not world.has("reader stalls")
-    known_from = world.loop.time() if is_swift else None
-    number = 0
-    try:
-        opened = client.watch(references, at_once=at_once, **terms)
-        async with oracles.without_survivors(world, opened) as changes:
-            async for change in changes:
-                _check_change(world, references, seen, change)
-                oracles.check_unread(world, changes, change)
-                _check_missed(world, change, known_from, terms["max_interval"])
-                if pace:
-                    await asyncio.sleep(pace * world.chance.random())
-                number += 1
-                await world.stall("reader stalls", number)
-    except errors.ClientClosedError:
-        if not world.is_closing:
-            raise
-        return
-    except errors.WaitDeadlineError:
-        pass  # not all were reached
-    except (errors.AuthenticationError, *oracles.FINAL) as error:
-        oracles.check_answer(world, references[0], error)
-    else:
-        if missing := [each for number, each in enumerate(references) if not isinstance(seen.get(number), str)]:
-            world.fail("one outcome", f"the watch of {missing} ended, and nobody said how")
-    if not (pace or world.has("reader stalls")):
-        watch.check("a watch", is_over=False)
-
-
-def _check_missed(world, change, known_from, interval):
-    """Complain of the end of a reference that was paid long before, in a watch that is read at once."""
-    is_over = isinstance(getattr(change, "error", None), errors.WaitDeadlineError)
-    if is_over and known_from is not None and world.is_quiet and change.reference[0] == "T":
-        late = world.loop.time() - max(known_from, paid_at(change.reference)) - interval - world.loop.jumped
-        if late > 10 + world.plan.work_seconds + oracles.slack(world):
-            world.fail("unanswered", f"{change.reference} was paid, and its watch ended {late:.1f} s later")
-
-
-def _check_change(world, references, seen, change):
-    """Each reference has changes, each from the status before, and one end."""
-    number, before = change.index, seen.get(change.index)
-    if references[number] != change.reference or isinstance(before, str):
-        world.fail("one outcome", f"{change!r} after {before!r}")
-    if not isinstance(change, Change):
-        seen[number] = "failed"
-        if not isinstance(change.error, errors.WaitDeadlineError):
-            oracles.check_answer(world, change.reference, change.error)
-            if change.reference[0] not in "UR":
-                world.fail("error", f"the watch of {change.reference} ended with {change.error!r}")
-        return
-    oracles.check_answer(world, change.reference, change.transaction)
-    status = change.transaction.status
-    if change.previous != (before and before[0]) or change.previous == status or change.is_last != (status == "Paid"):
-        world.fail("status", f"{change!r} after {before!r}")
-    seen[number] = "paid" if change.is_last else (status,)

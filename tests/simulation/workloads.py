@@ -38,7 +38,7 @@ def stream(world):
 
 
 def waits(world):
-    """Wait for references to be paid, or watch them."""
+    """Wait for references to be paid."""
     world.run(_waits(world))
 
 

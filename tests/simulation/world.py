@@ -21,7 +21,6 @@ from attrs import field, frozen
 import payclient.client._session
 import payclient.client._stream
 import payclient.client.policies._limiter
-import payclient.client.waiting._watch
 import payclient.protocol._wire
 import payclient.reconcile._run
 import payclient.reconcile.journal._answers
@@ -30,7 +29,6 @@ import payclient.transports._connection
 import payclient.transports._dial
 from payclient import AsyncClient, RetryPolicy
 from payclient.client._stream import _Stream
-from payclient.client.waiting._watch import _Watch
 from payclient.transports import PooledTransport
 from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
@@ -103,7 +101,7 @@ class World:
         self.problems = []  # what did not hold
         self.limiters, self.clients = [], []  # limiters: One per client
         self.counts, self.signals, self.cells = {}, {}, Counter()
-        self.streams, self.watches = [], []  # streams: Every stream and batch; watches: Every watch
+        self.streams = []  # every stream and batch
         self._hearing, self.answered = {}, {}
         self._observed, self.acts = 0, {}
         self._turns, self.order = 0, []  # order: The turns in which another task than asyncio's next has run, and which
@@ -438,7 +436,7 @@ class World:
         self._graves.append((self.loop, self.network, self.clients, self.limiters))
         now, trace = self.loop.time(), self.loop.trace
         self.clients, self.limiters, self.outages = [], [], []
-        self.streams, self.watches = [], []
+        self.streams = []
         self.keys.calls.clear()
         self._new_loop(now)
         self.loop.note(trace)
@@ -538,7 +536,6 @@ def _patched(world):
             patch(payclient.client.policies._limiter, "ConcurrencyController", oracles.ObservedController)
         )
         undo.enter_context(patch(payclient.client._stream, "_Stream", _kept(_Stream, world, "streams")))
-        undo.enter_context(patch(payclient.client.waiting._watch, "_Watch", _kept(_Watch, world, "watches")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
         if world.plan.proxy:

@@ -19,7 +19,6 @@ from payclient import (
     Attempt,
     AttemptTimeoutError,
     AuthenticationError,
-    Change,
     ClientClosedError,
     ConfigurationError,
     Confirmation,
@@ -192,12 +191,6 @@ def truth_of_outcome(outcome: Outcome) -> None:
         print("found?")  # type: ignore[unreachable]
 
 
-def truth_of_change(change: Change | Failed) -> None:
-    """The same of what a watch yields."""
-    if change:  # pyright: ignore[reportGeneralTypeIssues]
-        print("paid?")  # type: ignore[unreachable]
-
-
 def record(attempt: Attempt) -> None:
     """A record per attempt."""
     assert_type(attempt.reference, str)
@@ -313,22 +306,12 @@ async def lookups(client: AsyncClient) -> None:
 
 
 async def waits(client: AsyncClient) -> None:
-    """Until it is so, each change, and whether a claim is true."""
+    """Until it is so, and whether a claim is true."""
     paid = await client.wait_for(
         "a", until={"Paid"}, unless=lambda seen: seen.amount == 0, deadline=900, appear=0, interval=1, max_interval=5
     )
     assert_type(paid, Transaction)
     await client.wait_for("a", until=["Paid"], deadline=9, time_zone=ZoneInfo("Asia/Jakarta"), grace=600)
-    async with client.watch(references(), until={"Paid"}, deadline=3600, at_once=100) as changes:
-        async for change in changes:
-            match change:
-                case Change():
-                    assert_type((change.previous, change.transaction), tuple[str | None, Transaction])
-                    assert_type((change.reference, change.is_last, change.index), tuple[str, bool, int])
-                case Failed():
-                    where(change.error)
-                case _:
-                    assert_never(change)
     found = await client.confirm("a", amount=15000, merchant_reff="INV-7", status={"Paid"})
     assert_type(found, Confirmation)
     assert_type((found.is_confirmed, bool(found)), tuple[bool, bool])
@@ -348,8 +331,6 @@ def without_a_loop() -> None:
         assert_type(pay.confirm("a", amount=1, status={"Paid"}), Confirmation)
     with Client(deadline=5.0, proxy=None) as pay, pay.stream_transactions(["a"], concurrency=2) as outcomes:
         assert_type(next(outcomes), Outcome)
-        with pay.watch(["a"], until={"Paid"}, deadline=9) as changes:
-            assert_type(list(changes), list[Change | Failed])
     pay.close()
 
 

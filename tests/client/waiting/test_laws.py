@@ -7,13 +7,12 @@ import itertools
 import math
 import random
 import statistics
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient import WaitDeadlineError
 from payclient.testing import TokenBucket
 from support.chance import examples
 from support.fakes import DOWN, NOT_FOUND, client, now, throttled, timeline
@@ -52,27 +51,6 @@ async def test_never_more_polls_than_the_intervals_allow(timelines, intervals, c
         assert [gap for gap in found if gap < 0.8 * interval] == []
 
 
-@examples(60)
-@given(timelines=st.lists(steps, min_size=1, max_size=6), at_once=st.integers(1, 6))
-async def test_none_after_the_end(timelines, at_once):
-    """Each reference that is watched ends once, as paid or as failed, and is not asked for after that."""
-    began = now()
-    shifted = {f"T{n}": [(began + at, said) for at, said in steps] for n, steps in enumerate(timelines)}
-    transport = timeline(shifted)
-    pay, ended = client(transport, retry=None), {}
-    async with pay.watch(list(shifted), until={"Paid", "Canceled"}, deadline=5000.0, at_once=at_once) as changes:
-        with suppress(WaitDeadlineError):  # too many were open for the others to be watched
-            async for change in changes:
-                assert change.reference not in ended
-                if getattr(change, "is_last", True):
-                    ended[change.reference] = now()
-        await asyncio.sleep(1000)
-    assert ended.keys() == {reference for _, reference in transport.asked}
-    assert len(ended) >= min(at_once, len(shifted))
-    assert [at for at, reference in transport.asked if at > ended[reference]] == []
-    assert (len(pay._polls), other_tasks()) == (0, set())
-
-
 async def cancel_at_each_turn(task, *, first, count):
     for _ in range(first):
         await asyncio.sleep(0)
@@ -86,21 +64,14 @@ async def wait_for_two(pay):
     await asyncio.gather(*(pay.wait_for(name, until=PAID, deadline=100.0) for name in ("T1", "T1", "T2")))
 
 
-async def watch_some(pay):
-    async with pay.watch(["T1", "T2", "T1"], until=PAID, deadline=100.0, at_once=2) as changes:
-        async for _ in changes:
-            pass
-
-
-@pytest.mark.parametrize("use", [wait_for_two, watch_some])
 @examples(150)
 @given(moment=st.tuples(st.integers(0, 150), st.sampled_from([1, 2, 3, 50])))
-async def test_cancelled_at_every_await(use, moment):
+async def test_cancelled_at_every_await(moment):
     """Cancelled k times from the n-th turn on, a wait leaves no slot, no task and no poll."""
     began = now()
     transport = timeline({"T2": [(0, "Pending"), (began + 30, "Paid")]}, latency=0.5)
     pay = client(transport, max_concurrency=1)
-    task = asyncio.create_task(use(pay))
+    task = asyncio.create_task(wait_for_two(pay))
     await cancel_at_each_turn(task, first=moment[0], count=moment[1])
     assert (transport.in_flight, pay.stats.in_flight, pay._session._limiter.waiting) == (0, 0, 0)
     assert (len(pay._polls), "T1" in pay._polls, other_tasks()) == (0, False, set())
@@ -116,7 +87,7 @@ def broken_trace():
 
 
 async def use_once(pay, kind):
-    """Wait for T1, or watch it, with code of the caller's that raises, or without."""
+    """Wait for T1, with code of the caller's that raises, or without."""
     if kind == "observer":
         pay = pay.with_options(on_attempt=broken)
     elif kind == "trace":
@@ -127,18 +98,14 @@ async def use_once(pay, kind):
         "interval": 4.0,
         "max_interval": 4.0,
     }
-    if "watch" not in kind:
-        return (await pay.wait_for("T1", **options)).status
-    async with pay.watch(["T1", "T1"], **options) as changes:
-        seen = [change async for change in changes]
-    return seen[-1].transaction.status
+    return (await pay.wait_for("T1", **options)).status
 
 
 @examples(150)
 @given(
     users=st.lists(
         st.tuples(
-            st.sampled_from(["wait", "watch", "wait, predicate", "watch, predicate", "observer", "trace"]),
+            st.sampled_from(["wait", "wait, predicate", "observer", "trace"]),
             st.floats(0, 30),
             st.sampled_from([None, 0.0, 0.05, 0.5, 7.0]),
         ),
@@ -160,7 +127,7 @@ async def test_failing_code_of_one_ends_no_other(users):
         if isinstance(result, tuple):
             assert (result[0], result[1] <= began + 30 + 4.2) == ("Paid", True)
         elif isinstance(result, ZeroDivisionError):
-            assert kind not in ("wait", "watch")
+            assert kind != "wait"
         else:
             assert (type(result), patience is None) == (TimeoutError, False)
     assert (len(pay._polls), other_tasks()) == (0, set())
@@ -187,7 +154,7 @@ async def timed(pay, number):
 
 async def crowd(count, *, max_interval, seed):
     """
-    Watch many references behind a hidden limit, with a lookup beside them each second.
+    Wait for many references behind a hidden limit, with a lookup beside them each second.
 
     Returns:
         The longest time between a change and its being told, and the median of the lookups.
@@ -197,22 +164,16 @@ async def crowd(count, *, max_interval, seed):
     statuses = {f"T{number}": [(0, "Pending"), (changed_at, "Paid")] for number in range(count)}
     pay = client(timeline(statuses, **behind_a_limit(seed)), deadline=120.0)
 
-    async def learn():
-        learnt = []
-        async with pay.watch(
-            list(statuses), until=PAID, deadline=10 * changed_at, interval=max_interval, max_interval=max_interval
-        ) as changes:
-            async for change in changes:
-                if change.is_last:
-                    learnt.append(now())
-        return learnt
+    async def learn(reference):
+        await pay.wait_for(
+            reference, until=PAID, deadline=10 * changed_at, interval=max_interval, max_interval=max_interval
+        )
+        return now()
 
-    watching = asyncio.create_task(learn())
+    waits = asyncio.gather(*map(learn, statuses))
     await asyncio.sleep(settled)
     lookups = [await timed(pay, number) for number in range(40)]
-    learnt = await watching
-    assert len(learnt) == count
-    return max(learnt) - changed_at, statistics.median(lookups)
+    return max(await waits) - changed_at, statistics.median(lookups)
 
 
 @pytest.mark.parametrize(
@@ -245,9 +206,8 @@ async def test_pause_stops_all(seconds):
     statuses = {"T0": [(0, "Pending"), (20, throttled(seconds)), (50, "Pending")]}
     transport = timeline(statuses)
     pay = client(transport)
-    async with pay.watch([f"T{number}" for number in range(50)], until=PAID, deadline=800.0) as changes:
-        async for _ in changes:
-            pass
+    waits = [pay.wait_for(f"T{number}", until=PAID, deadline=800.0) for number in range(50)]
+    await asyncio.gather(*waits, return_exceptions=True)
     told = next(at for at in transport.times("T0") if at + 0.1 >= 20) + 0.1
     after = [at for at in transport.times() if at > told + 1e-6]
     assert min(after, default=math.inf) >= told + seconds - 1e-6

@@ -181,43 +181,29 @@ async def test_foreign_error():
 
 
 async def test_failing_predicate():
-    """What a predicate raises ends its own wait or watch, and no other of the reference."""
+    """What a predicate raises ends its own wait, and no other of the reference."""
     pay = client(timeline({"T1": [(0, "Pending"), (20, "Paid")]}))
     options = {"deadline": 60.0, "interval": 5.0, "max_interval": 5.0}
 
     def broken(transaction):
         return transaction.no_such_field
 
-    async def watched(until):
-        async with pay.watch(["T1"], until=until, **options) as changes:
-            return [change.transaction.status async for change in changes]
-
     async def later(until):
         await asyncio.sleep(6.0)
         return await pay.wait_for("T1", until=until, **options)
 
-    uses = [watched(broken), pay.wait_for("T1", until=PAID, **options), pay.wait_for("T1", until=broken, **options)]
-    uses += [watched(PAID), later(PAID), later(broken)]
-    found = await asyncio.gather(*uses, return_exceptions=True)
+    uses = [pay.wait_for("T1", until=until, **options) for until in (broken, PAID, broken)]
+    found = await asyncio.gather(*uses, later(PAID), later(broken), return_exceptions=True)
     kinds = [type(each) for each in found]
-    assert kinds == [AttributeError, Transaction, AttributeError, list, Transaction, AttributeError]
-    assert (found[3], len(pay._polls)) == (["Pending", "Paid"], 0)
+    assert kinds == [AttributeError, Transaction, AttributeError, Transaction, AttributeError]
+    assert len(pay._polls) == 0
 
 
 async def test_close_ends_all():
-    """Closing the client ends waits and watches at once, those without a reference included."""
+    """Closing the client ends waits at once, except for the one whose poll is in flight."""
     transport = timeline(latency=2.0)
     pay = client(transport, timeout=5.0)
     options = {"until": PAID, "deadline": 900.0, "max_interval": 60.0, "interval": 60.0}
-
-    async def never():
-        await asyncio.Event().wait()
-        yield "T2"
-
-    async def watched(references):
-        async with pay.watch(references, **options) as changes:
-            async for _ in changes:
-                pass
 
     async def timed(use):
         with pytest.raises(ClientClosedError):
@@ -225,7 +211,7 @@ async def test_close_ends_all():
         return now() - began
 
     began = now()
-    uses = [pay.wait_for("T1", **options), pay.wait_for("T1", **options), watched(["T1", "T3"]), watched(never())]
+    uses = [pay.wait_for(each, **options) for each in ("T1", "T1", "T3")]
     ends = [asyncio.create_task(timed(use)) for use in uses]
     await asyncio.sleep(10)
     ends.append(asyncio.create_task(timed(pay.wait_for("T4", **options))))  # its poll is in flight
@@ -250,16 +236,6 @@ async def test_close_ends_what_is_held_up(held_up):
     with pytest.raises(ClientClosedError):
         await wait
     assert (now(), asyncio.all_tasks()) == (1.0, {asyncio.current_task()})
-
-
-async def test_watch_of_a_closed_client():
-    """A watch that is entered after the client was closed ends at once."""
-    pay = client(timeline())
-    watch = pay.watch(["T1"], until=PAID, deadline=900.0)
-    await pay.aclose()
-    with pytest.raises(ClientClosedError):
-        async with watch as changes:
-            await anext(changes)
 
 
 async def test_nothing_is_kept():
