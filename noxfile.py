@@ -196,6 +196,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports", "--no-logo", "--no-cache")
+    session.run("python", "-m", "layout.sizes", env={"PYTHONPATH": str(HERE / "tests")})
     session.run("deptry", "payclient")
     session.run("vulture")
     session.run("codespell")
@@ -223,7 +224,7 @@ def docs(session: nox.Session) -> None:
 def uvloop(session: nox.Session) -> None:
     """Run the asynchronous tests of the client on uvloop, those of virtual time included."""
     install(session, "test")
-    folders = [f"tests/{name}" for name in ("policies", "transports", "waiting", "faults", "testing", "protocol")]
+    folders = [f"tests/{name}" for name in ("client", "transports", "faults", "testing", "protocol")]
     paths = [*sorted(map(str, Path("tests").glob("test_*.py"))), *folders]
     session.run("pytest", "-n", "auto", "--loop=uvloop", "-m", "asyncio and not slow", *paths, *session.posargs)
 

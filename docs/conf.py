@@ -1,10 +1,12 @@
 """How Sphinx builds these pages; nothing is fetched from a network."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
 
-SETTINGS = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+PACKAGE = Path(__file__).parents[1] / "payclient"
+SETTINGS = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8")
 PROJECT = tomllib.loads(SETTINGS)["project"]
 LAYERS = re.search(r"^layers = \[\n.*?^\]$", SETTINGS, re.MULTILINE | re.DOTALL)[0]
 
@@ -67,8 +69,21 @@ def _first_paragraph(text):
     return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", words)  # links are relative to their page
 
 
-def _with_layers(text):
-    return text.replace("<!-- the layers of pyproject.toml -->", f"```toml\n{LAYERS}\n```")
+def files():
+    """Return the table of modules, made of the first sentence of each."""
+    rows = ["| file | what it does |", "|---|---|"]
+    for path in sorted(PACKAGE.rglob("*.py"), key=lambda path: path.parts):
+        sentence = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        if sentence and path != PACKAGE / "__init__.py":
+            name = f"`{path.relative_to(PACKAGE).as_posix()}`"
+            name = f"**{name.replace('__init__.py', '')}**" if path.name == "__init__.py" else name
+            rows.append(f"| {name} | {sentence.removeprefix('Internal: ')} |")
+    return "\n".join(rows)
+
+
+def _with_generated(text):
+    text = text.replace("<!-- the layers of pyproject.toml -->", f"```toml\n{LAYERS}\n```")
+    return text.replace("<!-- the files of payclient -->", files()) if "<!-- the files" in text else text
 
 
 def _label_cells(app, doctree, page):
@@ -95,15 +110,19 @@ def _write_markdown(app, error):
     (out / "llms.txt").write_text(llms_txt(source), encoding="utf-8")
     for page in app.env.found_docs:
         text = (source / f"{page}.md").read_text(encoding="utf-8")
-        (out / f"{page}.md").write_text(_with_layers(text), encoding="utf-8")
+        (out / f"{page}.md").write_text(_with_generated(text), encoding="utf-8")
 
 
 def setup(app):
-    """Show the layers where a page asks for them, label the cells of tables, and write the pages as Markdown too."""
+    """Show layers and files where a page asks for them, label cells of tables, write pages as Markdown too."""
 
-    def show_layers(app, page, source):
-        source[0] = _with_layers(source[0])
+    def show_generated(app, page, source):
+        source[0] = _with_generated(source[0])
 
-    app.connect("source-read", show_layers)
+    app.connect("source-read", show_generated)
     app.connect("doctree-resolved", _label_cells)
     app.connect("build-finished", _write_markdown)
+
+
+if __name__ == "__main__":
+    print(files())

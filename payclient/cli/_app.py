@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import attrs
 from cyclopts import App, CycloptsError, Parameter
 
+from payclient._shared.options import OPTIONS, options_of
 from payclient.cli._streams import Exit, OwnStreams, Streams, abandon, refuse, status_of
 from payclient.errors import PayClientError
 
@@ -101,9 +102,11 @@ def _version() -> str:
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a full or failing disk: the same command may succeed once that is fixed."""
+_OF_COMMANDS = ("canary", "deadline", "grace", "interval", "max_interval", "time_zone")
+"""Options of commands that are not the client's, or that each command bounds itself."""
 _OPTION = re.compile(
-    r"\A(?:(?:timeout|deadline|interval|max_interval|max_concurrency|max_rate|canary|time_zone|grace)"
-    r"(?= must )|(?:proxy|ca_file|client_cert|client_key)\b)"
+    rf"\A(?:(?:{'|'.join([*_OF_COMMANDS, *(name for name, option in OPTIONS.items() if option.attribute)])})(?= must )"
+    rf"|(?:{'|'.join(name for name in options_of('network') if OPTIONS[name].attribute)})\b)"
 )
 """An option under its name in the library, at the start of an error message."""
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layout import rules
+from layout import rules, sizes
 
 PROJECT = Path(__file__).parents[2]
 
@@ -142,29 +142,43 @@ def test_circle(tree, text, complaints):
     assert len(list(rules.modules_form_no_circle(tree("payclient/a/_b.py", text)))) == complaints
 
 
-@pytest.mark.parametrize(("lines", "complaints"), [(rules.CLIENT_LINES - 2, 0), (rules.CLIENT_LINES - 1, 1)])
-def test_size_of_the_client(tree, lines, complaints):
-    """What the client reaches, late or through others, counts; what it does not reach does not."""
-    tree("payclient/_other.py", "x = 1\n" * 9999)
-    tree("payclient/_b.py", "\n" * lines)
-    root = tree("payclient/client/_client.py", "def f():\n    from payclient._b import x\n")
-    assert len(list(rules.client_stays_small(root))) == complaints
+def test_reach(tree):
+    """What a module reaches, late or through others, counts; what it does not reach does not."""
+    tree("payclient/_other.py", "x = 1\n")
+    tree("payclient/_b.py", "from payclient._c import x\n")
+    tree("payclient/_c.py", "x = 1\n")
+    root = tree("payclient/_a.py", "def f():\n    from payclient._b import x\n")
+    reached = rules.reached_from(root, root / "payclient" / "_a.py")
+    assert {path.name for path in reached} == {"_a.py", "_b.py", "_c.py"}
+
+
+def test_sizes():
+    """Each size that has a budget is measured."""
+    assert {name: size > 0 for name, size in sizes.sizes(PROJECT).items()} == dict.fromkeys(sizes.BUDGETS, True)
 
 
 @pytest.mark.parametrize(
-    ("rows", "complaint"),
+    ("name", "complaints"),
     [
-        ("| ask | `_ask.py` |\n| send | `transports/` |\n", ""),
-        ("| ask | `_ask.py` |\n", "transports/ is missing"),
-        ("| ask | `_ask.py` |\n| ask | `_ask.py`, `transports/` |\n", "_ask.py is named twice"),
-        ("| ask | `_ask.py` |\n| send | `transports/`, `_gone.py` |\n", "_gone.py does not exist"),
+        ("_ask.py", 0),
+        ("payclient/transports/_send.py", 0),
+        ("transports/_send.py", 0),
+        ("_gone.py", 1),
+        ("a/_ask.py", 1),
     ],
 )
-def test_table_of_files(tree, rows, complaint):
-    """The table of contributing names each part of the package, each file once, and no file that is not there."""
-    root = tree("docs/contributing.md", f"## Which file does what\n\n| what | file |\n|---|---|\n{rows}\n## Code\n")
-    expected = [f"docs/contributing.md:1: {complaint}"] if complaint else []
-    assert list(rules.contributing_names_each_part(root)) == expected
+@pytest.mark.parametrize("page", ["contributing.md", "explanation/architecture.md"])
+def test_module_on_a_page(tree, page, name, complaints):
+    """A module that a page for contributors names is there."""
+    assert len(list(rules.pages_name_files(tree(f"docs/{page}", f"See `{name}`.\n")))) == complaints
+
+
+@pytest.mark.parametrize(
+    ("text", "complaints"), [("`transports/`, `_ask.py`", 0), ("`transports/`", 1), ("neither", 2)]
+)
+def test_wings(tree, text, complaints):
+    """The page on the architecture names every wing, and every module at the top."""
+    assert len(list(rules.wings_are_described(tree("docs/explanation/architecture.md", text)))) == complaints
 
 
 def test_settings(tree):

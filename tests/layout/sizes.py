@@ -1,0 +1,46 @@
+"""Print how large the project is beside its budget: `python -m layout.sizes`. Nothing fails: people decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from layout.rules import reached_from
+
+ROOT = Path(__file__).parents[2]
+BUDGETS = {
+    "lines of payclient/": 28_000,
+    "modules of payclient/": 150,
+    "lines that AsyncClient can reach": 8_000,
+    "lines of tests/": 50_000,
+    "words of docs/": 40_000,
+    "words of README.md": 650,
+}
+
+
+def _lines(paths: object) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+def sizes(root: Path) -> dict[str, int]:
+    """Return each size of the project at *root*, by the names of `BUDGETS`."""
+    package = [*(root / "payclient").rglob("*.py")]
+    pages = [*(root / "docs").rglob("*.md")]
+    return dict(
+        zip(
+            BUDGETS,
+            (
+                _lines(package),
+                len(package),
+                _lines(reached_from(root, root / "payclient" / "client" / "_client.py")),
+                _lines((root / "tests").rglob("*.py")),
+                sum(len(page.read_text(encoding="utf-8").split()) for page in pages),
+                len((root / "README.md").read_text(encoding="utf-8").split()),
+            ),
+            strict=True,
+        )
+    )
+
+
+if __name__ == "__main__":
+    for name, size in sizes(ROOT).items():
+        print(f"{name:<34}{size:>8,} of {BUDGETS[name]:>7,}{'' if size <= BUDGETS[name] else '  over its budget'}")
