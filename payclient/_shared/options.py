@@ -66,7 +66,6 @@ OPTIONS = {
     "on_outage": Option(default="'fail'", scope="view", worker="workers only stream, which waits", command=_OWN_POLICY),
     "not_found_messages": Option(default="()", worker="not_found_messages", command="--not-found-message"),
     "application": Option(worker="application", command="the command line is its own application"),
-    "profile": Option(worker=_NO_CODE, command=_NO_CODE),
     "proxy": Option(variable="PAYCLIENT_PROXY", scope="network", worker="network", command="--proxy"),
     "trust_env": Option(default="True", scope="network", worker="network", command="unset the variables instead"),
     "trust": Option(scope="network", worker="network", command="the system's authorities wherever they can be used"),

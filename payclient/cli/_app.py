@@ -30,14 +30,13 @@ COMMANDS = {
     "explain": "Show one reference in full: the ledger's values, the service's answers, and the findings.",
     "verify": "Check the files of a report and the rows of its journal against their checksums.",
     "diff": "Show what became of each break between two reports, without a network or a key.",
-    "drift": "Show what the service does in the last run that it did in none before, without a network or a key.",
     "doctor": "Check the connection to the service step by step, and say what to do.",
     "completion": "Print a shell completion script; nothing is installed.",
     "sandbox": "Run a fake payment service until Ctrl-C.",
     "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",
 }
 """Each command with the first line of its docstring: `--help` imports none of them."""
-_OF_REPORT = ("report", "show", "rejudge", "decisions", "explain", "verify", "diff", "drift")
+_OF_REPORT = ("report", "show", "rejudge", "decisions", "explain", "verify", "diff")
 _HOME = {**dict.fromkeys(_OF_REPORT, "report"), "completion": "app"}
 """Modules with several commands, or another name than their command."""
 EXAMPLES = {

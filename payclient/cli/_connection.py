@@ -14,7 +14,7 @@ from payclient import AsyncClient, Environment
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
 from payclient.cli._streams import Streams, Texts, refuse
-from payclient.client import ClientOptions, Profiling, decode_key, read_key_file
+from payclient.client import ClientOptions, decode_key, read_key_file
 from payclient.transports import NetworkOptions, Transport, TransportName
 
 
@@ -69,7 +69,6 @@ class ConnectionOptions:
         deadline: float | None = None,
         not_found_messages: tuple[str, ...] = (),
         transport: Transport | None = None,
-        profile: Profiling | None = None,
     ) -> AsyncClient:
         """Return a client for the service; the caller closes it, and the *transport*, made for `network`."""
         if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
@@ -81,7 +80,6 @@ class ConnectionOptions:
             "not_found_messages": (*self.not_found_message, *not_found_messages),
             "deadline": deadline,
             "transport": transport or default,
-            "profile": profile,
             **({} if transport else self.network()),
         }
         return AsyncClient(**cast("ClientOptions", given))

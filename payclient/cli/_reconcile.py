@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -19,7 +17,7 @@ import attrs
 from attrs import asdict, field, frozen
 from cyclopts import Parameter
 
-from payclient import AsyncClient, __version__
+from payclient import AsyncClient
 from payclient._shared.escape import plural
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
@@ -37,7 +35,7 @@ from payclient.cli._output import OutputOptions, Worst, check_other_folder, verd
 from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, refuse, refuse_options, status_of, stop_in_order
 from payclient.client import resolve_environment
-from payclient.errors import PayClientError, TransactionNotFoundError
+from payclient.errors import PayClientError
 from payclient.reconcile import (
     EXIT_STATUSES,
     STRICT,
@@ -59,7 +57,6 @@ from payclient.reconcile import (
     utc_now,
 )
 from payclient.reconcile import reconcile as judged_rows
-from payclient.reconcile.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
 from payclient.reconcile.report import (
     JOURNAL,
@@ -148,8 +145,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         with _opened(ledger, source, other, rules, streams) as sides:
             return _show(*sides, Declared(ledger, judging.rules_file, source), connection.max_concurrency, streams)
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
-    recorder = contract_recorder(connection, previous)
-    async with connection.client(streams, not_found_messages=rules.not_found_messages, profile=recorder) as client:
+    async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
             job = Reconciliation(
                 ledger=entries,
@@ -157,7 +153,6 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 payout=payout,
                 out=out,
                 client=client,
-                recorder=recorder,
                 environment=str(resolve_environment(connection.environment)),
                 concurrency=connection.max_concurrency,
                 confirm_after=confirm_after,
@@ -288,60 +283,6 @@ def write_metrics(path: Path, summary: Summary, *, exit_status: int, ended_at: f
     path.chmod(_MODE)
 
 
-_PROXY_VARIABLES = ("PAYCLIENT_PROXY", "HTTPS_PROXY", "https_proxy")
-_MAX_ROWS = 1_000_000
-_DEADLINE = 30.0  # seconds, for one golden answer
-
-
-def contract_recorder(connection: ConnectionOptions, previous: PastRun | None) -> ContractRecorder:
-    """Return what records the contract of a run, and knows the open rows and the golden answers of the *previous*."""
-    side = Side(
-        payclient=__version__,
-        environment=str(resolve_environment(connection.environment)),
-        transport=os.environ.get("PAYCLIENT_TRANSPORT") or "fast",
-        proxy="proxy" if connection.proxy or any(map(os.environ.get, _PROXY_VARIABLES)) else "none",
-    )
-    if previous is None:
-        return ContractRecorder(side=side)
-    contract = _known((previous.folder / CONTRACT).read_text()) if CONTRACT in previous.files else None
-    recorder = ContractRecorder(side=side, previous=contract)
-    for line in islice(previous.lines(), _MAX_ROWS):
-        row = line.row
-        at = row.confirmed_at or row.observed_at
-        if line.bucket in (Bucket.OPEN, Bucket.BREAK) and row.transaction is not None and at is not None:
-            recorder.seed(row.transaction.reference, row.transaction.status, at.timestamp())
-    return recorder
-
-
-async def ask_golden(recorder: ContractRecorder, client: AsyncClient) -> None:
-    """Ask for the golden answers, one after the other; the end of the run does not depend on them."""
-    view = client.with_options(deadline=_DEADLINE)
-    with suppress(PayClientError):
-        for reference in recorder.golden_references() if recorder.answers else ():
-            with suppress(TransactionNotFoundError):
-                await view.get_transaction(reference)
-
-
-def keep_contract(recorder: ContractRecorder | None, journal: Journal, began: datetime) -> str | None:
-    """Merge the recorded contract into the journal's for this run, and return it; None if both are empty."""
-    noted = journal.note(CONTRACT)
-    if recorder is None or (noted is not None and not recorder.answers):  # nothing was left to ask for
-        return noted
-    contract = recorder.contract(began)
-    if noted is not None and (before := _known(noted)) is not None:
-        contract = before + contract
-    text = json.dumps(contract.as_json(), separators=(",", ":"))
-    journal.set_note(CONTRACT, text)
-    return text
-
-
-def _known(text: str) -> Contract | None:
-    """Return a contract; None where a payclient with another format has written it: then memory begins again."""
-    with suppress(ContractError):
-        return contract_from_json(json.loads(text))
-    return None
-
-
 OnRow: TypeAlias = Callable[[Row], object]
 
 _ABOUT = "about"
@@ -357,7 +298,6 @@ class Reconciliation:
     payout: int | None = None
     out: Path
     client: AsyncClient
-    recorder: ContractRecorder | None = None  # None remembers nothing
     environment: str = ""
     concurrency: int
     confirm_after: float = 0.0
@@ -385,7 +325,6 @@ class Reconciliation:
                 rules=self.rules,
                 previous=None if self.previous is None else self.previous.note,
                 has_matched=self.recheck is not None,
-                has_contract=self.recorder is not None or journal.note(CONTRACT) is not None,
             ) as files:
                 try:
                     await self._ask(journal, files, on_row)
@@ -393,7 +332,6 @@ class Reconciliation:
                     if status_of(error) is not Exit.AGAIN:
                         raise
                     self.streams.tell(f"payclient: the run ended early: {error}")
-                contract = keep_contract(self.recorder, journal, self._started(journal))
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
                     self.streams.tell(f"payclient: {ignored.sentence}")
@@ -401,7 +339,7 @@ class Reconciliation:
                     self.streams.tell(f"payclient: {left_out}")
                 if self.statement is not None:
                     self.statement.check_unchanged()
-                return _finished(files, journal, about, contract, self.ledger)
+                return _finished(files, journal, about, self.ledger)
 
     def _identity(self) -> dict[str, str]:
         identity = {"service": self.client.url, "rules": self.rules.fingerprint}
@@ -455,16 +393,8 @@ class Reconciliation:
                 )
                 async with aclosing(rows):
                     async for row in rows:
-                        for take in (files.add, self._offer, *on_row):
+                        for take in (files.add, *on_row):
                             take(row)
-                if self.recorder is not None and not stop.is_set():
-                    await ask_golden(self.recorder, self.client)
-
-    def _offer(self, row: Row) -> None:
-        """Offer the answer of *row* as a golden one, if nothing is to happen to it any more."""
-        is_final = row.service_status in self.rules.final_statuses and row.bucket is Bucket.MATCHED
-        if self.recorder is not None and is_final and row.transaction is not None and not row.reused_from:
-            self.recorder.offer(row.transaction)
 
     def _started(self, journal: Journal) -> datetime:
         noted = journal.note(_STARTED)
@@ -516,7 +446,7 @@ def write_again(
 ) -> tuple[Summary, Rules]:
     """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
     with Journal(folder / JOURNAL, must_exist=True) as journal:
-        about, contract = about_of(journal), journal.note(CONTRACT)
+        about = about_of(journal)
         with _report_files(
             journal,
             folder,
@@ -524,13 +454,12 @@ def write_again(
             rules=about.rules,
             previous=journal.previous,
             has_matched=about.population is not None,
-            has_contract=contract is not None,
         ) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
-            return _finished(files, journal, about, contract), about.rules
+            return _finished(files, journal, about), about.rules
 
 
 def _report_files(journal: Journal, folder: Path, output: OutputOptions, **about_the_run: Any) -> ReportFiles:
@@ -539,12 +468,8 @@ def _report_files(journal: Journal, folder: Path, output: OutputOptions, **about
     return ReportFiles(folder, gzip_rows=journal.note(_GZIP_ROWS) is not None, **about_the_run)
 
 
-def _finished(
-    files: ReportFiles, journal: Journal, about: About, contract: str | None, ledger: Ledger | None = None
-) -> Summary:
+def _finished(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | None = None) -> Summary:
     """Add the journal's facts beside the rows, and write the files."""
-    if contract is not None:
-        files.add_contract(contract)
     for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
         files.add_change(change)
     for line in journal.remembered() if about.population is not None else ():

@@ -26,7 +26,7 @@ from payclient.cli._output import (
     verdict_lines,
 )
 from payclient.cli._reconcile import about_of, note_about, write_again
-from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, aligned, refuse
+from payclient.cli._streams import Exit, Flag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import (
     AtomicFiles,
@@ -53,18 +53,6 @@ from payclient.reconcile import (
     with_decisions,
     with_profiles,
     with_reading_of,
-)
-from payclient.reconcile.drift import (
-    CONTRACT,
-    Acceptance,
-    AcceptanceError,
-    Comparison,
-    Contract,
-    ContractError,
-    Drift,
-    compare,
-    contract_from_json,
-    read_acceptances,
 )
 from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.report import (
@@ -124,13 +112,6 @@ $ payclient diff reports/2026-11-20 reports/2026-11-21 --html changes.html
 
 Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
 compared. 75 otherwise, when it is not known what became of a break.
-""",
-    "drift": """
-$ payclient drift reports/*
-$ payclient drift reports/* --accepted accepted.toml --html drift.html
-$ payclient drift reports/* --json | jq '.new[].sentence'
-
-Exit status: 0 nothing is new in the last run. 1 something is. 2 a report was changed, or none remembers anything.
 """,
     "decisions": """
 $ payclient decisions take reports/2026-11-21/report.xlsx --by ana
@@ -517,89 +498,3 @@ def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
             f"By these rules {which} a second lookup, which the run did not take, and cannot be judged without it. "
             f"To take it: payclient reconcile with the same files and rules, and --out {shlex.quote(str(out))}"
         )
-
-
-_MAX_DRIFTS = 20
-_SCHEMA = "payclient.reconcile.drift"
-_VERSION = 1
-
-
-def drift(
-    *reports: Path,
-    accepted: Path | None = None,
-    output: PageOptions = PageOptions(),  # noqa: B008  frozen
-    streams: OwnStreams,
-) -> int:
-    """
-    Show what the service does in the last run that it did in none before, without a network or a key.
-
-    Each run remembers in `contract.json` which fields, words, envelopes and changes of state it was answered with, and
-    a few golden answers. The runs are compared in the order of time, whatever the order of the folders.
-
-    Args:
-        reports: Folders of the reports; those without a `contract.json` are left out.
-        accepted: TOML file of changes that are accepted, each with a reason, an owner and a last day.
-        output: Output.
-        streams: Streams of the process.
-    """
-    output.check(reports, "the reports")
-    found = compare(_runs(reports, streams), _accepted(accepted))
-    if output.html is not None:
-        from payclient.reconcile.report._page import write_drift_page  # noqa: PLC0415  it imports jinja2
-
-        write_drift_page(output.html, found)
-    output.show([json.dumps({"schema": _SCHEMA, "version": _VERSION, **found.as_json()})], _lines(found), streams)
-    return Exit.DIFFERENT if found.news else Exit.DONE
-
-
-def _runs(reports: Sequence[Path], streams: Streams) -> list[tuple[str, Contract]]:
-    runs: dict[bytes, tuple[str, Contract]] = {}
-    for folder in reports:
-        for problem in verify_manifest(folder, only={CONTRACT}):
-            refuse(f"{folder} cannot be compared: {problem.file}: {problem.what} (see payclient verify {folder})")
-        try:
-            content = read_own(folder / CONTRACT)
-            # A second judgement has the contract of its run, which counts once.
-            runs.setdefault(content, (str(folder), contract_from_json(json.loads(content))))
-        except FileNotFoundError:
-            streams.tell(f"payclient: left out, because it has no {CONTRACT}: {folder}")
-        except (OSError, ValueError, RecursionError, ContractError) as error:
-            refuse(f"{folder / CONTRACT} cannot be read: {error}")
-    if not runs:
-        refuse(f"none of the reports has a {CONTRACT}; name folders that payclient reconcile wrote")
-    return list(runs.values())
-
-
-def _accepted(path: Path | None) -> tuple[Acceptance, ...]:
-    if path is None:
-        return ()
-    try:
-        return read_acceptances(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, AcceptanceError) as error:
-        refuse(f"{path} cannot be used: {error}")
-
-
-def _lines(found: Comparison) -> Iterator[str]:
-    count = len(found.news)
-    yield f"NEW: {plural(count, 'change')} of the service." if count else "NOTHING NEW."
-    yield from found.basis
-    accepted = [f"{_line(each)}; accepted by {by.owner} until {by.expires}: {by.reason}" for each, by in found.accepted]
-    earlier = [f"{each.night}: {_line(each)}" for each in found.earlier]
-    for heading, lines in {
-        "New": [*map(_line, found.news)],
-        "Accepted": accepted,
-        "Our side changed": found.sides,
-        "Told of earlier runs": earlier,
-    }.items():
-        yield from listed(heading, lines[:_MAX_DRIFTS], len(lines))
-    if found.transitions:
-        rows = [("from", "to", "times", "in the last run", "half of them took")]
-        rows += [
-            (each.before, each.after, f"{each.count:,}", f"{each.today:,}", each.median)
-            for each in found.transitions[:_MAX_DRIFTS]
-        ]
-        yield from listed("States, of references that were looked up more than once", aligned(rows))
-
-
-def _line(drift: Drift) -> str:
-    return f"{drift.severity.name.lower()}: {drift.sentence} ({drift.name})"

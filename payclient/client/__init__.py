@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from payclient.client._client import AsyncClient as AsyncClient
     from payclient.client._client import ClientOptions as ClientOptions
     from payclient.client._config import Options as Options
-    from payclient.client._config import Profiling as Profiling
     from payclient.client._config import decode_key as decode_key
     from payclient.client._config import read_key_file as read_key_file
     from payclient.client._config import resolve_application as resolve_application
@@ -42,7 +41,6 @@ _HOME = {
     "payclient.client._client": ("AsyncClient", "ClientOptions"),
     "payclient.client._config": (
         "Options",
-        "Profiling",
         "decode_key",
         "read_key_file",
         "resolve_application",

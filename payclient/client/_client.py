@@ -16,7 +16,6 @@ from payclient._shared.options import STALL_TIMEOUT, options_of
 from payclient.client._config import (
     OnOutage,
     Options,
-    Profiling,
     resolve_api_key,
     resolve_application,
     resolve_base_url,
@@ -99,7 +98,6 @@ class ClientOptions(OptionChanges, NetworkOptions, total=False):
     http_client: HttpClient | None
     not_found_messages: Iterable[str]
     application: str | None
-    profile: Profiling | None
 
 
 class AsyncClient:
@@ -137,7 +135,6 @@ class AsyncClient:
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
-        profile: Counts what the service answers; `payclient.reconcile.drift.Recorder()` is one.
         network: Proxy and TLS trust: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
             `ssl_context`, `keylog_file`; see `payclient.transports.NetworkOptions`.
 
@@ -167,7 +164,6 @@ class AsyncClient:
         on_outage: OnOutage = "fail",
         not_found_messages: Iterable[str] = (),
         application: str | None = None,
-        profile: Profiling | None = None,
         **network: Unpack[NetworkOptions],
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
@@ -193,7 +189,6 @@ class AsyncClient:
             max_rate=max_rate,
             workers=workers,
             not_found_messages=not_found_messages,
-            profile=profile,
             name=repr(self) if is_ours else None,
         )
         self._calls, self._polls = SingleFlight[Transaction](), Polls()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 from urllib.parse import SplitResult
 
 from attrs import field, frozen, validators
@@ -29,38 +29,11 @@ from payclient._shared.options import DEADLINE, OPTIONS, TIMEOUT
 from payclient.client._telemetry import OnAttempt, Tracing
 from payclient.client.policies import RetryPolicy
 from payclient.errors import ConfigurationError
-from payclient.protocol import ApiKey, Environment, Response, Transaction, endpoint, plain
+from payclient.protocol import ApiKey, Environment, endpoint, plain
 from payclient.transports import Transport
 
 OnOutage: TypeAlias = Literal["fail", "wait"]
 """What an awaited lookup does in an outage."""
-
-
-class Profiling(Protocol):
-    """Counts the service's responses; `payclient.reconcile.drift.Recorder` is one."""
-
-    def add(
-        self,
-        reference: str,
-        response: Response | None,
-        seconds: float,
-        *,
-        transaction: Transaction | None,
-        error: str,
-        redact: Callable[[str], str],
-    ) -> object:
-        """
-        Count one attempt, on the event loop.
-
-        Args:
-            reference: The one that was looked up.
-            response: None when none came.
-            seconds: From the start of the request to the end of the body.
-            transaction: None when the attempt gave none.
-            error: Name of the error class, `cancelled`, or "".
-            redact: Removes the API key from a text.
-        """
-        ...
 
 
 _MAX_KEY_BYTES = 64 * 1024
@@ -169,14 +142,6 @@ def resolve_transport_object(given: object) -> Transport:
     elif all(callable(getattr(given, name, None)) for name in ("send", "aclose")):
         return cast("Transport", given)
     message = f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, {problem}"
-    raise ConfigurationError(message)
-
-
-def resolve_profile(given: object) -> Profiling | None:
-    if given is None or (callable(getattr(given, "add", None)) and not isinstance(given, type)):
-        return cast("Profiling | None", given)
-    kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-    message = f"profile must be an object such as payclient.reconcile.drift.Recorder(), got {kind}"
     raise ConfigurationError(message)
 
 

@@ -29,7 +29,7 @@ from attrs import asdict, define, evolve, field, fields_dict, setters
 from payclient._shared.checks import is_count
 from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded
-from payclient.client._config import Options, Profiling, resolve_messages, resolve_profile, resolve_rate
+from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
 from payclient.client._lookup import Lookup, Refusal, may_end
 from payclient.client._refusals import Refusals
@@ -127,7 +127,6 @@ class Session:
     _max_rate: float | None = field(alias="max_rate", converter=resolve_rate)
     _workers: int = field(alias="workers", validator=is_count)
     _not_found_messages: frozenset[str] = field(alias="not_found_messages", converter=resolve_messages)
-    _profile: Profiling | None = field(alias="profile", converter=resolve_profile)
     _random: Callable[[], float] = field(default=random.random, alias="random")
     _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
     _limiter: Limiter = field(init=False)
@@ -364,7 +363,7 @@ class Session:
                 slot.release(signal, retry_after=pause)
             if pause:
                 self._log_pause(paused, response)
-            if lookup.observers or self._profile is not None or logger.isEnabledFor(logging.DEBUG):
+            if lookup.observers or logger.isEnabledFor(logging.DEBUG):
                 self._report(lookup, response, ticket.started_at, name, transaction, signal)
 
     async def _admit(self, lookup: Lookup, slot: _Slot) -> tuple[Ticket, float]:
@@ -408,10 +407,6 @@ class Session:
         signal: Signal,
     ) -> None:
         seconds = lookup.clock.now() - began
-        if self._profile is not None:
-            self._profile.add(
-                lookup.reference, response, seconds, transaction=transaction, error=error, redact=lookup.redact
-            )
         status = None if response is None else response.status_code
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug(

@@ -30,7 +30,6 @@ HEEDING = (
 
 
 ROWS, CONCURRENCY = 120, 4
-GOLDEN = ROWS // 20
 
 
 @contextmanager
@@ -188,7 +187,7 @@ def test_reconcile_killed(reconciling, asked, service, tmp_path):
     with reconciling("--quiet") as process:
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-    assert ROWS <= service.total <= ROWS + CONCURRENCY + GOLDEN
+    assert ROWS <= service.total <= ROWS + CONCURRENCY
 
 
 @pytest.mark.slow

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import io
-import json
-from datetime import timedelta
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from payclient import AsyncClient, Transaction
+from payclient import AsyncClient
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
-from payclient.reconcile import Bucket, Row, Status, Verdict
-from payclient.reconcile.ledger import Entry, open_ledger
+from payclient.reconcile import Verdict
+from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.values import utc_now
 from payclient.testing import FakeService, Latency, Reply
-from support.reconciling import NOON, Clock
 
 
 @pytest.fixture
@@ -82,26 +78,3 @@ async def test_ended_early(carry_out, tmp_path):
         True,
         True,
     )
-
-
-def test_offered():
-    """A golden answer is one of tonight, of a row that matched, with a final status."""
-    offered = []
-    recorder = SimpleNamespace(offer=lambda found: offered.append(found.reference))
-    nothing = dict.fromkeys(("ledger", "out", "client", "streams"))
-    job = Reconciliation(recorder=recorder, concurrency=1, progress=ProgressMode.NONE, **nothing)
-    changes = ({}, {"reused_from": "20"}, {"bucket": Bucket.BREAK}, {"service_status": Status.PENDING})
-    for number, change in enumerate(changes):
-        entry, found = Entry(line=2, reference="T"), Transaction(reference=f"T{number}", amount=1, status="Paid")
-        fields = {"bucket": Bucket.MATCHED, "transaction": found, "service_status": Status.PAID} | change
-        job._offer(Row(entry=entry, **fields))
-    assert offered == ["T0"]
-
-
-async def test_run_is_named_once(carry_out, tmp_path):
-    """A run that is resumed on another day keeps the name that it got when it began."""
-    names = []
-    for start in (NOON, NOON + timedelta(days=1)):
-        await carry_out(service_of(), clock=Clock(start))
-        names.append(json.loads((tmp_path / "manifest.json").read_text())["run"])
-    assert (names[0][:16], names[0] == names[1]) == ("20261121T120001Z", True)

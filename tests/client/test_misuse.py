@@ -21,7 +21,6 @@ from payclient import (
 )
 from payclient.otel import OpenTelemetry
 from payclient.reconcile import RulesError, parse_rules, reconcile
-from payclient.reconcile.drift import Recorder
 from payclient.reconcile.ledger import LedgerError, open_ledger
 from payclient.testing import FakeService
 from payclient.transports import HttpxTransport
@@ -89,11 +88,6 @@ WRONG_OPTIONS = [
         {"application": "my shop"},
         "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
     ),
-    (
-        {"profile": Recorder},
-        "profile must be an object such as payclient.reconcile.drift.Recorder(), got the class Recorder",
-    ),
-    ({"profile": 3}, "profile must be an object such as payclient.reconcile.drift.Recorder(), got int"),
     ({"on_attempt": 3}, "on_attempt must be callable, got int"),
     ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
     ({"on_attempt": generator}, "on_attempt" + ASYNC),

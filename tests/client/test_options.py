@@ -46,7 +46,6 @@ REFUSED = {
     "on_outage": "maybe",
     "not_found_messages": "x",
     "application": "my shop",
-    "profile": 3,
     "proxy": "socks5://proxy:1080",
     "trust_env": 1,
     "trust": "me",

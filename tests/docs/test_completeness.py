@@ -31,7 +31,6 @@ API = "".join(page.read_text(encoding="utf-8") for page in sorted((REFERENCE / "
 MODULES = (
     "payclient",
     "payclient.blocking",
-    "payclient.reconcile.drift",
     "payclient.engines",
     "payclient.engines.arrow",
     "payclient.errors",

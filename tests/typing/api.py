@@ -94,27 +94,6 @@ from payclient.reconcile import (
     verify_journal,
     with_profiles,
 )
-from payclient.reconcile.drift import (
-    CONTRACT,
-    Acceptance,
-    AcceptanceError,
-    Comparison,
-    Contract,
-    ContractError,
-    ContractRecorder,
-    Drift,
-    GoldenAnswer,
-    Recorder,
-    Side,
-    Table,
-    Transition,
-    compare,
-    contract_from_json,
-    read_acceptances,
-)
-from payclient.reconcile.drift import (
-    Severity as DriftSeverity,
-)
 from payclient.reconcile.ledger import (
     ABSENT,
     Absent,
@@ -277,7 +256,6 @@ def clients() -> list[AsyncClient]:
             on_attempt=record,
             tracing=tracing,
             on_outage="wait",
-            profile=Recorder(),
         ),
         AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
         AsyncClient(not_found_messages=["unknown code"], application="shop/1.2"),
@@ -523,31 +501,6 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     assert_type(verify_journal(folder / "journal.sqlite"), None)
     problems = assert_type(verify(folder), tuple[Problem, ...])
     return [escape_unprintable(f"{problem.file}: {problem.what}") for problem in problems]
-
-
-def memory() -> Table:
-    """What the service was seen to do, of two processes together."""
-    recorder = Recorder(known=["Paid"])
-    recorder.seed("T1", "Pending", at=0.0)
-    return assert_type(recorder.profile + Recorder().profile, Table)
-
-
-def nights(folder: Path, before: Contract, found: Transaction) -> Comparison:
-    """What changed between two runs."""
-    try:
-        contract = assert_type(contract_from_json(folder.joinpath(CONTRACT).read_text()), Contract)
-        accepted = assert_type(read_acceptances("[[accepted]]"), tuple[Acceptance, ...])
-    except (ContractError, AcceptanceError) as error:
-        message = f"{folder}: {error}"
-        raise SystemExit(message) from None
-    recorder = ContractRecorder(previous=contract, side=Side(payclient="1.0", environment="live"))
-    recorder.offer(found)
-    assert_type((recorder.golden_references(), contract.golden), tuple[tuple[str, ...], tuple[GoldenAnswer, ...]])
-    tonight = recorder.contract(before.at)
-    result = compare([("one", before), ("two", before + tonight)], accepted)
-    assert_type((result.news, result.transitions), tuple[tuple[Drift, ...], tuple[Transition, ...]])
-    assert_type([each.severity for each in result.drifts], list[DriftSeverity])
-    return result
 
 
 def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:

@@ -16,7 +16,6 @@ from attrs import evolve
 
 from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
 from payclient.reconcile._atomic import AtomicFiles
-from payclient.reconcile.drift import CONTRACT
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.nights import BreakChange, PreviousRun
 from payclient.reconcile.report._about import About
@@ -46,7 +45,6 @@ class ReportFiles:
             stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
         has_matched: Whether rows that matched are remembered for the run after this one.
-        has_contract: Whether the run remembers what the service was seen to do.
         gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
             kind is removed.
 
@@ -70,7 +68,6 @@ class ReportFiles:
         previous: PreviousRun | None = None,
         gzip_rows: bool = False,
         has_matched: bool = False,
-        has_contract: bool = False,
     ) -> None:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
@@ -79,7 +76,7 @@ class ReportFiles:
             raise ValueError(message)
         rows, other_rows = (GZIP_ROWS, ROWS) if gzip_rows else (ROWS, GZIP_ROWS)
         self._formats = [rows if name == ROWS else name for name in FORMATS if name in formats]
-        others = {HISTORY: previous is not None, MATCHED: has_matched, CONTRACT: has_contract}
+        others = {HISTORY: previous is not None, MATCHED: has_matched}
         self._formats += [name for name, is_written in others.items() if is_written]
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
@@ -154,10 +151,6 @@ class ReportFiles:
     def add_remembered(self, line: str) -> None:
         """Write a line about a row of an earlier run that matched, for the run after this one."""
         self._zipped[MATCHED].write(f"{line}\n")
-
-    def add_contract(self, text: str) -> None:
-        """Write the contract of the service as JSON."""
-        self._replacement.text(CONTRACT).write(f"{text}\n")
 
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """

@@ -15,7 +15,6 @@ from payclient._shared.escape import plural
 from payclient.reconcile import Summary
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._own_file import own
-from payclient.reconcile.drift import CONTRACT
 from payclient.reconcile.ledger import dialect_as_json
 from payclient.reconcile.report._about import About, LedgerAbout
 from payclient.reconcile.report._rows_file import GZIP_ROWS
@@ -38,7 +37,7 @@ HISTORY = "history.jsonl"
 MATCHED = "matched.jsonl.gz"
 """The file with rows of earlier runs that matched, where such rows are looked up again."""
 
-_ALL = (*FORMATS, GZIP_ROWS, HISTORY, MATCHED, CONTRACT)
+_ALL = (*FORMATS, GZIP_ROWS, HISTORY, MATCHED)
 _MAX_BYTES = 1 << 20
 
 

@@ -1,14 +1,13 @@
-"""The pages that people read: their frame, and those of a diff and of `drift`; safe against text from anywhere."""
+"""The pages that people read: their frame, and that of a diff; safe against text from anywhere."""
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files as resources
-from math import log2
 from pathlib import Path
 from typing import IO, Any
 from unicodedata import combining
@@ -18,7 +17,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import BreakState, ResolvedBy, Row, moved_by
 from payclient.reconcile._atomic import AtomicFiles
-from payclient.reconcile.drift import Comparison, Transition
 from payclient.reconcile.report._about import Fact, answers_came, when
 from payclient.reconcile.report._diff import RunDiff
 from payclient.reconcile.report._past_run import PastRun
@@ -172,61 +170,3 @@ def _facts(which: str, run: PastRun) -> Iterator[Fact]:
     yield Fact("Rows", (f"{run.rows:,}",))
     yield answers_came(run.first_observed_at, run.note.last_observed_at)
     yield Fact("SHA-256 of its manifest", (run.sha256,), is_code=True)
-
-
-_LEFT, _RIGHT, _LINE = 150, 490, 56  # in a picture of 640
-_MAX_LINES = 24
-
-
-def write_drift_page(path: Path, found: Comparison) -> None:
-    """Replace *path* with a page about *found*, whole or not at all."""
-    count = len(found.news)
-    shown = {
-        "title": plural(count, "new change") if count else "Nothing new",
-        "tone": "breaks" if count else "clean",
-        "last": found.nights[-1],
-        "basis": found.basis,
-        "news": found.news[:ROOM],
-        "count": count,
-        "accepted": found.accepted[:ROOM],
-        "earlier": found.earlier[:ROOM],
-        "machine": machine(found.transitions),
-        "transitions": found.transitions[:ROOM],
-        "facts": [
-            (
-                "runs",
-                "The runs",
-                [
-                    Fact("Runs", (f"{len(found.nights):,}", f"{found.nights[0]} to {found.nights[-1]}")),
-                    Fact("Changes on our side", found.sides[-ROOM:] or ("none",)),
-                ],
-            )
-        ],
-    }
-    _replace(path, "drift.html.j2", shown)
-
-
-def machine(transitions: Sequence[Transition]) -> Mapping[str, Any]:
-    """Return the picture of the transitions, from a state on the left to one on the right."""
-    shown = transitions[:_MAX_LINES]
-    left = _places((each.before for each in shown), _LEFT)
-    right = _places((each.after for each in shown), _RIGHT)
-    lines = [_line(each, left[each.before], right[each.after]) for each in shown]
-    return {"height": _LINE * max(len(left), len(right)), "left": left, "right": right, "lines": lines}
-
-
-def _places(names: Iterable[str], x: int) -> dict[str, tuple[int, int]]:
-    return {name: (x, _LINE * place + _LINE // 2) for place, name in enumerate(dict.fromkeys(names))}
-
-
-def _line(each: Transition, begin: tuple[int, int], end: tuple[int, int]) -> Mapping[str, Any]:
-    (x, y), (to_x, to_y) = begin, end
-    path = f"M{x + 8} {y}C{x + 140} {y} {to_x - 140} {to_y} {to_x - 8} {to_y}"
-    at = (x + to_x) // 2 - 15, round(y + 0.43 * (to_y - y)) - 4  # before the middle, where lines cross
-    return {
-        "path": path,
-        "at": at,
-        "count": each.count,
-        "is_new": each.count == each.today,
-        "stroke": round(1 + log2(each.count) / 4, 1),
-    }
