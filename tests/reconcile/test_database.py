@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from payclient.reconcile import Journal, JournalError, JournalWriteError
 from payclient.reconcile.journal._database import Buffer, Database, checksum
-from payclient.reconcile.journal._schema import SET_NOTE
+from payclient.reconcile.journal._schema import SET_NOTE, TABLES, VERSION
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are those of POSIX")
 ON_ANOTHER = "; choose another folder for a new run"
@@ -55,6 +56,12 @@ def refusal(path, **options):
 def content(folder):
     """Return what is in *folder*, by name."""
     return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+def test_version_of_the_tables():
+    """Other tables have another version, or the journal of the day before would be called damaged."""
+    digest = hashlib.sha256(" ".join(TABLES.split()).encode()).hexdigest()[:12]
+    assert (VERSION, digest) == (10, "a8f6d6907430"), "the tables changed: raise VERSION, and write both here"
 
 
 def test_made(path):
