@@ -298,7 +298,7 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
     ledger, columns = overview.ledger, overview.ledger.columns
     fields = {place: name for name, place in columns.places.items()}
     return {
-        "schema": "payclient.reconcile.ledger",
+        "schema": "payclient.ledger",
         "version": VERSION,
         **asdict(ledger.fingerprint),
         "format": ledger.format,

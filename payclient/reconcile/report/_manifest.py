@@ -60,7 +60,7 @@ def manifest_as_json(
 ) -> dict[str, Any]:
     """Return `manifest.json`; the key is not in it, only its fingerprint."""
     content = {
-        "schema": "payclient.reconcile.report.manifest",
+        "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
         "payclient_version": about.payclient_version,
         "run": about.run,
@@ -114,7 +114,7 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
         message = "it was changed"
         raise ValueError(message)
     files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
-    if content["schema"] != "payclient.reconcile.report.manifest" or not files or not files.keys() <= set(_ALL):
+    if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(_ALL):
         message = "it lists other files than those of a report"
         raise ValueError(message)
     return files

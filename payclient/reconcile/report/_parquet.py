@@ -43,7 +43,7 @@ class TableWriter:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._output = GivenFile(file)
-        metadata = {"payclient.schema": "payclient.reconcile.report.rows", "payclient.version": _VERSION}
+        metadata = {"payclient.schema": "payclient.report.rows", "payclient.version": _VERSION}
         schema = _arrow.schema(_COLUMNS.items(), metadata=metadata)
         self._writer: Any = _parquet.ParquetWriter(
             _arrow.PythonFile(self._output, mode="w"), schema, compression="zstd"

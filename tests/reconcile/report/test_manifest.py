@@ -88,8 +88,8 @@ def test_damaged(report):
     whole_one = (report / MANIFEST).read_bytes()
     forged = [
         *(b"", b"{", b"[]", b"null", b"\xff", b'{"files": 1}', b'{"files": [{}], "schema": ""}', b"[" * 100_000),
-        whole("payclient.reconcile.report.manifest"),
-        whole("payclient.reconcile.report.manifest", "../x"),
+        whole("payclient.report.manifest"),
+        whole("payclient.report.manifest", "../x"),
         whole("other", "rows.jsonl"),
     ]
     for place in range(0, len(whole_one), 100):
@@ -108,7 +108,7 @@ def test_content(report):
     written = json.loads((report / MANIFEST).read_text())
     known = about()
     assert written == {
-        "schema": "payclient.reconcile.report.manifest",
+        "schema": "payclient.report.manifest",
         "version": 1,
         "payclient_version": known.payclient_version,
         "run": known.run,

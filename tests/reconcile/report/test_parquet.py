@@ -105,4 +105,4 @@ def test_metadata(tmp_path, rows):
     """The file says what it is, and in which version."""
     table_of(tmp_path, rows[:1])
     metadata = pq.read_metadata(tmp_path / "rows.parquet").metadata
-    assert (metadata[b"payclient.schema"], metadata[b"payclient.version"]) == (b"payclient.reconcile.report.rows", b"1")
+    assert (metadata[b"payclient.schema"], metadata[b"payclient.version"]) == (b"payclient.report.rows", b"1")
