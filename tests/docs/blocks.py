@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from itertools import pairwise
 from pathlib import Path
@@ -88,6 +89,12 @@ def commands(source):
     return found
 
 
+def is_in_an_example(block):
+    """Say whether *block*, or the same as the body of a class, stands in an example application."""
+    whole_lines = [f"\n{block}", f"\n{textwrap.indent(block, '    ')}"]
+    return any(lines in f"\n{text}" for text in EXAMPLES for lines in whole_lines)
+
+
 class Reader:
     """
     Somebody who tries a page out.
@@ -125,7 +132,7 @@ class Reader:
 
     def python(self, example):
         """Execute a block, or keep it for pytest; lines of an example application have tests of their own."""
-        if any(f"\n{example.parsed}" in f"\n{text}" for text in EXAMPLES):
+        if is_in_an_example(example.parsed):
             return
         if _DEFINES_TEST.search(example.parsed):
             (self.folder / f"test_line_{example.line}.py").write_text(example.parsed, encoding="utf-8")

@@ -95,3 +95,11 @@ def test_names_go_on(try_out):
         "'''python\nimport os\nprint(x, os.environ['PAYCLIENT_BASE_URL'])\n'''\n\n'''output\nT1 https://pay.example\n'''\n"
     )
     assert try_out(page) is None
+
+
+def test_excerpts(try_out):
+    """Lines of an example application are not run on the page that shows them; lines that differ are."""
+    shown = "'''python\n@cache\ndef client() -> Client:\n    return Client()\n'''\n"
+    assert try_out(shown) is None
+    with pytest.raises(NameError):
+        try_out(shown.replace("return Client", "return client"))
