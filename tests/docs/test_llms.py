@@ -25,7 +25,9 @@ def test_summary():
     """It begins with the name and what the project is, and has the sections of the front page."""
     first, _, summary, *_ = TEXT.splitlines()
     assert (first, summary.startswith("> A Python client for a payment service")) == ("# payclient", True)
-    assert {"## Web applications", "## Reconciliation", "## Reference", "## Explanation"} <= {*TEXT.splitlines()}
+    assert {"## Start", "## Web applications", "## Reconciliation", "## Look up", "## Contributors"} <= {
+        *TEXT.splitlines()
+    }
 
 
 def test_descriptions():
