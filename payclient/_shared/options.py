@@ -73,7 +73,6 @@ OPTIONS = {
     "client_cert": Option(scope="network", worker="network", command="--client-cert"),
     "client_key": Option(scope="network", worker="network", command="--client-key"),
     "ssl_context": Option(scope="network", worker=_NO_CODE, command=_NO_CODE),
-    "keylog_file": Option(scope="network", worker="network", command="for Python programs that debug TLS"),
 }
 
 

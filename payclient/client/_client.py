@@ -136,7 +136,7 @@ class AsyncClient:
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
         network: Proxy and TLS trust: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
-            `ssl_context`, `keylog_file`; see `payclient.transports.NetworkOptions`.
+            `ssl_context`; see `payclient.transports.NetworkOptions`.
 
     Raises:
         ConfigurationError: When an argument, or the environment variable used instead, is invalid.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from payclient.transports._network import make_transport as make_transport
     from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._network import resolve_transport as resolve_transport
-    from payclient.transports._pooled import PooledTransport
     from payclient.transports._protocol import HttpClient, Transport
     from payclient.transports._trust import is_publicly_trusted as is_publicly_trusted
 
@@ -30,7 +29,6 @@ _HOME = {
         "resolve_network",
         "resolve_transport",
     ),
-    "payclient.transports._pooled": ("PooledTransport",),
     "payclient.transports._trust": ("is_publicly_trusted",),
     "payclient.transports._failures": ("Progress", "progress_of"),
     "payclient.transports._protocol": ("HttpClient", "Transport"),
@@ -43,7 +41,6 @@ __all__ = [
     "HttpxClientTransport",
     "HttpxTransport",
     "NetworkOptions",
-    "PooledTransport",
     "Request",
     "Response",
     "Transport",

@@ -36,7 +36,7 @@ from payclient.transports._failures import (
     sent,
     without_library_frames,
 )
-from payclient.transports._pooled import LOOKUP, RESPONSE, transport_over
+from payclient.transports._pooled import NEEDS_FRESH, RESPONSE, transport_over
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Origin, Proxy, as_proxy
 from payclient.transports.fast import SharedPart, common_headers, own_headers
@@ -177,7 +177,6 @@ class HttpxClientTransport:
             request.url,
             headers={**request.headers, "Authorization": request.authorization()},
             content=request.body,
-            extensions={LOOKUP: request.needs_fresh_connection},
         )
 
     async def discard(self, response: Response) -> None:
@@ -248,7 +247,7 @@ class HttpxTransport(HttpxClientTransport):
             url,
             headers=[*headers, *own_headers(request)],
             stream=self._library.ByteStream(request.body),
-            extensions={LOOKUP: request.needs_fresh_connection},
+            extensions={NEEDS_FRESH: request.needs_fresh_connection},
         )
         native.read()  # for tools that look at its content
         return native

@@ -76,23 +76,15 @@ class Connections:
         self._pools: dict[Origin, Pool] = {}
         self._is_closed = False
 
-    async def exchange(
-        self,
-        origin: Origin,
-        message: Callable[[], bytes],
-        *,
-        needs_fresh: bool,
-        is_repeatable: bool = True,
-        connect_timeout: float | None = None,
-    ) -> Response:
+    async def exchange(self, origin: Origin, message: Callable[[], bytes], *, needs_fresh: bool) -> Response:
         if self._is_closed:
             raise ClientClosedError("the transport has been closed")
         pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))
         connection = None if needs_fresh else pool.take()
-        is_stale_possible = is_repeatable and connection is not None
+        is_stale_possible = connection is not None
         while True:
             if connection is None:
-                connection = await self._dialer.dial(origin, connect_timeout)
+                connection = await self._dialer.dial(origin)
                 pool.add(connection)
             try:
                 return await connection.exchange(message())

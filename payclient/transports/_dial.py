@@ -30,10 +30,10 @@ class Dialer:
         self._timeout = timeout
         self._proxy = proxy
 
-    async def dial(self, origin: Origin, timeout: float | None = None) -> Connection:  # noqa: ASYNC109  in one scope
-        """Return a new connection to *origin*, in *timeout* seconds if given."""
+    async def dial(self, origin: Origin) -> Connection:
+        """Return a new connection to *origin*."""
         # Cancelling closes everything that has been opened.
-        scope = asyncio.timeout(self._timeout if timeout is None else timeout)
+        scope = asyncio.timeout(self._timeout)
         progress = Progress(self._proxy.name if self._proxy else "")
         try:
             async with scope:

@@ -36,7 +36,6 @@ class NetworkOptions(TypedDict, total=False):
         client_cert: PEM file with the certificate to show to the service, and those of its issuers.
         client_key: PEM file with its key, if *client_cert* does not hold it.
         ssl_context: Instead of the four above.
-        keylog_file: Where the secrets of TLS are written. With them, a capture of the traffic shows the API key.
     """
 
     proxy: str | None
@@ -46,10 +45,9 @@ class NetworkOptions(TypedDict, total=False):
     client_cert: FilePath | None
     client_key: FilePath | None
     ssl_context: ssl.SSLContext | None
-    keylog_file: FilePath | None
 
 
-_TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context", "keylog_file"}
+_TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context"}
 _HAS_SYSTEM_PROXY = ("darwin", "win32")
 """Systems with a proxy in their settings."""
 

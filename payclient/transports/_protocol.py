@@ -52,7 +52,6 @@ class HttpClient(Protocol):
         *,
         content: bytes,
         headers: Mapping[str, str],
-        extensions: dict[str, Any],
     ) -> Any:
         """Merge a request with the client's own defaults."""
         ...

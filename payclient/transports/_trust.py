@@ -17,17 +17,16 @@ from payclient.transports._proxy import Origin, Proxy
 
 def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
     given = [name for name in ("trust", "ca_file", "client_cert", "client_key") if options.get(name) is not None]
-    keylog_file = _path(options, "keylog_file")
     context = options.get("ssl_context")
     if context is None:
         context = _trusting(options)
         _show_certificate(context, _path(options, "client_cert"), _path(options, "client_key"))
         # Not `SSLKEYLOGFILE`: with the secrets of TLS one reads the API key. Typeshed does not know None.
-        context.keylog_filename = keylog_file  # type: ignore[assignment]
+        context.keylog_filename = None  # type: ignore[assignment]
     elif not isinstance(context, ssl.SSLContext):
         raise unfit("ssl_context", "an ssl.SSLContext", type(context).__name__)
-    elif given or keylog_file is not None:
-        message = f"pass ssl_context or {', '.join(given) or 'keylog_file'}, not both"
+    elif given:
+        message = f"pass ssl_context or {', '.join(given)}, not both"
         raise ConfigurationError(message)
     return context
 

@@ -53,7 +53,6 @@ REFUSED = {
     "client_cert": "",
     "client_key": "",
     "ssl_context": True,
-    "keylog_file": "",
 }
 """A value of each option that it does not accept."""
 

@@ -10,7 +10,6 @@ import traceback
 from contextlib import asynccontextmanager
 
 import attrs
-import httpx
 import pytest
 import trustme
 
@@ -21,15 +20,13 @@ from payclient import (
     AsyncClient,
     ConfigurationError,
     ConnectionFailedError,
-    ProxyRefusedError,
     TLSVerificationError,
     Transaction,
 )
-from payclient.transports import PooledTransport
 from pools import connections, idle
 from support.fakes import KEY, answer
 from support.raw_proxy import OPEN, RawProxy, relay
-from support.raw_server import RawServer, Script, close, head, refusing_port, send, server_context
+from support.raw_server import RawServer, Script, head, refusing_port, server_context
 
 AUTHORITY = trustme.CA()
 PASSWORD = "p%40ss-canary-51d2e84b"
@@ -257,23 +254,3 @@ async def test_storm(storm, row, record_property):
         healthy = [type(await ask(pay, f"H{n}")) for n in range(20)]
         record_property("figures", f"{cancelled:,} cancelled, then {len(healthy)} of 20 answered")
         assert healthy == [Transaction] * 20
-
-
-@of_httpx
-async def test_mounted(row):
-    """`PooledTransport` with a proxy, mounted in a client of the caller's, keeps every promise of the default one."""
-    row("proxy: through a client of the caller's", Transaction.__name__)
-    async with RawProxy() as proxy, service() as server:
-        mounted = PooledTransport(ssl_context=trusting(), proxy=proxy.with_password(CREDENTIALS))
-        async with httpx.AsyncClient(transport=mounted, trust_env=False) as http_client:
-            async with AsyncClient(api_key=KEY, base_url=server.url, http_client=http_client) as pay:
-                assert type(await ask(pay)) is Transaction
-            refusing = RawProxy(Script([send(head("HTTP/1.1 407 No")), close]))
-            async with refusing:
-                other = PooledTransport(ssl_context=trusting(), proxy=refusing.with_password(CREDENTIALS))
-                async with httpx.AsyncClient(transport=other, trust_env=False) as second:
-                    with pytest.raises(httpx.ProxyError) as caught:
-                        await second.get(server.url)
-                    assert_secret([shown_locals(caught.value)])
-                    async with AsyncClient(api_key=KEY, base_url=server.url, http_client=second) as pay:
-                        assert type(await ask(pay)) is ProxyRefusedError

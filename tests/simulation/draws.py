@@ -42,7 +42,7 @@ FOCUSES = (
 """Faults that some seeds play alone and often, because others end a lookup before it gets to them."""
 
 WORKS = ("lookups", "lookups", "stream", "stream", "batch", "reconcile")
-TRANSPORTS = ("httpx", "httpx", "fast", "fast", "injected", "mounted")
+TRANSPORTS = ("httpx", "httpx", "fast", "fast", "injected")
 OURS = ("httpx", "fast")
 
 

@@ -34,7 +34,7 @@ FOUND = {
     "timers of deferred rows": Plan(
         seed=37,
         work="stream",
-        transport="mounted",
+        transport="httpx",
         timeout=2.0,
         deadline=120.0,
         references=("T0", "T1"),
@@ -75,7 +75,7 @@ FOUND = {
     "cancelled as a second address is tried": Plan(
         seed=462,
         work="batch",
-        transport="mounted",
+        transport="httpx",
         is_tls=True,
         concurrency=8,
         max_rate=10.0,
@@ -198,7 +198,7 @@ FOUND = {
     "answered behind the mark of the end": Plan(
         seed=209,
         work="stream",
-        transport="mounted",
+        transport="httpx",
         clients=3,
         concurrency=2,
         timeout=10.0,
@@ -237,7 +237,7 @@ FOUND = {
     "a commit that is due when the journal closes": Plan(
         seed=4998,
         work="reconcile",
-        transport="mounted",
+        transport="httpx",
         references=("T0", "T1"),
         concurrency=8,
         spread=60.0,
@@ -334,7 +334,7 @@ FOUND = {
     "cancelled while the ledger is read": Plan(
         seed=2174,
         work="reconcile",
-        transport="mounted",
+        transport="httpx",
         concurrency=3,
         deadline=20.0,
         references=(

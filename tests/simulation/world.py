@@ -29,7 +29,6 @@ import payclient.transports._connection
 import payclient.transports._dial
 from payclient import AsyncClient, RetryPolicy
 from payclient.client._stream import _Stream
-from payclient.transports import PooledTransport
 from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
 from simulation.loop import SimulatedLoop, StuckError
@@ -272,11 +271,7 @@ class World:
         else:
             trust = host.client_context()
             limits = httpx.Limits(max_connections=plan.connections or plan.concurrency)
-            if plan.transport == "injected":
-                also = httpx.AsyncClient(verify=trust, limits=limits, timeout=30, trust_env=False)
-            else:
-                mounted = PooledTransport(ssl_context=trust, proxy=through)
-                also = httpx.AsyncClient(transport=mounted, trust_env=False)
+            also = httpx.AsyncClient(verify=trust, limits=limits, timeout=30, trust_env=False)
             options["http_client"] = also
         client = AsyncClient(
             api_key=self.keys.source_of(len(self.clients)) if plan.has_source else KEY,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from payclient import AsyncClient, ConfigurationError
-from payclient.transports import HttpxTransport, NetworkOptions, PooledTransport, resolve_network
+from payclient.transports import HttpxTransport, NetworkOptions, resolve_network
 from payclient.transports.fast import FastTransport
 from support.fakes import KEY, ScriptedTransport
 
@@ -175,7 +175,7 @@ def test_password_is_not_shown(monkeypatch, subtests):
     cases = {f"beside {name}": client(proxy=secret, **{name: value}) for name, value in beside.items()}
     cases |= {"beside a transport": client(proxy=secret, transport=ScriptedTransport())}
     cases |= {"of no port": client(proxy=f"{secret}:port")}
-    for kind in (HttpxTransport, PooledTransport, FastTransport):
+    for kind in (HttpxTransport, FastTransport):
         cases[kind.__name__] = partial(kind, proxy=f"socks5://clerk:{PASSWORD}@proxy")
     for case, make in cases.items():
         with subtests.test(case):
@@ -202,7 +202,5 @@ def test_own_context():
     assert resolve_network({"ssl_context": context}, PAY).ssl_context is context
     with pytest.raises(ConfigurationError, match="pass ssl_context or ca_file, client_cert, not both"):
         resolve_network({"ssl_context": context, "ca_file": "x", "client_cert": "y"}, PAY)
-    with pytest.raises(ConfigurationError, match="pass ssl_context or keylog_file, not both"):
-        resolve_network({"ssl_context": context, "keylog_file": "x"}, PAY)
     with pytest.raises(ConfigurationError, match=r"ssl_context must be an ssl\.SSLContext, got bool"):
         resolve_network({"ssl_context": True}, PAY)

@@ -13,7 +13,6 @@ import pytest
 import respx
 
 from payclient import AsyncClient, TransactionNotFoundError
-from payclient.transports import PooledTransport
 from support.fakes import KEY, document
 from support.raw_server import RawServer
 
@@ -25,16 +24,15 @@ PATH = f"{URL}/api/transaction/detail"
 NOT_FOUND = {"success": False, "message": "Transaction not found"}
 
 
-@pytest.fixture(params=["default", "passed in", "mounted"])
+@pytest.fixture(params=["default", "passed in"])
 async def connect(request):
-    """Make clients: the default one, one over a client of the caller's, and one over that with our transport in it."""
+    """Make clients: the default one, and one over a client of the caller's."""
     made = []
 
     def make(base_url=URL):
         options = {}
         if request.param != "default":
-            transport = PooledTransport() if request.param == "mounted" else None
-            made.append(httpx.AsyncClient(transport=transport, trust_env=False))
+            made.append(httpx.AsyncClient(trust_env=False))
             options["http_client"] = made[-1]
         return AsyncClient(api_key=KEY, base_url=base_url, retry=None, **options)
 

@@ -232,14 +232,13 @@ def clients() -> list[AsyncClient]:
     builtin: transports.Transport = transports.HttpxTransport()
     name: transports.TransportName = "fast"
     fast: transports.Transport = FastTransport()
-    mounted: httpx.AsyncBaseTransport = transports.PooledTransport(keepalive=5.0)
-    theirs: transports.HttpClient = httpx.AsyncClient(transport=mounted)
+    theirs: transports.HttpClient = httpx.AsyncClient()
     wrapped: transports.Transport = transports.HttpxClientTransport(theirs)
     policy = RetryPolicy(max_attempts=4, initial_backoff=0.25, max_backoff=8, max_retry_after=900)
     network: transports.NetworkOptions = {"proxy": "http://proxy:3128", "trust_env": False, "ca_file": Path("ca.pem")}
     return [
         AsyncClient(**network),
-        AsyncClient(trust="system", client_cert="cert.pem", client_key=Path("key.pem"), keylog_file=None),
+        AsyncClient(trust="system", client_cert="cert.pem", client_key=Path("key.pem")),
         AsyncClient(proxy="http://proxy:3128", trust_env=False, ca_file=Path("ca.pem")),
         AsyncClient(ssl_context=ssl.create_default_context()),
         AsyncClient(
