@@ -105,7 +105,7 @@ class ClientClosedError(PayClientError, RuntimeError):
 
 class KeySourceError(PayClientError):
     """
-    The function that gives the API key failed, so the service could not be asked; it may succeed later.
+    The function that gives the API key failed or gave none, so the service could not be asked; it may succeed later.
 
     The text has the class and the words of its exception, without what may be a key. The exception itself is not kept.
     """

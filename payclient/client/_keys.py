@@ -18,7 +18,7 @@ from attrs import define
 
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.until_done import until_done
-from payclient.errors import KeySourceError, PayClientError
+from payclient.errors import ConfigurationError, KeySourceError, PayClientError
 from payclient.protocol import ApiKey
 
 KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
@@ -92,13 +92,19 @@ class Keys:
             task.exception()  # without a reader, asyncio would log it with the words of the source
 
     async def _ask(self, source: KeySource) -> None:
-        given = source()
+        given, key, problem = source(), None, ""
         try:
             if inspect.isawaitable(given):
                 given = await given
-            key = ApiKey(given)
+            try:
+                key = ApiKey(given)
+            except ConfigurationError as error:  # such as of a vault that is starting
+                problem = error.message.partition(";")[0].removeprefix("api_key ")
         finally:
             del given  # a traceback may come with the local variables of its frames
+        if key is None:
+            message = f"the key source gave no usable key: it {problem}"
+            raise KeySourceError(message)
         if self._current is None or key.fingerprint != self._current.fingerprint:
             self._use(key)
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from payclient import (
     AuthenticationError,
     ClientClosedError,
-    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     Found,
@@ -171,10 +170,18 @@ async def test_closed_while_asking():
 
 @pytest.mark.parametrize("given", ["", "two words", None, 7])
 async def test_unusable_key(given):
-    """What cannot be a key is refused as such, without being shown."""
-    with pytest.raises(ConfigurationError, match="api_key") as caught:
+    """A source that gives what cannot be a key has failed, which passes; what it gave is not shown."""
+    with pytest.raises(KeySourceError, match="the key source gave no usable key: it ") as caught:
         await client(Guarded(), api_key=lambda: given).get_transaction("T1")
-    assert "two words" not in str(caught.value)
+    assert [word for word in ("two words", "PAYCLIENT_API_KEY") if word in str(caught.value)] == []
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+async def test_source_that_is_starting(nothing):
+    """A source that gives nothing at first costs a retry, and no row of a stream."""
+    pay = client(Guarded(), api_key=Vault(nothing, OLD))
+    async with pay.stream_transactions(["T1", "T2"]) as outcomes:
+        assert [type(outcome) async for outcome in outcomes] == [Found, Found]
 
 
 class Failing(AsyncVault):
