@@ -117,6 +117,7 @@ REFUSED_URLS = {
     "no-host": ("https://", "names no host"),
     "path-only": ("https:///path", "names no host"),
     "port-only": ("https://:8443", "names no host"),
+    "port-zero": ("https://pay.example:0", "names port 0, which cannot be connected to"),
     "password": ("https://user:secret@pay.example", NO_PASSWORD),
     "user": ("https://user@pay.example", NO_PASSWORD),
     "empty-user": ("https://@pay.example", NO_PASSWORD),
