@@ -10,7 +10,7 @@ from collections import UserDict
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from types import ModuleType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import anyio
 import httpx
@@ -19,7 +19,9 @@ from payclient._shared.checks import unfit
 from payclient.errors import (
     AttemptTimeoutError,
     ClientClosedError,
+    ConfigurationError,
     ConnectionFailedError,
+    PayClientError,
     Step,
     TransportError,
 )
@@ -43,6 +45,10 @@ from payclient.transports.fast import SharedPart, common_headers, own_headers
 
 _Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")
+_STREAM = "payclient.stream"
+"""Request extension of a lookup: the library's class of a stream in memory."""
+_BODY = "payclient.body"
+"""Response extension: the body, and whether it was truncated."""
 _SMALLEST_PART = 64
 """Minimum size that a part counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
 
@@ -147,7 +153,7 @@ class HttpxClientTransport:
         try:
             native = self._native(request)
             is_fresh = self._freshness(native, request)
-            head = await self._client.send(native, stream=True, auth=None, follow_redirects=False)
+            head = await self._send(native)
             answered = True
             body, is_truncated = await _read_body(head)
             # httpx's own stream refers to the response: a circle with the request, and so the key, for the collector.
@@ -167,6 +173,15 @@ class HttpxClientTransport:
             return Response(head.status_code, dict(head.headers.items()), body, *known)
         raise failure  # outside the handler, so that it has no link to httpx's frames and the request
 
+    async def _send(self, native: Any) -> Any:
+        hooks = self._client.event_hooks["response"]
+        if hooks and hooks[0] is not _read_before_hooks:
+            hooks.insert(0, _read_before_hooks)
+        try:
+            return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
+        except self._library.HTTPStatusError as error:  # of a hook that calls `raise_for_status`
+            return error.response
+
     def _freshness(self, native: Any, request: Request) -> Callable[[Any], bool]:
         """Watch *native*, and return a function of the response: whether it can be that to no other request."""
         return _Freshness(self._client, native, is_required=request.needs_fresh_connection).of
@@ -177,6 +192,7 @@ class HttpxClientTransport:
             request.url,
             headers={**request.headers, "Authorization": request.authorization()},
             content=request.body,
+            extensions={_STREAM: self._library.ByteStream},
         )
 
     async def discard(self, response: Response) -> None:
@@ -233,6 +249,9 @@ class HttpxTransport(HttpxClientTransport):
         if self._client.is_closed:
             raise _unusable("it has been closed")
         return await self._exchange(request)
+
+    async def _send(self, native: Any) -> Any:
+        return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
 
     async def aclose(self) -> None:
         await self._own.aclose()
@@ -300,8 +319,17 @@ def _without_cookies(library: Any) -> Any:
     return type("NoCookies", (library.Cookies,), {"extract_cookies": extract_cookies})()
 
 
+async def _read_before_hooks(response: Any) -> None:
+    """Read a lookup's response as the first response hook: if another one raises, httpx closes it."""
+    if (stream := response.request.extensions.get(_STREAM)) is not None:
+        response.extensions[_BODY] = body = await _read_body(response)
+        response.stream, response.is_closed = stream(body[0]), False  # for the other hooks
+
+
 async def _read_body(response: Any) -> tuple[bytes, bool]:
     """Return the body as received, and whether it was truncated at the limit; *response* is always closed."""
+    if _BODY in response.extensions:
+        return cast("tuple[bytes, bool]", response.extensions[_BODY])
     parts: list[bytes] = []
     size = 0
     try:
@@ -318,8 +346,10 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     return body[:BODY_LIMIT], size > BODY_LIMIT
 
 
-def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
-    """Return *error*, of *library* or the system, as a `TransportError` without a link to it."""
+def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> PayClientError:
+    """Return *error*, of *library* or the system, as our own error without a link to it."""
+    if isinstance(error, library.LocalProtocolError):
+        return ConfigurationError(f"the http_client cannot send this request: {reason_of(error)}")
     progress, origin = progress_of(error), Origin.of(request.url)
     if isinstance(error, library.PoolTimeout):
         message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"

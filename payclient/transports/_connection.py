@@ -75,7 +75,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             self._break(self._close_reason)
         else:
-            self._transport.write(message if self.tls is None else self.tls.encrypted(message))
+            try:
+                self._transport.write(message if self.tls is None else self.tls.encrypted(message))
+            except ssl.SSLError as error:  # such as a renegotiation that is not over
+                self._fail_tls(error)
         return response
 
     async def secure(self) -> None:
@@ -179,9 +182,14 @@ class Connection(asyncio.BufferedProtocol):
                     self._feed(plain)
                 else:
                     self.abort()
+            if self._transport is not None and (answer := tls.pending()):  # of a renegotiation, or a new key
+                self._transport.write(answer)
         except ssl.SSLError as error:
-            self._tls_error = error
-            self._break(f"TLS failed ({error.reason})")
+            self._fail_tls(error)
+
+    def _fail_tls(self, error: ssl.SSLError) -> None:
+        self._tls_error = error.with_traceback(None)  # whose frames hold the request
+        self._break(f"TLS failed ({error.reason or type(error).__name__})")
 
     def _feed(self, data: bytes | memoryview) -> None:
         if not self._parser.is_awaited:

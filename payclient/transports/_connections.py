@@ -77,8 +77,7 @@ class Connections:
         self._is_closed = False
 
     async def exchange(self, origin: Origin, message: Callable[[], bytes], *, needs_fresh: bool) -> Response:
-        if self._is_closed:
-            raise ClientClosedError("the transport has been closed")
+        self._check_open()
         pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))
         connection = None if needs_fresh else pool.take()
         is_stale_possible = connection is not None
@@ -87,6 +86,7 @@ class Connections:
                 connection = await self._dialer.dial(origin)
                 pool.add(connection)
             try:
+                self._check_open()  # it may have been closed meanwhile
                 return await connection.exchange(message())
             except BrokenError as error:
                 is_stale = is_stale_possible and error.silent
@@ -100,6 +100,10 @@ class Connections:
                 raise failure
             # The service closed it while it was idle, which is not a failed attempt.
             connection, is_stale_possible = None, False
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosedError("the transport has been closed")
 
     async def aclose(self) -> None:
         self._is_closed = True

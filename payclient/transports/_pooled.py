@@ -18,6 +18,7 @@ from attrs import frozen
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
 from payclient.transports._proxy import Origin
+from payclient.transports.fast import header_line
 
 NEEDS_FRESH = "payclient.needs_fresh"
 """Request extension: whether the lookup needs a fresh connection."""
@@ -89,5 +90,5 @@ def _tell_respx(mocks: Any) -> None:
 
 def _message(request: Any, body: bytes) -> bytes:
     """Return the request as it is written; do not keep it in a variable, because it holds the API key."""
-    lines = [b"%b %b HTTP/1.1" % (request.method, request.url.target), *(b"%b: %b" % each for each in request.headers)]
-    return b"\r\n".join([*lines, b"", body])
+    lines = (header_line(*header) for header in request.headers)
+    return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (request.method, request.url.target, b"".join(lines), body)

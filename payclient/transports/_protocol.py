@@ -45,6 +45,11 @@ class HttpClient(Protocol):
         """Whether it can no longer send."""
         ...
 
+    @property
+    def event_hooks(self) -> dict[str, list[Any]]:
+        """Its hooks, by event."""
+        ...
+
     def build_request(
         self,
         method: str,
@@ -52,6 +57,7 @@ class HttpClient(Protocol):
         *,
         content: bytes,
         headers: Mapping[str, str],
+        extensions: dict[str, Any],
     ) -> Any:
         """Merge a request with the client's own defaults."""
         ...

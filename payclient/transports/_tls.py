@@ -43,6 +43,10 @@ class TlsSession:
         self._ssl.write(plain)
         return self._outgoing.read()
 
+    def pending(self) -> bytes:
+        """Return what TLS itself wants to send."""
+        return self._outgoing.read()
+
     def close_notify(self) -> bytes:
         with suppress(ssl.SSLError):  # the peer's close_notify is not waited for
             self._ssl.unwrap()

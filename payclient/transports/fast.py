@@ -7,11 +7,13 @@ respx, pass an `http_client` to `AsyncClient`.
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Callable
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
+from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
@@ -20,6 +22,7 @@ from payclient.transports._proxy import Origin, Proxy, as_proxy
 __all__ = ["FastTransport"]
 
 _Value = TypeVar("_Value")
+_ENDS_LINE = re.compile(rb"[\0\r\n]")
 
 
 class FastTransport:
@@ -106,7 +109,16 @@ def head(request: Request) -> bytes:
     """Return the beginning of the message, up to the request's own headers."""
     # RFC 9112, part 3.
     line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
-    return line.encode("latin-1") + b"".join(b"%b: %b\r\n" % header for header in common_headers(request))
+    return line.encode("latin-1") + b"".join(header_line(*header) for header in common_headers(request))
+
+
+def header_line(name: bytes, value: bytes) -> bytes:
+    """Return the line of a header, which may come from a tracing context or an instrumentation."""
+    # RFC 9110, part 5.5. A line end in it would begin another header.
+    if _ENDS_LINE.search(name) or _ENDS_LINE.search(value):
+        message = f"the header {name.decode('latin-1')!r} holds a line end"
+        raise ConfigurationError(message)
+    return b"%b: %b\r\n" % (name, value)
 
 
 def rest(request: Request) -> bytes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import traceback
 from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
 from attrs import define
 
-from payclient.transports._connection import Connection
+from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._connections import Pool
 from support.tls_server import Server, session
 
@@ -79,6 +80,19 @@ def test_before_the_handshake():
         with pytest.raises(raised) as caught:
             asyncio.run(secured(received, is_lost))
         assert not isinstance(caught.value, TimeoutError)
+
+
+def test_tls_that_cannot_send():
+    """An error of TLS while a request is sent breaks the exchange, and no frame of it holds the request."""
+
+    async def shown():
+        connection = Connection(tls=session())
+        connection.connection_made(Wire())
+        with pytest.raises(BrokenError, match="TLS failed") as caught:
+            await connection.exchange(bytes([64] * 40))  # before the handshake
+        return "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+
+    assert "@@@@" not in asyncio.run(shown())
 
 
 def test_close_notify_under_tls():

@@ -3,8 +3,10 @@
 import asyncio
 import gc
 import re
+import shutil
 import ssl
-from contextlib import asynccontextmanager, suppress
+import traceback
+from contextlib import asynccontextmanager, nullcontext, suppress
 
 import httpx
 import httpx2
@@ -13,18 +15,24 @@ import trustme
 
 from payclient import (
     AsyncClient,
+    AuthenticationError,
     ClientClosedError,
+    ConfigurationError,
     ConnectionFailedError,
+    RateLimitedError,
     RetryPolicy,
+    ServiceError,
     TLSVerificationError,
+    TransactionNotFoundError,
     TransportError,
     UnexpectedResponseError,
 )
+from payclient.protocol import build_request
 from payclient.transports import BODY_LIMIT, HttpxClientTransport, HttpxTransport, Request
 from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document
-from support.raw_server import RawServer, http
+from support.raw_server import RawServer, Script, http, send
 from support.tls_server import AUTHORITY, REFUSALS, Server, refusing, trust
 
 AT_ONCE = RetryPolicy(initial_backoff=0)
@@ -346,3 +354,109 @@ async def test_close_notify_is_not_awaited(kind, end):
         started_at = loop.time()
         await (transport.aclose() if end == "close" else transport.discard(response))
         assert (connections(transport), loop.time()) == (set(), started_at)
+
+
+@pytest.mark.parametrize("value", ["1\r\nX-Injected: 1", "1\nX-Injected: 1", "1\0"])
+async def test_header_that_would_be_two(connect, value):
+    """A header of a tracing context that holds a line end is refused; nothing is sent, and nothing is retried."""
+
+    def trace(attempt):
+        pass
+
+    trace.headers = {"x-a": value}
+    async with RawServer() as server, connect(server, tracing=lambda: nullcontext(trace)) as pay:
+        with pytest.raises(ConfigurationError, match=r"x-a|Illegal header value") as caught:
+            await pay.get_transaction("T1")
+        assert (server.requests, pay.stats.attempts) == ([], 1)
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert KEY not in "".join(shown.format())
+
+
+async def test_closed_while_connecting(kind):
+    """A connection that is opened while its transport is closed sends nothing."""
+    transport = kind()
+    async with RawServer() as server:
+        request = build_request(
+            f"{server.url}/api/transaction/detail", "T1", headers={}, authorization=lambda: f"Bearer {KEY}"
+        )
+        sending = asyncio.create_task(transport.send(request))
+        await asyncio.sleep(0)
+        await transport.aclose()
+        with pytest.raises(ClientClosedError, match="has been closed"):
+            await sending
+        assert server.requests == []
+
+
+HOOKED = [
+    (404, b'{"success": false, "message": "Transaction not found"}', TransactionNotFoundError),
+    (401, b'{"success": false, "message": "Invalid API key"}', AuthenticationError),
+    (429, b'{"success": false}', RateLimitedError),
+    (503, b'{"success": false}', ServiceError),
+]
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+@pytest.mark.parametrize(("status", "body", "error"), HOOKED)
+async def test_hook_that_raises_for_status(library, status, body, error):
+    """A response hook of the caller's that raises for the status changes no verdict, and can read the body."""
+    seen = []
+
+    async def read(response):
+        await response.aread()
+        seen.append(response.content)
+
+    async def raise_for_status(response):
+        response.raise_for_status()
+
+    answers = [send(http(body, f"{status} Status"))] * 4
+    hooks = {"response": [read, raise_for_status]}
+    async with (
+        RawServer(Script(answers), Script(answers)) as server,
+        library.AsyncClient(trust_env=False, event_hooks=hooks) as http_client,
+        own(server, http_client=http_client, retry=None) as pay,
+    ):
+        with pytest.raises(error) as caught:
+            await pay.get_transaction("T1")
+        assert (caught.value.status_code, seen[0], pay.stats.throttled) == (status, body, int(status == 429))
+        with pytest.raises(library.HTTPStatusError):  # the caller's own requests are as before
+            await http_client.get(server.url)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs OpenSSL's command: no other server renegotiates")
+async def test_renegotiation(kind, tmp_path):
+    """A server of TLS 1.2 that renegotiates on an idle connection is answered, and the connection is used again."""
+    certificate = AUTHORITY.issue_cert("localhost")
+    (tmp_path / "key.pem").write_bytes(certificate.private_key_and_cert_chain_pem.bytes())
+    command = f"openssl s_server -accept localhost:0 -tls1_2 -cert {tmp_path}/key.pem -key {tmp_path}/key.pem"
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
+    server = await asyncio.create_subprocess_exec(*command.split(), **pipes)
+    shown = b""
+
+    async def until(words):
+        nonlocal shown
+        while words not in shown:
+            received = await server.stdout.read(4096)
+            assert received, shown.decode()
+            shown += received
+        before, _, shown = shown.partition(words)
+        return before
+
+    async def tell(line):
+        server.stdin.write(line)
+        await server.stdin.drain()
+
+    try:
+        await until(b"ACCEPT ")
+        port = int((await until(b"\n")).rpartition(b":")[2])
+        async with own(f"https://localhost:{port}", kind(ssl_context=trust()), retry=None) as pay:
+            for reference in ("T1", "T2"):
+                lookup = asyncio.create_task(pay.get_transaction(reference))
+                await until(f'{{"reference":"{reference}"}}'.encode())
+                await tell(http(document(reference)) + b"\n")
+                assert (await lookup).reference == reference
+                await tell(b"r\n")
+                await until(b"Read BLOCK")  # it has an answer to its question, and waits for the rest
+            assert len(connections(pay._session._transport)) == 1
+    finally:
+        server.kill()
+        await server.communicate()
