@@ -6,10 +6,11 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -28,6 +29,7 @@ from payclient.cli._options import (
     StatementOptions,
     about_ledger,
     about_statement,
+    option_name,
     reading_ledger,
     statement_lines,
 )
@@ -42,6 +44,7 @@ from payclient.reconcile import (
     AtomicFiles,
     Bucket,
     Journal,
+    JournalError,
     Recheck,
     Reuse,
     Row,
@@ -316,7 +319,7 @@ class Reconciliation:
         """Start or resume the run, write the report, and return its summary; each *on_row* gets every row."""
         # What may pass makes an incomplete report; when the service refuses the caller, or the ledger or the journal
         # cannot be trusted, no report is written.
-        with Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable) as journal:
+        with self._opened_journal() as journal:
             self._tell_resumed(journal)
             with _report_files(
                 journal,
@@ -341,12 +344,21 @@ class Reconciliation:
                     self.statement.check_unchanged()
                 return _finished(files, journal, about, self.ledger)
 
+    def _opened_journal(self) -> Journal:
+        try:
+            return Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable)
+        except JournalError as error:
+            if not error.rules:
+                raise
+            message = f"{error}; {_advice(error.rules, self.out, self.streams.arguments)}"
+            raise JournalError(message, rules=error.rules) from error
+
     def _identity(self) -> dict[str, str]:
-        identity = {"service": self.client.url, "rules": self.rules.fingerprint}
+        identity = {"service": self.client.url, "rules": self.rules.judging}
         if self.statement is not None:
             identity["statement"] = "one"
         if self.previous is not None:
-            identity["previous"] = self.previous.sha256
+            identity["previous"] = self.previous.rows_sha256
         if self.max_age is not None:
             identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
         if (wanted := self.recheck) is not None:
@@ -428,6 +440,17 @@ class Reconciliation:
             self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
         about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
         journal.set_note(_STATEMENT, json.dumps(as_json(about)))
+
+
+def _advice(changed: Iterable[str], out: Path, arguments: Sequence[str]) -> str:
+    """Return the command that judges the answers in *out* by the rules of today, or else the way to ask again."""
+    if "not_found_messages" in changed:
+        return "answers that are read in another way take a new run: choose another folder with --out"
+    judging = ["--rules", "--settles-within", *(option_name(each.name) for each in attrs.fields(JudgingOptions))]
+    words = [word for each in arguments for word in each.split("=", 1)]
+    given = [word for name, value in pairwise(words) if name in judging for word in (name, value)]
+    command = ("payclient", "rejudge", str(out), *given, "--out", f"{out}-rejudged")
+    return f"to judge its answers by the rules of today: {shlex.join(command)}"
 
 
 def note_about(journal: Journal, about: About) -> str:

@@ -86,5 +86,5 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
         raise JournalError(message)
     journal.answers.mark_again(rules, journal.side_of)
     identity = json.loads(journal.note("identity") or "{}")
-    journal.set_note("identity", json.dumps({**identity, "rules": rules.fingerprint}))
+    journal.set_note("identity", json.dumps({**identity, "rules": rules.judging}))
     return journal.answers.count_to_confirm()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import openpyxl
 import pytest
 
+from payclient.testing import Reply
 from support.reports import rows_of, summary_of
 
 LINES = ("T1,15500,Paid", "T2,9000,Canceled", "T3,1,Paid")
@@ -56,6 +57,19 @@ def write(path, **resolutions):
             for title, value in (("Owner", "Ana"), ("Resolution", resolution), ("Comment", "agreed")):
                 sheet.cell(row, places[title]).value = value
     book.save(path)
+
+
+def test_resumed_after_decisions(run, first, take, command, service, tmp_path):
+    """A run that follows a report is resumed although decisions were taken into that report since."""
+    tonight = ("second", "--previous", str(first), "--max-concurrency", "1")
+    service.script("T3", Reply(status=403), Reply(status=403))
+    assert run(*tonight).status == 1
+    assert summary_of(tmp_path / "second")["buckets"]["unresolved"]["rows"] == 1
+    assert take(first / "report.xlsx", T1="corrected in the ledger").status == 0
+    assert command("report", str(first), "--quiet").status == 1
+    resumed = run(*tonight)
+    assert (resumed.status, resumed.err) == (1, "")
+    assert summary_of(tmp_path / "second")["buckets"]["unresolved"]["rows"] == 0
 
 
 def shown(path):

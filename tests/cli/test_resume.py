@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import sys
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 
 from payclient.reconcile import Journal
 from payclient.testing import Reply
 from support.misses import check_each
-from support.reports import contents
+from support.reports import contents, summary_of
 
 LINES = ("T1,15000,Paid", "T2,9000,Canceled", "T3,1,Paid")
 REFUSED = Reply(status=401)
@@ -69,7 +70,10 @@ REFUSALS = {
     ("T1,15000,Paid T2,9001,Canceled T3,1,Paid", ""): f"{BEGAN}on line 3, amount was different",
     ("T1,15000,Paid T2,9000,Canceled", ""): f"{BEGAN}it has 3 rows, and this one 2",
     (" ".join((*LINES, "T4,1,Paid")), ""): f"{BEGAN}it has 3 rows, and this one has more",
-    (" ".join(LINES), "--time-zone Asia/Jakarta"): f"{ANOTHER}rules",
+    (" ".join(LINES), "--time-zone Asia/Jakarta"): f"{ANOTHER}its rules: time_zone; to judge its answers by the rules "
+    "of today: payclient rejudge report --time-zone Asia/Jakarta --out report-rejudged",
+    (" ".join(LINES), "--not-found-message gone"): f"{ANOTHER}its rules: not_found_messages; answers that are read in "
+    "another way take a new run: choose another folder with --out",
     (" ".join(LINES), "--environment live"): f"{ANOTHER}service",
     (" ".join(LINES), "--base-url http://127.0.0.1:9"): f"{ANOTHER}service",
 }
@@ -86,6 +90,14 @@ def test_another_run(finished, reconcile, report, service):
         return result.status, told.startswith(REFUSALS[case]), service.total == asked, contents(report) == before
 
     check_each(dict.fromkeys(REFUSALS, (2, True, True, True)), refused)
+
+
+def test_other_rules(finished, reconcile, command):
+    """The command that the refusal of other rules ends with judges the answers of the run by them."""
+    refused = reconcile("--time-zone=+07:00", "--assume-status", "none")
+    judged = refused.err.splitlines()[-1].partition("by the rules of today: payclient ")[2].split()
+    assert command(*judged, "--quiet").status == 1
+    assert summary_of(Path("report-rejudged"))["judged_again"]["changed_rules"] == ["time_zone", "assume_status"]
 
 
 def test_journal(finished, reconcile, report, command):

@@ -134,12 +134,12 @@ async def test_words_for_paid(service_of):
 async def test_identity(tmp_path, service_of):
     """The journal belongs to the new rules from then on, and to the same service."""
     path = tmp_path / "journal.sqlite"
-    with Journal(path, identity={"service": "x", "rules": STRICT.fingerprint}) as journal:
+    with Journal(path, identity={"service": "x", "rules": STRICT.judging}) as journal:
         await ran(journal, [Entry(line=2, reference="A")], service_of({}), STRICT)
         judge_again(journal, rules=LOOSE)
-    with pytest.raises(JournalError, match="rules was"):
-        Journal(path, identity={"service": "x", "rules": STRICT.fingerprint})
-    Journal(path, identity={"service": "x", "rules": LOOSE.fingerprint}).close()
+    with pytest.raises(JournalError, match="its rules: tolerances"):
+        Journal(path, identity={"service": "x", "rules": STRICT.judging})
+    Journal(path, identity={"service": "x", "rules": LOOSE.judging}).close()
 
 
 def test_no_ledger():

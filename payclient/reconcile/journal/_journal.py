@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from attrs import evolve, frozen
 
@@ -134,10 +134,12 @@ class Journal:
             if different and _OF_READING.issuperset(different) and not self._count("FROM answers"):
                 self._start_over(identity)
             elif different:
-                was, now = before.get(different[0], "none"), identity.get(different[0], "none")
-                how = f"{different[0]} was {was}, and is {now} now"
+                name = different[0]
+                was, now = before.get(name, "none"), identity.get(name, "none")
+                parts = _different_keys(was, now)
+                how = f"its {name}: {', '.join(parts)}" if parts else f"{name} was {was}, and is {now} now"
                 message = f"the journal {self._database.path} belongs to another run: {how}"
-                raise JournalError(message)
+                raise JournalError(message, rules=parts if different == ["rules"] else ())
 
     def _start_over(self, identity: Mapping[str, str]) -> None:
         with self._database.writing() as db:
@@ -344,6 +346,16 @@ class Journal:
     def run(self) -> str:
         """The name of this run, as noted by its caller; empty without one."""
         return self.note("run") or ""
+
+
+def _different_keys(was: str, now: str) -> tuple[str, ...]:
+    """Return the keys that differ between two parts of an identity that are JSON; none between other texts."""
+    try:
+        parts: list[dict[str, Any]] = [{} if text == "none" else json.loads(text) for text in (was, now)]
+        one, other = parts
+        return tuple(name for name in sorted({*one, *other}) if one.get(name) != other.get(name))
+    except (ValueError, TypeError, AttributeError):  # an address, a checksum
+        return ()
 
 
 REUSED = "reused"

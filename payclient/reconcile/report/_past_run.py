@@ -62,7 +62,8 @@ class PastRun:
 
     folder: Path
     note: PreviousRun
-    sha256: str  # of its manifest
+    sha256: str  # of its manifest, which is written again to show decisions
+    rows_sha256: str  # of its rows, which stay as they are
     service: Mapping[str, str]
     rows: int
     judged_run: str  # name of the run whose answers were judged again; empty if these are new
@@ -201,7 +202,7 @@ def open_past_run(folder: Path) -> PastRun:
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
     since: dict[str, Any] = summary.get("since") or {}
-    listed = {file["name"] for file in manifest["files"]}
+    listed = {file["name"]: file["sha256"] for file in manifest["files"]}
     recheck: dict[str, Any] = {}
     if MATCHED in listed:
         with open_rows(folder / MATCHED) as file:
@@ -222,6 +223,7 @@ def open_past_run(folder: Path) -> PastRun:
             matched=recheck.get("rows", 0),
         ),
         sha256=manifest["sha256"],
+        rows_sha256=listed[rows_file(folder).name],
         service=manifest["service"],
         rows=summary["rows"],
         judged_run=_of(manifest["judged_again"], "run"),

@@ -416,11 +416,15 @@ class Rules:
             raise RulesError(message, key=("time_zone",))
 
     @property
-    def fingerprint(self) -> str:
-        """SHA-256, in hexadecimal, of the rules that affect judgement, not of those on how the ledger is read."""
+    def judging(self) -> str:
+        """The rules that affect judgement, not those on how the ledger is read, as one line of JSON."""
         judging = {name: value for name, value in rules_as_json(self).items() if name not in _NOT_JUDGING}
-        canonical = json.dumps(judging, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return json.dumps(judging, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of `judging`."""
+        return hashlib.sha256(self.judging.encode()).hexdigest()
 
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:

@@ -14,7 +14,16 @@ class StoppedError(PayClientError):
 
 
 class JournalError(PayClientError, ValueError):
-    """The journal cannot be used: it belongs to another run, is damaged or is in use; the message says which."""
+    """
+    The journal cannot be used: it belongs to another run, is damaged or is in use; the message says which.
+
+    Attributes:
+        rules: Of a journal that belongs to another run: the rules that differ, if nothing else does.
+    """
+
+    def __init__(self, message: str = "", *, attempts: int = 0, rules: tuple[str, ...] = ()) -> None:
+        super().__init__(message, attempts=attempts)
+        self.rules = rules
 
 
 class JournalWriteError(OSError):
