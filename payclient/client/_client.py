@@ -26,10 +26,11 @@ from payclient.client._config import (
 from payclient.client._confirm import Claim, Confirmation
 from payclient.client._keys import Keys, KeySource
 from payclient.client._lookup import Lookup
+from payclient.client._outage import Outage
 from payclient.client._session import Session
 from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
-from payclient.client.policies import Clock, Outage, RetryPolicy, SingleFlight
+from payclient.client.policies import Clock, RetryPolicy, SingleFlight
 from payclient.client.waiting import Condition, Polls, Terms, Wait, poll_until
 from payclient.errors import ConfigurationError, TransactionNotFoundError
 from payclient.protocol import (
@@ -481,7 +482,7 @@ class AsyncClient:
     def _outage(self) -> Outage | None:
         """Return the outage that may refuse an awaited lookup; None if the lookup waits."""
         is_refused = self._options.on_outage == "fail" and not in_bulk.get()
-        return self._session.refusals.outage if is_refused else None
+        return self._session.outage if is_refused else None
 
     def _concurrency(self, given: int | None) -> int:
         return self._session.max_concurrency if given is None else check_count("concurrency", given)
@@ -508,7 +509,7 @@ class AsyncClient:
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
         while (other := self._calls.joinable(lookup.reference, after=lookup.after)) is not None:
-            self._session.refusals.check(lookup)
+            self._session.refuse(lookup)
             with lookup.phase("queued"):
                 transaction = await other.join()
             if transaction is not None:
@@ -517,7 +518,7 @@ class AsyncClient:
             try:
                 return call.set_result(await self._session.look_up(lookup, self._options))
             finally:
-                call.is_cut_short = self._session.refusals.concerns(lookup)  # an equal lookup in bulk is not
+                call.is_cut_short = self._session.is_refused(lookup)  # an equal lookup in bulk is not
 
     async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:
         observers = self._options.observers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
@@ -10,8 +11,9 @@ from typing import Literal, TypeAlias
 from attrs import define, field
 
 from payclient._shared.escape import plural
+from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, OnAttempt
-from payclient.client.policies import Clock, Outage, Timeout, names_no_reference
+from payclient.client.policies import Clock, Timeout, names_no_reference
 from payclient.errors import (
     AttemptTimeoutError,
     DeadlineExceededError,
@@ -36,31 +38,39 @@ class LookupPhase(Timeout):
     _name: PhaseName
     _began: float
     _at_most: float | None
-    _is_refused: bool = False
+    _refusal: OutageError | None = None
 
     def refused_at(self, allowed: float) -> float:
-        """Return when an outage ends the block, for an attempt *allowed* seconds after its lookup began."""
         lookup = self._lookup
-        if lookup.outage is None or lookup.is_probe:
+        if lookup.is_probe:
             return math.inf
         return lookup.began_at + allowed if self._name == "attempts" else -math.inf
 
-    def refuse(self) -> None:
-        self._is_refused = True
-        self._clock.cancel(self)
+    def refuse(self, error: OutageError) -> None:
+        self._refusal = error
+        self._stop()
         self.fire()
+
+    def _stop(self) -> None:
+        self._clock.cancel(self)
+        if self._lookup.outage is not None:
+            self._lookup.outage.refusable.pop(self, None)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if self._lookup.outage is not None:
+            self._lookup.outage.refusable[self] = None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> Literal[False]:
         is_over = super().__exit__(kind, error, None)
+        self._stop()
         self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
         if not is_over:
             return False
-        lookup, progress = self._lookup, progress_of(error)
-        failure: PayClientError
-        if self._is_refused:
-            failure = lookup.refused(progress if self._name == "attempts" else None)
-        else:
-            failure = lookup.exceeded(self._at_most, progress)
+        lookup, progress, refusal = self._lookup, progress_of(error), self._refusal
+        if refusal is not None and self._name == "attempts":
+            refusal.sent, refusal.step, refusal.address = progress.sent, progress.step, progress.address
+        failure = lookup.exceeded(self._at_most, progress) if refusal is None else lookup.refused(refusal)
         try:
             raise failure
         finally:
@@ -141,14 +151,21 @@ class Lookup:
             return math.inf
         return now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
 
-    def refused(self, progress: Progress | None = None) -> OutageError:
-        """Return the error for the lookup in an outage; *progress* is that of the attempt it ends."""
-        assert self.outage is not None  # noqa: S101  by which it is refused
-        error = self.outage.refuse(self.clock.now())
-        if progress is not None:
-            error.sent, error.step, error.address = progress.sent, progress.step, progress.address
+    def refused(self, error: OutageError) -> OutageError:
         self.fail(error)
         return error
+
+    def as_probe(self) -> Lookup:
+        """Return the lookup for an attempt that goes on although its caller has left, or has been refused."""
+        probe = copy.copy(self)
+        probe.until = probe.budget = probe.outage = None
+        probe.seconds, probe.needs_fresh_connection = _NO_TIME.copy(), True
+        return probe
+
+    def take(self, probe: Lookup) -> None:
+        """Take over what the attempt of *probe* has found about key and connection."""
+        self.key_version, self.redact, self.is_fresh = probe.key_version, probe.redact, probe.is_fresh
+        self.needs_fresh_connection = True
 
     def exceeded(self, at_most: float | None, progress: Progress) -> DeadlineExceededError | AttemptTimeoutError:
         """Return the error for an attempt that may take *at_most* seconds, or else for the whole lookup."""

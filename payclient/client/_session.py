@@ -16,38 +16,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import random
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Self
 
 from attrs import asdict, define, evolve, field, fields_dict, setters
 
 from payclient._shared.checks import is_count
 from payclient._shared.logger import logger
-from payclient._shared.until_done import shielded
+from payclient._shared.until_done import shielded, until_done
 from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
 from payclient.client._lookup import Lookup, Refusal, may_end
-from payclient.client._refusals import Refusals
+from payclient.client._outage import Outage, is_answer, is_final
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import (
     Again,
     Clock,
     Limiter,
-    Outage,
     Retries,
     Signal,
     Ticket,
     classify,
-    is_answer,
-    is_final,
     names_no_reference,
 )
 from payclient.errors import (
+    AttemptTimeoutError,
     AuthenticationError,
     ClientClosedError,
     DeadlineExceededError,
@@ -130,8 +128,9 @@ class Session:
     _random: Callable[[], float] = field(default=random.random, alias="random")
     _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
     _limiter: Limiter = field(init=False)
-    refusals: Refusals = field(init=False)
+    outage: Outage = field(init=False)
     _counts: _Counters = field(init=False, factory=_Counters)
+    _probes: dict[asyncio.Task[Transaction], bool] = field(init=False, factory=dict)  # and whether its caller has left
     _pending: int = field(init=False, default=0)
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
@@ -141,7 +140,7 @@ class Session:
         self._limiter = Limiter(
             max_concurrency=self.max_concurrency, max_rate=self._max_rate, workers=self._workers, random=self._random
         )
-        self.refusals = Refusals(self._limiter)
+        self.outage = Outage(self._limiter)
 
     # Life cycle
 
@@ -185,7 +184,10 @@ class Session:
         except TimeoutError:
             logger.debug("closing with %d lookups under way", self._pending)
         finally:
-            self.refusals.stop()
+            for probe in self._probes:
+                probe.cancel()
+            await until_done(self._probes)
+            self.outage.stop()
             clock.stop()
             if self._name is not None:
                 await shielded(self._transport.aclose())
@@ -200,14 +202,14 @@ class Session:
         self._limiter.share(max_rate, workers)
 
     def stats(self) -> Stats:
-        limiter, outage = self._limiter, self.refusals.outage
+        limiter, outage = self._limiter, self.outage
         return Stats(
             **asdict(self._counts),
             in_flight=limiter.in_flight,
             limit=limiter.limit,
             paused_seconds=limiter.paused_seconds(),
             refused=outage.refused,
-            outage_seconds=0.0 if self._clock is None else outage.seconds(self._clock.now()),
+            outage_seconds=outage.seconds(),
             last_failure=outage.last_failure,
         )
 
@@ -259,7 +261,7 @@ class Session:
                     continue
                 retries = retries or Retries(options.retry, random=self._random)
                 # In an outage, the next attempt is that of another lookup.
-                delay = None if self.refusals.concerns(lookup) else retries.delay(classify(error))
+                delay = None if self.is_refused(lookup) else retries.delay(classify(error))
                 if delay is None or self._is_closed:
                     raise
             if delay:
@@ -308,14 +310,65 @@ class Session:
         message = "the service asked this client to wait"
         raise RateLimitedError(message, retry_after=pause)
 
+    def refuse(self, lookup: Lookup) -> None:
+        """Raise if *lookup* is to be refused in an outage."""
+        if self.is_refused(lookup):
+            raise lookup.refused(self.outage.refusal())
+
+    def is_refused(self, lookup: Lookup) -> bool:
+        return self.outage.is_on and lookup.outage is not None
+
     async def _attempt(self, lookup: Lookup, options: Options) -> Transaction:
-        with _Slot(self._limiter, self.refusals.outage) as slot:
-            ticket, allowed = await self._admit(lookup, slot)
-            lookup.sent_at = ticket.started_at
-            lookup.attempts += 1
-            self._counts.attempts += 1
-            self._counts.retries += lookup.attempts > 1
-            return await self._attempt_in(slot, ticket, lookup, at_most=min(options.timeout, allowed))
+        if self.is_refused(lookup):
+            return await self._probe(lookup, options)
+        with _Slot(self._limiter, self.outage) as slot:
+            try:
+                ticket = await self._admit(lookup, slot)
+            except OutageError as error:
+                return await self._probe(lookup, options, error)
+            self._count(lookup, ticket)
+            return await self._attempt_in(slot, ticket, lookup, at_most=options.timeout)
+
+    def _count(self, lookup: Lookup, ticket: Ticket) -> None:
+        lookup.sent_at = ticket.started_at
+        lookup.attempts += 1
+        self._counts.attempts += 1
+        self._counts.retries += lookup.attempts > 1
+
+    async def _probe(self, lookup: Lookup, options: Options, refusal: OutageError | None = None) -> Transaction:
+        """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
+        slot = _Slot(self._limiter, self.outage)
+        if (ticket := self.outage.probe(lookup.reference)) is None:
+            left = (task for task, is_left in self._probes.items() if is_left)
+            if len(self._probes) >= self.max_concurrency and (oldest := next(left, None)) is not None:
+                oldest.cancel()  # it hangs, and gives way to the next
+            raise refusal or lookup.refused(self.outage.refusal())
+        self._count(lookup, slot.hold(ticket))
+        probe = lookup.as_probe()
+        attempt = self._attempt_in(slot, ticket, probe, at_most=options.timeout)
+        task = asyncio.create_task(attempt, name="payclient-probe")
+        self._probes[task] = False
+        task.add_done_callback(partial(self._end_probe, slot))
+        lookup.is_probe = True
+        try:
+            while not task.done():
+                with lookup.phase("attempts"):
+                    await asyncio.wait([task], timeout=self.outage.allowed)
+                if not task.done():
+                    self.refuse(lookup)
+            return task.result()
+        finally:
+            lookup.is_probe = False
+            lookup.take(probe)
+            if not task.done():
+                self._probes[task] = True
+                probe.observers = options.observers  # the trace of the lookup ends with it
+
+    def _end_probe(self, slot: _Slot, task: asyncio.Task[Transaction]) -> None:
+        slot.release(Signal.SILENT)  # no effect if the attempt did; else it was cancelled before it began
+        del self._probes[task]
+        if not task.cancelled():
+            task.exception()  # if its caller has left, it was recorded
 
     async def _attempt_in(self, slot: _Slot, ticket: Ticket, lookup: Lookup, *, at_most: float) -> Transaction:
         response: Response | None = None
@@ -323,7 +376,7 @@ class Session:
         signal, pause, name = Signal.SILENT, None, "cancelled"
         failure, is_over, has_final = None, False, False  # if the attempt is given up
         try:
-            self.refusals.sent(ticket, lookup)
+            self.outage.sent(ticket, lookup.reference, lookup.clock)
             request = self._request(lookup)
             with lookup.phase("attempts", at_most=at_most):
                 response = await self._transport.send(request)
@@ -345,7 +398,8 @@ class Session:
                 self._counts.throttled += 1
                 pause = error.retry_after
             is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
-            lookup.needs_fresh_connection |= is_doubtful  # others may be out of step as well
+            # Others may be out of step as well, or dead since they were idle.
+            lookup.needs_fresh_connection |= is_doubtful or isinstance(error, AttemptTimeoutError)
             if response is not None and self._discard is not None and is_doubtful:
                 with lookup.phase("attempts"):
                     await self._discard(response)  # its connection may be out of step
@@ -356,9 +410,7 @@ class Session:
             paused = 0.0
             try:
                 paused = self._limiter.paused_seconds() if pause else 0.0
-                self.refusals.ended(
-                    ticket, lookup, failure, signal=signal, is_over=is_over, is_final=has_final, pause=pause
-                )
+                signal = self._tell_outage(ticket, lookup, signal, failure, is_over=is_over, is_final=has_final)
             finally:
                 slot.release(signal, retry_after=pause)
             if pause:
@@ -366,13 +418,22 @@ class Session:
             if lookup.observers or logger.isEnabledFor(logging.DEBUG):
                 self._report(lookup, response, ticket.started_at, name, transaction, signal)
 
-    async def _admit(self, lookup: Lookup, slot: _Slot) -> tuple[Ticket, float]:
-        """Return a ticket for the next attempt of *lookup*, held by *slot*, and its time limit in seconds."""
-        if self.refusals.concerns(lookup):
-            ticket, allowed = self.refusals.probe(lookup)
-            return slot.hold(ticket), allowed
+    def _tell_outage(
+        self, ticket: Ticket, lookup: Lookup, signal: Signal, failure: str | None, *, is_over: bool, is_final: bool
+    ) -> Signal:
+        """Record the end of an attempt, and return its signal for the limiter."""
+        now = lookup.clock.now()
+        if failure == "":
+            self.outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED)
+            return signal
+        self.outage.ended(ticket, now, failure, is_over=is_over, is_final=is_final)
+        is_silent = signal is Signal.OVERLOADED and not self.outage.is_evidence(lookup.reference)
+        return Signal.SILENT if is_silent else signal
+
+    async def _admit(self, lookup: Lookup, slot: _Slot) -> Ticket:
+        """Return a ticket for the next attempt of *lookup*, held by *slot*."""
         ticket_now = self._limiter.acquire_now(lookup.is_poll)
-        return slot.hold(ticket_now) if ticket_now else await self._queue(lookup, slot), math.inf
+        return slot.hold(ticket_now) if ticket_now else await self._queue(lookup, slot)
 
     async def _queue(self, lookup: Lookup, slot: _Slot) -> Ticket:
         try:
@@ -386,7 +447,7 @@ class Session:
         limit = self._limiter.bound()
         if pause := self._limiter.paused_seconds():
             return f"the service asked for a pause, of which {pause:.0f} s remain; {limit}"
-        failure = self.refusals.outage.last_failure
+        failure = self.outage.last_failure
         return f"the last failure of this client was {failure}; {limit}" if failure else limit
 
     def _log_pause(self, before: float, response: Response | None) -> None:

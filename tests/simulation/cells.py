@@ -91,7 +91,7 @@ def states(world):
 
 def _of_client(client):
     session, limiter, polls = client._session, client._session._limiter, client._polls
-    for phase in () if session._clock is None else session._clock.pending():
+    for phase in () if session._clock is None else tuple(session._clock._timeouts):
         name = getattr(phase, "_name", None)
         if name in _PHASES:
             yield _PHASES[name]
@@ -101,7 +101,7 @@ def _of_client(client):
         yield "lookup shared"
     if limiter.paused_seconds():
         yield "lookup paused"
-    if session.refusals.outage.is_on:
+    if session.outage.is_on:
         yield "lookup in an outage"
     if limiter._probing:
         yield "lookup probing"

@@ -46,7 +46,8 @@ FINAL = (errors.TLSVerificationError, errors.ProxyRefusedError)
 
 def slack(world):
     """Return the seconds by which what follows at once may be late: by the steps in between, and the shared timer."""
-    return SCAN + STEPS * world.plan.tick + 10 * LATENESS * ("late timers" in world.plan.troubles)
+    jumps = sum(fault.kind == "jump" for fault in world.plan.faults)  # after each, the loop has time to read
+    return SCAN + STEPS * world.plan.tick + 10 * LATENESS * ("late timers" in world.plan.troubles) + 0.1 * jumps
 
 
 class KnownOutage:
@@ -56,7 +57,7 @@ class KnownOutage:
         self._world = world
         self.since = None  # when it has seen enough to call it an outage; None while it has not
         self._slowest, self._answered_at = 0.0, 0.0
-        self._failures = []
+        self._failures, self._failing = [], {}
 
     def hear(self, attempt):
         """Take in one attempt that has ended."""
@@ -66,8 +67,9 @@ class KnownOutage:
             return
         if attempt.error not in FAILURES or (attempt.error == "UnexpectedResponseError" and is_elsewhere):
             self._failures, self.since, self._answered_at = [], None, now
+            self._failing.pop(attempt.reference, None)
             self._slowest = max(self._slowest, attempt.seconds)
-        else:
+        elif self._failing.setdefault(attempt.reference, now) >= self._answered_at:
             began = max(now - attempt.seconds, self._answered_at)
             self._failures.append((began, attempt.reference))
             is_enough = len(self._failures) >= 3 and len({reference for _, reference in self._failures}) >= 2
@@ -76,12 +78,17 @@ class KnownOutage:
                 self.since = max(now, began + max(0.8, 2 * self._slowest))
 
     def check(self, reference, began, asked, error):
-        """Complain of a caller who has waited for what was known, and did not ask meanwhile."""
+        """Complain of a caller who has waited for what was known, or was refused while another one was answered."""
+        now = self._world.loop.time()
+        answered = now - self._answered_at
+        is_since = isinstance(error, errors.OutageError) and began < self._answered_at
+        if is_since and slack(self._world) < answered < 0.8 - slack(self._world):
+            self._world.fail("refused", f"{reference}, {answered:.3f} s after an answer")
         if self.since is None:
             return
-        now = self._world.loop.time()
         waited = now - max(began, self.since) - asked - self._world.loop.jumped
-        if waited > 1.0 + slack(self._world):
+        # The caller of a probe is told after the time allowed, and the probe goes on.
+        if waited > max(1.3, 2 * self._slowest) + slack(self._world):
             self._world.fail("waits", f"{reference} for {waited:.3f} s in a known outage: {type(error).__name__}")
 
 
@@ -130,7 +137,8 @@ class ObservedLimiter(Limiter):
         self._expected_gap = None if max_rate is None else workers / max_rate
         self._granted_at = deque(maxlen=40)
         self._outstanding = set()
-        self._probed_at = None
+        self._probed_at = deque(maxlen=2)  # of references that have failed before, and of others
+        self._is_out = False
         self.paused_by_service_until = float("-inf")
         self.pause_begins = float("inf")
         super().__init__(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, **options)
@@ -176,9 +184,10 @@ class ObservedLimiter(Limiter):
             fail("pause", f"a probe {self.paused_by_service_until - now:.3f} s before the end of a pause")
         self._check_rate(now)
         self._granted_at.append(now)
-        if self._probed_at is not None and now - self._probed_at < 1 - 1e-6:
-            fail("probes", f"two within {now - self._probed_at:.3f} s")
-        self._probed_at = now
+        if len(self._probed_at) == 2 and now - self._probed_at[0] < 1 - 1e-6:
+            fail("probes", f"three within {now - self._probed_at[0]:.3f} s")
+        self._probed_at.append(now)
+        self._is_out = True
         return ticket
 
     async def _wait_for_turn(self, queue):
@@ -206,6 +215,11 @@ class ObservedLimiter(Limiter):
         if retry_after and not any(each.pause for each in self._world.service.exchanges):
             self._world.fail("pause", "the service has asked for none")
         super().release(ticket, signal, retry_after=retry_after)
+        if self._is_out and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
+            self._is_out = False
+            outage = self._world.clients[self._world.limiters.index(self)]._session.outage
+            if outage.refused > outage._refused_before and self.limit > 2.0 + 1e-9:
+                self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
         # A refusal may raise a tiny limit: the least one, an attempt every ten seconds, depends on the round trip.
         if self.limit > before + 1e-9 and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
             self._world.fail("growth", f"from {before:.3f} to {self.limit:.3f} by an attempt without an answer")

@@ -21,10 +21,13 @@ RULES = {
             "client/test_client:test_freshness_of_the_last_attempt",
         ),
     ),
-    "client/_refusals": (
-        ("A lookup is refused wherever it waits", "waits", "client/test_outage:test_wherever_it_waits"),
-        ("One timer of the shared clock", "left behind", "client/test_client:test_no_timer_is_left"),
-        ("An event loop that was blocked", "", "client/test_outage:test_blocked_loop"),
+    "client/_outage": (
+        ("An attempt is answered by any response", "recovers", "client/test_outage_rules:test_is_answer"),
+        ("The time allowed is 1.3 s", "waits", "client/test_outage_rules:test_beginning"),
+        ("An outage begins when", "waits, recovers, refused", "client/test_outage_rules:test_beginning"),
+        ("A probe is sent for a lookup", "probes, waits", "client/test_outage_rules:test_probes"),
+        ("A probe belongs to the client", "recovers", "client/test_outage:test_impatient_callers"),
+        ("After an outage the limiter starts slowly", "slow start", "client/test_outage:test_slow_start"),
     ),
     "client/_stream": (
         ("A worker takes the next reference only", "lost", "client/test_stream:test_fatal_while_the_reader_stalls"),
@@ -56,13 +59,6 @@ RULES = {
         ("A pause that the service asks for", "pause", "client/test_limiter_laws:test_no_grant_in_a_pause"),
         ("`max_rate` is kept", "rate", "client/test_limiter_laws:test_never_above_its_rate"),
         ("A probe of an outage does not queue", "limiter, pause, rate", "client/policies/test_limiter:test_probe"),
-    ),
-    "client/policies/_outage": (
-        ("An attempt is answered by any response", "recovers", "client/policies/test_outage:test_is_answer"),
-        ("The time allowed is 0.8 s", "waits", "client/policies/test_outage:test_beginning"),
-        ("An outage begins when", "waits, recovers", "client/policies/test_outage:test_beginning"),
-        ("In an outage lookups are refused", "probes, waits", "client/policies/test_outage:test_probes"),
-        ("A probe has the time allowed", "recovers", "client/test_outage:test_comes_back_slowly"),
     ),
     "client/waiting/_polls": (
         ("A poll is made by one of the waits", "unanswered", "client/waiting/test_polls:test_cancelled_asker"),

@@ -1,5 +1,5 @@
 """
-Internal: policies without I/O: limiter, outages, retry, deferral, equal lookups, time-outs.
+Internal: policies without I/O: limiter, retry, deferral, equal lookups, time-outs.
 
 Clock and chance are arguments.
 """
@@ -11,9 +11,6 @@ from payclient.client.policies._deferral import Disposition as Disposition
 from payclient.client.policies._deferral import PendingRow as PendingRow
 from payclient.client.policies._deferral import is_passing as is_passing
 from payclient.client.policies._limiter import Limiter as Limiter
-from payclient.client.policies._outage import Outage as Outage
-from payclient.client.policies._outage import is_answer as is_answer
-from payclient.client.policies._outage import is_final as is_final
 from payclient.client.policies._retry import Again as Again
 from payclient.client.policies._retry import Retries as Retries
 from payclient.client.policies._retry import RetryPolicy as RetryPolicy

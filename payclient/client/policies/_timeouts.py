@@ -4,6 +4,9 @@ Time-outs that share one event-loop timer per client.
 Most time-outs are cancelled before they are due, so each is only an entry in a dictionary. asyncio's `timeout_at`
 creates a timer for each, in a heap that is compared in Python and keeps cancelled timers; that would cost a tenth of
 a lookup with the transport `fast`.
+
+A late timer decides nothing: while the event loop was blocked, or the process stopped, responses may have come that
+are not read yet. So it gives the loop the time to read them, once.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from attrs import define, field
 
 _MIN_INTERVAL = 0.005
 """Seconds between two scans of the time-outs; otherwise many late time-outs would cause one scan each."""
+_MAX_LATENESS = 0.1
+"""Seconds by which a timer may be late on an event loop that is not blocked."""
 
 
 class Timed(Protocol):
@@ -34,15 +39,12 @@ class Clock:
         self._timer: asyncio.Handle | None = None
         self._fires_at = math.inf
         self._is_stopped = False
+        self._has_waited = False  # after a late timer
 
     def schedule(self, timeout: Timed, when: float) -> None:
         self._timeouts[timeout] = when
         if when < self._fires_at:
             self._schedule(when)
-
-    def pending(self) -> list[Timed]:
-        """Return the time-outs that have not fired, in the order of scheduling."""
-        return list(self._timeouts)
 
     def cancel(self, timeout: Timed) -> None:
         self._timeouts.pop(timeout, None)
@@ -59,12 +61,18 @@ class Clock:
     def _schedule(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._fires_at = when
+        self._fires_at = max(when, self.now())  # what is over already is not late
         self._timer = self.loop.call_at(when, self._fire)
 
     def _fire(self) -> None:
         now = max(self.now(), self._fires_at)  # the event loop may be early by the resolution of its clock
+        is_late = now - self._fires_at > _MAX_LATENESS
         self._timer, self._fires_at = None, math.inf
+        if is_late and not self._has_waited:
+            self._has_waited = True
+            self._schedule(now + _MAX_LATENESS)
+            return
+        self._has_waited = False
         for timeout in [timeout for timeout, when in self._timeouts.items() if when <= now]:
             if self._timeouts.pop(timeout, None) is not None:  # else one before it has cancelled it
                 timeout.fire()
@@ -83,12 +91,18 @@ class Timeout:
     _clock: Clock
     _when: float
     _has_fired: bool = field(default=False, init=False)
+    _is_over: bool = field(default=False, init=False)
     _task: asyncio.Task[object] = field(init=False)
     _cancelling: int = field(init=False)
 
     def fire(self) -> None:
-        self._has_fired = True
-        self._task.cancel()
+        # In the next turn: what the task waits for may be done, and the task not have run since.
+        self._clock.loop.call_soon(self._end)
+
+    def _end(self) -> None:
+        if not self._is_over:
+            self._has_fired = True
+            self._task.cancel()
 
     def __enter__(self) -> None:
         task = asyncio.current_task(self._clock.loop)
@@ -101,6 +115,7 @@ class Timeout:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
         self._clock.cancel(self)
+        self._is_over = True
         if not self._has_fired:
             return False
         is_ours = self._task.uncancel() <= self._cancelling

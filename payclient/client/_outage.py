@@ -1,0 +1,254 @@
+"""
+Detect that the service answers no lookup, and refuse the lookups that would wait for it.
+
+| state | what is known | a lookup that arrives | one that waits | one in flight |
+|---|---|---|---|---|
+| quiet | the last attempt was answered | queues | goes on | has `timeout` |
+| suspected | since the last answer attempts have failed, or are silent | queues | goes on | has `timeout` |
+| paused | the service asked to wait | queues, or is told if its time ends before | goes on | has `timeout` |
+| out | nothing was answered for the time allowed | probes, or is refused | is refused | has twice the time allowed |
+
+Waiting is: in the queue, in back-off, or for an equal lookup. Polls and rows of a stream are never refused: for them
+*out* is as *suspected*.
+
+1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
+    fails without a response, or with one that says nothing (5xx, 408, 425, malformed). A rejected certificate or tunnel
+    is final: each lookup gets that error at once. It never starts an outage, and three in a row end one.
+2.  The time allowed is 1.3 s, one retransmission of TCP (RFC 6298), or twice the slowest of the recent responses, if
+    that is longer. An attempt without a response by then is silent. Before the first response nothing is. An attempt
+    that its caller gives up says nothing; one that a deadline ends after that time has failed.
+3.  An outage begins when nothing was answered for the time allowed, and three attempts in a row for two references, or
+    ten for one, have failed or are silent. If all have failed, 0.8 s are enough instead of 1.3 s. A reference that has
+    failed counts again, here and for the limiter, once it has been answered: two that always fail are no outage. The
+    first response ends it.
+4.  A probe is sent for a lookup that comes, or is in the queue, a second after the last probe or later. If its
+    reference has failed before, no attempt may have been sent for a second. So what always fails takes no probe from
+    the others.
+5.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller is refused after the time
+    allowed, or leaves; the response still counts.
+6.  After an outage the limiter starts slowly: all those who were refused may come back at once.
+
+Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
+breaker of "Release It!" (Nygard), with probes in place of a half-open state.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from payclient._shared.escape import plural
+from payclient._shared.logger import logger
+from payclient.client.policies import Clock, Limiter, Signal, Ticket, classify
+from payclient.errors import OutageError, PayClientError, ResponseError, ServiceError, TransportError
+
+_MIN_ALLOWED = 1.3  # seconds of silence
+_MIN_FAILING = 0.8  # seconds of failures; a caller has an error within a second
+_SLOWER = 2.0  # times the slowest of the recent responses
+_FORGETTING = 0.1  # weight of a faster response; a slower one counts at once
+_MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
+_ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
+_PROBE_GAP = 1.0  # seconds
+_MAX_FAILING = 1000  # references
+
+
+def is_answer(error: PayClientError) -> bool:
+    """Return whether *error* shows that the service is alive."""
+    is_failure = isinstance(error, ServiceError) or classify(error).signal is Signal.OVERLOADED
+    return isinstance(error, ResponseError) and not is_failure
+
+
+def is_final(error: PayClientError) -> bool:
+    """Return whether every lookup ends with *error*, although the service has said nothing."""
+    return isinstance(error, TransportError) and classify(error).is_fatal
+
+
+class Refusable(Protocol):
+    """What a lookup is doing, in a block that an outage may end."""
+
+    def refused_at(self, allowed: float) -> float:
+        """Return when the outage ends it, if an attempt may take *allowed* seconds."""
+        ...
+
+    def refuse(self, error: OutageError) -> None: ...
+
+
+class Outage:
+    """What the attempts of one client say about the service, and the lookups that may be refused."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        self.is_on: bool = False
+        self.allowed: float = _MIN_ALLOWED  # seconds that a response may take
+        self.last_failure: str = ""  # class and text, since the last response
+        self.refused: int = 0  # lookups, in all outages together
+        self.refusable: dict[Refusable, None] = {}
+        self._limiter = limiter
+        self._clock: Clock | None = None
+        self._fires_at = math.inf
+        self._slowest = 0.0  # of the recent responses; 0: none yet
+        self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
+        self._failing: dict[str, float] = {}  # when a reference first failed that was not answered since
+        self._answered_at = self._sent_at = self._probed_at = -math.inf
+        self._refused_before = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.is_on, self.last_failure = False, ""
+        self._failures = self._finals = self._last_final = 0  # each in a row, and the number of the last final one
+        self._references: set[str] = set()  # that failed; two are enough
+        self._since = math.inf  # start of the first attempt that failed
+
+    def seconds(self) -> float:
+        return 0.0 if self._clock is None or not self.is_on else self._clock.now() - self._since
+
+    # Attempts
+
+    def sent(self, ticket: Ticket, reference: str, clock: Clock) -> None:
+        self._in_flight[ticket.number] = ticket.started_at, reference
+        self._sent_at, self._clock = ticket.started_at, clock
+        if self._fires_at == math.inf:
+            self._schedule(ticket.started_at + self.allowed)
+
+    def ended(self, ticket: Ticket, now: float, failure: str | None, *, is_over: bool, is_final: bool) -> None:
+        """Record an attempt that ended with *failure*, or, if that is None, was given up or ended by a deadline."""
+        took = now - ticket.started_at
+        if is_final:
+            self._finals, self._last_final = self._finals + 1, ticket.number
+            if self.is_on and self._finals >= _ATTEMPTS:
+                self.answered(ticket, now, is_accepted=False)
+        elif failure is not None:
+            self._failed(ticket, now, failure)
+        elif is_over and took >= self.allowed:
+            self._failed(ticket, now, self.last_failure or f"no answer within {took:.1f} s")
+        self.forget(ticket)
+
+    def forget(self, ticket: Ticket) -> None:
+        """Drop an attempt that says nothing, or whose end could not be recorded."""
+        self._in_flight.pop(ticket.number, None)
+
+    def answered(self, ticket: Ticket, now: float, *, is_accepted: bool) -> None:
+        _, reference = self._in_flight.pop(ticket.number)
+        self._failing.pop(reference, None)
+        if is_accepted:
+            took = now - ticket.started_at
+            self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
+            self.allowed = max(_MIN_ALLOWED, _SLOWER * self._slowest)
+        self._answered_at = now
+        if self.is_on and self.refused > self._refused_before:
+            logger.info("lookups are sent again")
+            self._limiter.controller.start_slowly()
+        if self._failures or self.is_on:
+            self._forget()
+
+    def _failed(self, ticket: Ticket, now: float, failure: str) -> None:
+        began, reference = self._in_flight.pop(ticket.number)
+        self.last_failure = failure
+        if ticket.number > self._last_final:  # else it was sent before, perhaps a probe that nothing has answered
+            self._finals = 0
+        self._failing.setdefault(reference, now)
+        if self.is_evidence(reference):
+            self._failures += 1
+            self._references |= {reference} if len(self._references) < _REFERENCES else set()
+            self._since = min(self._since, max(began, self._answered_at))
+        while len(self._failing) > _MAX_FAILING:
+            del self._failing[next(iter(self._failing))]
+        if self.is_on:
+            return
+        if (due_at := self.due_at()) <= now:
+            self._begin(now)
+        elif due_at < self._fires_at:
+            self._schedule(due_at)
+
+    def is_evidence(self, reference: str) -> bool:
+        """Return whether a failure of *reference* says something about the service: it is not one that always fails."""
+        return self._failing.get(reference, math.inf) >= self._answered_at
+
+    # The beginning
+
+    def due_at(self) -> float:
+        """Return when an outage begins if nothing is answered until then; infinite if that takes more attempts."""
+        attempts, references = self._failures, {*self._references}
+        since, allowed = self._since, max(_MIN_FAILING, _SLOWER * self._slowest)
+        silent = iter(self._in_flight.values() if self._slowest else ())
+        while not _are_enough(attempts, len(references)):
+            began, reference = next(silent, (math.inf, ""))
+            if began == math.inf:
+                return math.inf
+            if self.is_evidence(reference):
+                attempts, since, allowed = attempts + 1, began, self.allowed
+                references.add(reference)
+        return max(since, self._answered_at) + allowed
+
+    def fire(self) -> None:
+        """Begin the outage if it is due, and refuse the lookups whose time is over."""
+        assert self._clock is not None  # noqa: S101  it has called this
+        self._fires_at, now = math.inf, self._clock.now()
+        if self.is_on:
+            self._refuse_due(now)
+        elif (due_at := self.due_at()) <= now:
+            self._begin(now)
+        elif due_at < math.inf:
+            self._schedule(due_at)
+
+    def stop(self) -> None:
+        self._fires_at = math.inf
+        if self._clock is not None:
+            self._clock.cancel(self)
+
+    def _schedule(self, when: float) -> None:
+        assert self._clock is not None  # noqa: S101  an attempt was sent
+        self._fires_at = when
+        self._clock.schedule(self, when)
+
+    def _begin(self, now: float) -> None:
+        self.is_on, self._refused_before = True, self.refused
+        oldest, _ = next(iter(self._in_flight.values()), (math.inf, ""))
+        self._since = min(self._since, max(oldest, self._answered_at))
+        self.last_failure = self.last_failure or f"no answer to {plural(len(self._in_flight), 'attempt')} in flight"
+        self._refuse_due(now)
+
+    # Lookups
+
+    def _refuse_due(self, now: float) -> None:
+        following = math.inf
+        for waiting in tuple(self.refusable):
+            if (when := waiting.refused_at(_SLOWER * self.allowed)) <= now:
+                waiting.refuse(self.refusal())
+            else:
+                following = min(following, when)
+        if following < self._fires_at:
+            self._schedule(following)
+
+    def probe(self, reference: str) -> Ticket | None:
+        """Return a ticket if a lookup of *reference* is the probe now."""
+        assert self._clock is not None  # noqa: S101  an attempt was sent
+        now, is_first = self._clock.now(), reference not in self._failing
+        if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:
+            return None
+        ticket = self._limiter.probe()
+        if ticket is not None and is_first:
+            self._probed_at = now
+        return ticket
+
+    def refusal(self) -> OutageError:
+        assert self._clock is not None  # noqa: S101  an attempt was sent
+        self.refused += 1
+        seconds, refused = self.seconds(), self.refused - self._refused_before
+        if refused == 1:
+            message = "no answer for %.1f s: lookups are refused until there is one; the last failure was %s"
+            logger.warning(
+                message, seconds, self.last_failure, extra={"seconds": seconds, "failure": self.last_failure}
+            )
+        probe_due_in = max(0.0, self._probed_at + _PROBE_GAP - self._clock.now())
+        return OutageError(
+            f"the service does not answer; the last failure was {self.last_failure}",
+            sent="no",
+            last_failure=self.last_failure,
+            outage_seconds=seconds,
+            retry_after=max(probe_due_in or _PROBE_GAP, self._limiter.paused_seconds()),
+            refused=refused,
+        )
+
+
+def _are_enough(attempts: int, references: int) -> bool:
+    return attempts >= (_ATTEMPTS if references >= _REFERENCES else _ATTEMPTS_OF_ONE)

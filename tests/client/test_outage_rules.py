@@ -1,0 +1,219 @@
+"""When an outage begins and ends, and who is the probe."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from payclient import errors
+from payclient.client._outage import Outage, is_answer, is_final
+from payclient.client.policies import Limiter, Ticket
+
+DOWN = "ServiceError: down"
+
+
+class Clock:
+    """A clock that is set by hand, and keeps no timer."""
+
+    def __init__(self):
+        self.at = 0.0
+
+    def now(self):
+        return self.at
+
+    def schedule(self, _, when): ...
+
+
+def play(*steps):
+    """
+    Return an outage after *steps*, and its clock.
+
+    A step is a time, the number of an attempt and its fate: `sent`, `again` (for one reference with others),
+    `answered`, `throttled`, `failed`, `cancelled` or `over` (the deadline of its lookup).
+    """
+    outage, clock, tickets = Outage(Limiter(max_concurrency=64)), Clock(), {}
+    for clock.at, number, what in steps:
+        if what in ("sent", "again"):
+            tickets[number] = Ticket(number, clock.at, 1)
+            outage.sent(tickets[number], f"T{number % 1000}" if what == "sent" else "T", clock)
+        elif what in ("answered", "throttled"):
+            outage.answered(tickets[number], clock.at, is_accepted=what == "answered")
+        else:
+            failure = DOWN if what == "failed" else None
+            outage.ended(tickets[number], clock.at, failure, is_over=what == "over", is_final=False)
+    return outage, clock
+
+
+def failing(*times, seconds=0.1, again=False):
+    """Return the steps of attempts that fail *seconds* after each of *times*."""
+    steps = [(at, number, "again" if again else "sent") for number, at in enumerate(times)]
+    return sorted([*steps, *((at + seconds, number, "failed") for number, at in enumerate(times))])
+
+
+def answer(at, seconds=0.1, number=100):
+    return [(at, number, "sent"), (at + seconds, number, "answered")]
+
+
+def later(steps, *, by):
+    """Return *steps* of other attempts for the same references, *by* seconds later."""
+    return [(at + by, number + 1000 * math.ceil(by), what) for at, number, what in steps]
+
+
+SENT = [(1.0, 0, "sent"), (1.0, 1, "sent"), (1.0, 2, "sent")]
+BEGINNINGS = {
+    "three fail at once: 0.8 s after they were sent": (failing(0, 0, 0), 0.8),
+    "two fail: never": (failing(0, 0), math.inf),
+    "one reference fails alone, nine times: never": (failing(*range(9), again=True), math.inf),
+    "one reference fails alone, ten times: at once": (failing(*[0.01 * n for n in range(10)], again=True), 0.8),
+    "an answer among failures: it counts from new": ([*failing(0, 0, 0), *answer(0.5)], math.inf),
+    "three wait: 1.3 s after the third was sent": ([*answer(0.0), *SENT[:2], (1.5, 2, "sent")], 2.8),
+    "three wait for a slow service: twice its slowest answer": ([*answer(0.0, 0.9), *SENT], 2.8),
+    "a slow answer is soon forgotten": ([*answer(0, 3.0), *(step for n in range(30) for step in answer(5 + n))], None),
+    "three wait, before the first answer: never": (SENT, math.inf),
+    "three wait, and a throttle says nothing about time": (
+        [(0.0, 9, "sent"), (0.1, 9, "throttled"), *SENT],
+        math.inf,
+    ),
+    "three wait, and another one is answered: from that answer on": ([*SENT, *answer(1.5)], 2.9),
+    "three are for one reference: never": ([*answer(0.0), (1, 0, "again"), (1, 1, "again"), (1, 2, "again")], math.inf),
+    "two fail and a third waits": ([*answer(0.0), *failing(1.0, 1.0), (1.3, 7, "sent")], 2.6),
+    "those that are cancelled count for nothing, however late": (
+        [*answer(0.0), *SENT, *((3.0, n, "cancelled") for n in range(3))],
+        math.inf,
+    ),
+    "those whose deadline ends them early count for nothing": (
+        [*SENT, *((1.5, n, "over") for n in range(3))],
+        math.inf,
+    ),
+    "two references that fail again, and were not answered since: never": (
+        [*failing(0, 0), *answer(0.5), *(step for n in range(1, 9) for step in later(failing(0, 0), by=n))],
+        math.inf,
+    ),
+    "two references that fail again, and were answered since": (
+        [*failing(0, 0), *answer(0.5, number=1000), *answer(0.6, number=1001), *later(failing(0, 0, 0), by=1.0)],
+        1.8,
+    ),
+    "a silent attempt for a reference that has failed before: never": (
+        [*answer(0.0), *failing(0.2, 0.2, 0.2), *answer(0.5, number=101), *SENT],
+        math.inf,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_beginning(name):
+    """An outage is due when three attempts for two references have failed or are silent, and nothing was answered."""
+    steps, due_at = BEGINNINGS[name]
+    outage, clock = play(*steps)
+    if due_at is None:
+        assert outage.allowed == pytest.approx(1.3)
+        return
+    assert outage.due_at() == pytest.approx(due_at)
+    clock.at = min(due_at, 1e9) - 0.001
+    outage.fire()
+    assert not outage.is_on
+    if due_at < math.inf:
+        clock.at = due_at + 1e-9
+        outage.fire()
+        assert outage.is_on
+
+
+def test_late_failure_begins_it():
+    """A failure that comes after the time allowed begins the outage itself, so its lookup has its own error."""
+    assert play(*failing(0, 0, 0.9))[0].is_on
+    assert play(*SENT, *((4.0, n, "over") for n in range(3)))[0].is_on
+    assert not play(*failing(0, 0, 0))[0].is_on
+
+
+def test_answer_ends_it():
+    """Any answer ends an outage, and what was learnt of failures in a row is forgotten."""
+    outage, _ = play(*failing(0, 0, 0.9), (2.0, 9, "sent"), (2.1, 9, "throttled"))
+    assert (outage.is_on, outage.last_failure, outage.seconds(), outage.due_at()) == (False, "", 0.0, math.inf)
+
+
+def test_slow_start(subtests):
+    """The limiter starts slowly after an outage in which lookups were refused, and after no other."""
+    for refused in (0, 1):
+        with subtests.test(refused=refused):
+            outage, clock = play(*failing(0, 0, 0.9))
+            for _ in range(refused):
+                outage.refusal()
+            assert outage.sent(Ticket(9, clock.at, 1), "T9", clock) is None
+            outage.answered(Ticket(9, clock.at, 1), clock.at + 0.1, is_accepted=True)
+            assert outage._limiter.limit == (1.0 if refused else 4.0)
+
+
+async def test_probes():
+    """The first lookup is the probe, then one a second; one that has failed before waits for every attempt."""
+    outage, clock = play(*failing(0, 0, 0.9))
+    sent = []
+    for step in range(1, 41):
+        clock.at = 2.0 + step / 10
+        if clock.at > 4.0 and outage.probe("T0") is not None:
+            sent.append(("failed before", round(clock.at, 1)))
+            outage.sent(Ticket(100 + step, clock.at, 1), "T0", clock)
+        if outage.probe(f"N{step}") is not None:
+            sent.append(("first", round(clock.at, 1)))
+            outage.sent(Ticket(200 + step, clock.at, 1), f"N{step}", clock)
+    assert [at for what, at in sent if what == "first"] == [2.1, 3.1, 4.1, 5.1]
+    assert [at for what, at in sent if what != "first"] == [4.1, 5.1]
+
+
+async def test_pause():
+    """No probe is sent before the end of a pause that the service asked for."""
+    outage, _ = play(*failing(0, 0, 0.9))
+    outage._limiter.pause(7.0)
+    assert (outage.is_on, outage.probe("N"), outage.refusal().retry_after) == (True, None, pytest.approx(7.0, abs=0.5))
+
+
+async def test_refusal():
+    """The error of a refused lookup says since when, why, when to ask again, and how many were refused."""
+    outage, clock = play(*failing(0, 0, 0.9))
+    outage.probe("N")
+    clock.at = 1.5
+    first = outage.refusal()
+    clock.at = 3.0
+    second = outage.refusal()
+    assert (first.refused, second.refused, outage.refused) == (1, 2, 2)
+    assert (first.sent, first.last_failure, first.outage_seconds, first.retry_after) == ("no", DOWN, 1.5, 0.5)
+    assert second.retry_after == 1.0  # one is due, but was not allowed
+    assert str(first) == (
+        "the service does not answer; the last failure was ServiceError: down "
+        "(for 1.5 s; 1 refused; next try in 0.5 s: answer 503 with Retry-After)"
+    )
+
+
+def test_memory():
+    """Of references that fail, the last thousand are known."""
+    outage, _ = play(*failing(*range(1500)))
+    assert len(outage._failing) <= 1000
+
+
+IS_ANSWER = (
+    (errors.TransactionNotFoundError("x", status_code=404), True),
+    (errors.RejectedError("x"), True),
+    (errors.AuthenticationError("x"), True),
+    (errors.PermissionDeniedError("x"), True),
+    (errors.RateLimitedError("x", retry_after=3.0), True),
+    (errors.UnexpectedResponseError("x", status_code=400), True),
+    (errors.UnexpectedResponseError("x", status_code=200), False),
+    (errors.ReferenceMismatchError("x"), False),
+    (errors.ServiceError("x", status_code=503), False),
+    (errors.ServiceError("x", status_code=503, retry_after=3.0), False),
+    (errors.ConnectionFailedError("x"), False),
+    (errors.TLSVerificationError("x"), False),
+    (errors.ProxyRefusedError("x"), False),
+    (errors.AttemptTimeoutError("x"), False),
+)
+
+
+def test_is_answer():
+    """A response that only a live service gives is an answer; one of a gateway, or none, is not."""
+    assert [is_answer(error) for error, _ in IS_ANSWER] == [expected for _, expected in IS_ANSWER]
+
+
+def test_is_final():
+    """A refused certificate or tunnel is final without an answer."""
+    finals = [type(error) for error, _ in IS_ANSWER if is_final(error)]
+    assert finals == [errors.TLSVerificationError, errors.ProxyRefusedError]
