@@ -256,6 +256,7 @@ def conformance(session: nox.Session) -> None:
 def fuzz(session: nox.Session) -> None:
     """Compare two parsers of heads, and fuzz bodies for ten minutes, or for the number of seconds after `--`."""
     install(session, "fuzz")
+    session.run("python", "-m", "fuzz.documented", env={"PYTHONPATH": str(HERE / "tests")})
     session.run("python", "-m", "fuzz.heads", env={"PYTHONPATH": str(HERE / "tests")})
     if not session.run("python", "-c", IS_FUZZABLE, silent=True):
         session.skip("the fuzzer, atheris, is for Linux and Python before 3.14")

@@ -157,9 +157,9 @@ def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
-def search_for_key(body: bytes, headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[bool, str | None]:
-    """Return whether *body* is without the API key, and the service's identifier of the request, redacted."""
-    text, request_id = body.decode("utf-8", "replace"), next(filter(None, map(headers.get, _REQUEST_IDS)), "")
+def search_for_key(text: str, headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[bool, str | None]:
+    """Return whether a body is without the API key, and the service's identifier of the request, redacted."""
+    request_id = next(filter(None, map(headers.get, _REQUEST_IDS)), "")
     both = f"{text}\n{request_id}"  # a second search would take longer than the rest
     if redact(both) == both and request_id.isprintable() and len(request_id) <= _WORDS:
         return True, request_id or None

@@ -34,6 +34,7 @@ from payclient.protocol.transaction import (
     is_object,
     kind,
     named,
+    read_documented,
     read_json,
     read_transaction,
 )
@@ -155,10 +156,25 @@ def parse_response(
 ) -> Transaction:
     """Return the transaction in *response*, or raise the error that it means."""
     # Transaction detail specification, part 4, rules 1 to 3. Part 7 describes no errors, so their mapping is ours.
+    if (transaction := _documented(response, reference, redact)) is not None:
+        return transaction
     outcome = _outcome(response, reference, redact, now, not_found_messages)
     if isinstance(outcome, Transaction):
         return outcome
     raise outcome  # raised here, because the frames of `_outcome` may hold the key in their local variables
+
+
+def _documented(response: Response, reference: str, redact: Callable[[str], str]) -> Transaction | None:
+    """Return the transaction of a response that is as documented to the letter, as nearly all are; None for others."""
+    if response.status_code != 200 or response.is_truncated or "content-encoding" in response.headers:
+        return None
+    try:
+        text = response.body.decode()
+    except UnicodeDecodeError:
+        return None
+    is_clean, request_id = search_for_key(text, response.headers, redact)
+    transaction = read_documented(text, request_id=request_id) if is_clean else None
+    return transaction if transaction is not None and transaction.reference == reference else None
 
 
 def _outcome(
@@ -171,10 +187,11 @@ def _outcome(
     body, problem, value = _read(response)
 
     def error_response() -> ErrorResponse:  # a function, because only errors need it
-        text = body[:4096].decode("utf-8", "replace")  # enough for an excerpt, and for recognising a web page
-        return ErrorResponse(response.status_code, response.headers, text, problem, redact, now, not_found_messages)
+        excerpt = body[:4096].decode("utf-8", "replace")  # enough to recognise a web page
+        return ErrorResponse(response.status_code, response.headers, excerpt, problem, redact, now, not_found_messages)
 
-    is_clean, request_id = (True, None) if value is None else search_for_key(body, response.headers, redact)
+    text = body.decode("utf-8", "replace")
+    is_clean, request_id = (True, None) if value is None else search_for_key(text, response.headers, redact)
     value = value if is_clean else _without_key(value, redact)
     if response.status_code != 200 or not is_object(value) or value.get("success") is not True:
         return refuse(error_response(), value, reference)

@@ -6,6 +6,7 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 | `speed` | lookups per second and CPU beside other clients, over HTTP and TLS; `speed=3` takes three rounds |
 | `cost` | our own CPU above a transport that answers at once |
 | `start` | imports, and how long the first lookup blocks the event loop |
+| `steps` | calls of Python functions and into C that one lookup makes, by module; each client has a goal |
 | `instructions` | instructions per lookup, which do not depend on what else the machine does; needs valgrind |
 | `memory` | ten thousand references and a million |
 | `reconcile` | a million rows from ledger to report; `reconcile=30000` takes fewer |
@@ -19,7 +20,7 @@ exits with 1 beyond it.
 import sys
 from importlib import import_module
 
-MEASUREMENTS = ("memory", "cost", "start", "speed", "instructions", "reconcile", "kernel", "sharing")
+MEASUREMENTS = ("memory", "cost", "start", "speed", "steps", "instructions", "reconcile", "kernel", "sharing")
 
 
 def main(names):

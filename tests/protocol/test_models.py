@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import attrs
 import pytest
 
-from payclient import Change, Environment, Failed, Found, Transaction
+from payclient import Environment, Failed, Found, Transaction
 from payclient.errors import TransactionNotFoundError
 
 RAW = {"reference": "R", "amount": 15000, "status": "Canceled", "rate": Decimal("0.7"), "tags": ["a"]}
@@ -114,7 +114,6 @@ def test_outcome_can_be_matched(outcome, expected):
     [
         Found("R", TRANSACTION),
         Failed("R", TransactionNotFoundError("no")),
-        Change("R", None, TRANSACTION, is_last=True),
     ],
     ids=lambda result: type(result).__name__,
 )

@@ -10,4 +10,5 @@ from payclient.protocol.transaction._json import read_json as read_json
 from payclient.protocol.transaction._model import EMPTY as EMPTY
 from payclient.protocol.transaction._model import Transaction as Transaction
 from payclient.protocol.transaction._model import masked as masked
+from payclient.protocol.transaction._model import read_documented as read_documented
 from payclient.protocol.transaction._model import read_transaction as read_transaction

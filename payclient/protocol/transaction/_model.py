@@ -11,7 +11,7 @@ import cattrs
 from attrs import evolve, field, fields, frozen
 from cattrs.gen import make_dict_structure_fn, override
 
-from payclient.protocol.transaction._codec import HOOKS, REQUIRED, FieldProblem, deviations_of, expdate_if_documented
+from payclient.protocol.transaction._codec import HOOKS, REQUIRED, FieldProblem, deviations_of, documented
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -152,17 +152,23 @@ def read_transaction(
 ) -> Transaction:
     """Return the `data` object of a response as a `Transaction`."""
     # Transaction detail specification, part 2.
-    raw = MappingProxyType(data)
-    if (expdate := expdate_if_documented(data)) is not None:
-        documented: dict[str, Any] = {**data, "expdate": expdate}
-        return Transaction(**documented, raw=raw, deviations=notes, request_id=request_id)
     for name in REQUIRED:
         if name not in data:
             message = f"{name}: absent"
             raise FieldProblem(message)
     transaction = _structure(data, Transaction)
     # It is still unshared, and a copy by `evolve` would take 2 µs.
-    object.__setattr__(transaction, "raw", raw)
+    object.__setattr__(transaction, "raw", MappingProxyType(data))
     object.__setattr__(transaction, "deviations", notes + deviations_of(data, transaction))
     object.__setattr__(transaction, "request_id", request_id)
     return transaction
+
+
+def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
+    """Return the transaction of a body that is as documented to the letter; None for any other."""
+    found = documented(text)
+    if found is None:
+        return None
+    data, expdate = found
+    fields: dict[str, Any] = {**data, "expdate": expdate}
+    return Transaction(**fields, raw=MappingProxyType(data), request_id=request_id)
