@@ -31,6 +31,8 @@ from payclient.transports._tls import TlsSession
 
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes; a documented response is about 500 bytes, headers included."""
+_MAX_SILENCE = 1.0
+"""Seconds; most responses begin sooner, and those that do not cost a handshake."""
 _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 
@@ -94,6 +96,10 @@ class Connection(asyncio.BufferedProtocol):
     def is_quiet(self) -> bool:
         """Return whether the socket has neither data nor an end that the event loop has not read yet."""
         return self._readable is None or not self._readable.poll(0)
+
+    def is_silent_since(self, began: float) -> bool:
+        """Return whether nothing was received in an exchange that *began* more than a second ago."""
+        return self._parser.is_awaited and not self._parser.received and self.now() - began > _MAX_SILENCE
 
     def abort(self) -> None:
         self.is_usable = False

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Callable
+from math import inf
 
 from payclient.errors import ClientClosedError
 from payclient.protocol import Response
@@ -19,6 +20,8 @@ class Pool:
     """The connections to one host."""
 
     # The most recently used one is taken first, and no more are kept than were in use at once.
+    # A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is silent for
+    # longer than a second, those that were idle before its exchange began are not used; if it ends so, they are closed.
 
     def __init__(self, keepalive: float) -> None:
         self.connections: dict[Connection, None] = {}  # in the order they were made
@@ -26,6 +29,7 @@ class Pool:
         self.is_closed = False
         self._keepalive = keepalive
         self._max_in_use = 0
+        self._reused: dict[Connection, float] = {}  # that are in use, with the start of each exchange, in order
 
     def add(self, connection: Connection) -> None:
         """Add a new connection, which is in use, until it is closed."""
@@ -35,16 +39,23 @@ class Pool:
 
     def take(self) -> Connection | None:
         """Return the most recently used connection that is still open; None if all have been idle for too long."""
-        while self.idle and self.idle[-1].idle_since > self.idle[-1].now() - self._keepalive:
+        suspect, began = next(iter(self._reused.items()), (None, -inf))
+        distrusted_before = began if suspect is not None and suspect.is_silent_since(began) else -inf
+        while self.idle and self.idle[-1].idle_since > max(self.idle[-1].now() - self._keepalive, distrusted_before):
             connection = self.idle.pop()
             self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
             if connection.is_usable and connection.is_quiet():
+                self._reused[connection] = connection.now()
                 return connection
             connection.abort()
         return None
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next exchange, if there can be one; close those that are idle without need."""
+        began = self._reused.pop(connection, None)
+        if began is not None and connection.is_silent_since(began):
+            for other in [each for each in self.idle if each.idle_since < began]:
+                other.abort()
         if not connection.is_usable or self.is_closed:
             connection.abort()
             return

@@ -129,6 +129,9 @@ class Kept:
     def is_quiet(self):
         return not self.is_loud
 
+    def is_silent_since(self, began):
+        return False
+
     def abort(self):
         self.on_close(self)
 
