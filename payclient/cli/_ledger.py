@@ -19,7 +19,7 @@ from payclient.cli._options import LedgerOptions, chosen_columns, given_options,
 from payclient.cli._progress import duration
 from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, Texts, aligned
 from payclient.errors import ConfigurationError
-from payclient.reconcile import Journal, Rules, RulesError, parse_rules, read_rules
+from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
 from payclient.reconcile.ledger import (
     ABSENT,
     KINDS,
@@ -27,6 +27,7 @@ from payclient.reconcile.ledger import (
     Ledger,
     RejectedEntry,
     Suggestion,
+    UnusedColumn,
     as_option,
     as_word,
     column_names,
@@ -122,7 +123,7 @@ def ledger(
         shown = {**overview_as_json(overview), "next": following or None}
         streams.write(json.dumps(shown, indent=2, ensure_ascii=True))
     else:
-        streams.show([*overview_lines(overview), *([f"next: {following}"] if following else [])])
+        streams.show([*overview_lines(overview), *declared.decision(overview, following)])
     return Exit.DIFFERENT if overview.rejected else Exit.DONE
 
 
@@ -137,15 +138,23 @@ class Declared:
 
     def overview(self, streams: Streams) -> Overview:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
-        with self.source.open(self.path, self.source.declared(rules, self.dialect), streams) as opened:
-            return Overview.of(opened)
+        rules = self.source.declared(rules, self.dialect)
+        with self.source.open(self.path, rules, streams) as opened:
+            return Overview.of(opened, rules)
 
     def save(self, file: Path, streams: Streams) -> Self:
-        """Write the declarations and suggestions into *file*; return them without the options."""
+        """
+        Write the declarations and suggestions into *file*; return them without the options.
+
+        Columns that are not used are ignored by name from then on, and are all named here.
+        """
         if str(self.path) == "-":
             message = "--save-rules needs the ledger as a file, because it is read again by the rules that are written"
             raise ConfigurationError(message)
-        full = self._with(self.overview(streams).ledger.suggestions)
+        found = self.overview(streams).ledger
+        full = self._with(found.suggestions).ignoring(found.unused)
+        for each in found.unused:
+            streams.tell(f"payclient: ignored in {file} from now on: {each.sentence}")
         text = full.rules_text(file.parent)
         if text is None:
             keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
@@ -165,24 +174,41 @@ class Declared:
             dialect[attribute] = (*dialect.get(attribute, ()), value) if is_list else value
         return attrs.evolve(self, dialect=dialect)
 
+    def ignoring(self, unused: Iterable[UnusedColumn]) -> Self:
+        names = (*self.source.ignore_column, *(each.name for each in unused))
+        return attrs.evolve(self, source=attrs.evolve(self.source, ignore_column=names))
+
     def following(self, overview: Overview) -> str:
         """Return the command to run next, as a shell takes it; empty if a person has to decide something first."""
         suggestions = overview.ledger.suggestions
         full = self._with(suggestions)
-        is_open = any(each.is_ambiguous for each in suggestions) or (
-            overview.shown["rejected"]["rows"] and not suggestions
+        is_open = (
+            any(each.is_ambiguous for each in suggestions)
+            or (overview.shown["rejected"]["rows"] and not suggestions)
+            or overview.unknown_statuses
+            or overview.ledger.unused
         )
         if is_open or full.rules_text(Path() if self.rules_file is None else self.rules_file.parent) is None:
             return ""
+        return full.command(is_saved=bool(full.dialect))
+
+    def decision(self, overview: Overview, following: str) -> Iterator[str]:
+        """Yield the command *following*, or how to decide about the columns that are not used, all at once."""
+        if following:
+            yield f"next: {following}"
+        elif unused := overview.ledger.unused:
+            command = self._with(overview.ledger.suggestions).ignoring(unused).command(is_saved=True)
+            yield f"use a column that matters with --column FIELD=NAME, and ignore the others by name: {command}"
+
+    def command(self, *, is_saved: bool) -> str:
         rules = [] if self.rules_file is None else [as_option("rules", str(self.rules_file))]
         options = [*rules, *_as_options(given_options(self.source, _READING))]
-        if full.dialect:
+        if is_saved:
             names = chain(["rules.toml"], (f"rules-{number}.toml" for number in count(2)))
             new = next(name for name in names if not Path(name).exists())
-            options += [*_as_options(full.dialect), as_option("save-rules", new)]
-        command = ["payclient ledger"] if full.dialect else ["payclient reconcile"]
-        out = [] if full.dialect else ["--out report"]
-        return " ".join((*command, as_word(str(self.path)), *out, *options))
+            options += [*_as_options(self.dialect), as_option("save-rules", new)]
+        command, out = ("payclient ledger", []) if is_saved else ("payclient reconcile", ["--out report"])
+        return " ".join((command, as_word(str(self.path)), *out, *options))
 
     def tables(self) -> dict[str, dict[str, Any]]:
         ledger = {**given_options(self.source, ["profile"]), **self.dialect}
@@ -242,8 +268,13 @@ class Overview:
     rejected: int
     shown: dict[str, Any]
 
+    @property
+    def unknown_statuses(self) -> list[str]:
+        """The words for a state that have no meaning, so that each of their rows would be a break."""
+        return [each["status"] for each in self.shown["by_status"] if each["status"] and each["meaning"] is None]
+
     @classmethod
-    def of(cls, ledger: Ledger) -> Self:
+    def of(cls, ledger: Ledger, rules: Rules) -> Self:
         # Memory does not grow with the ledger; its rows wait in a temporary database, to find what is listed again.
         names = [name for name in ("line", *ledger.columns.used) if name not in ("currency", "direction")]
         first: list[dict[str, Any]] = []
@@ -259,7 +290,7 @@ class Overview:
                 if len(first) < _MAX_SHOWN:
                     first.append({name: _plain(getattr(entry, name)) for name in names})
                 if entry.status is not ABSENT:
-                    _add_status(statuses, entry.status or "", entry.amount)
+                    _add_status(statuses, entry.status or "", entry.amount, rules)
             journal.finish_ledger()
             rows, rejected, references = journal.rows, journal.count_rejected(), journal.count_references()
             repeated = [{"reference": name, "rows": count} for name, count in journal.repeated(_MAX_SHOWN)]
@@ -287,9 +318,9 @@ def _add_reason(reasons: dict[str, dict[str, Any]], totals: dict[str, Any], entr
     reasons.setdefault(key, {"reason": entry.reason, "line": entry.line, "rows": 0})["rows"] += 1
 
 
-def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount: object) -> None:
+def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount: object, rules: Rules) -> None:
     word = status if status in statuses or len(statuses) < _MAX_WORDS else None
-    known = statuses.setdefault(word, {"status": word, "rows": 0, "amount": 0})
+    known = statuses.setdefault(word, {"status": word, "meaning": rules.read_status(word), "rows": 0, "amount": 0})
     known["rows"] += 1
     known["amount"] += amount if isinstance(amount, int) else 0
 
@@ -313,6 +344,10 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
         "excluded": [asdict(each) for each in ledger.excluded],
         "suggestions": [
             {**asdict(each), "is_ambiguous": each.is_ambiguous, "text": str(each)} for each in ledger.suggestions
+        ],
+        "unused": [
+            {"name": each.name, "words": dict(each.words), "amount": each.amount, "text": each.sentence}
+            for each in ledger.unused
         ],
         "warnings": list(ledger.warnings),
     }
@@ -338,6 +373,10 @@ def overview_lines(overview: Overview) -> Iterator[str]:
             ],
             right=(1, 2),
         )
+    if words := overview.unknown_statuses:
+        yield "these words have no meaning; say in the rules file for each which one it has:"
+        yield f"[statuses]  # {', '.join(Status)}"
+        yield from (f'{_toml(word)} = "?"' for word in words)
     yield f"listed again: {plural(shown['listed_again']['rows'], 'row')}"
     yield from (f"  {each['reference']}: {plural(each['rows'], 'row')}" for each in shown["listed_again"]["references"])
     yield f"rejected: {plural(shown['rejected']['rows'], 'row')}"
@@ -347,6 +386,8 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         lines = ", ".join(map(str, shown["totals_rows"]["lines"])) + (" …" if count > _MAX_SHOWN else "")
         word = "line" if count == 1 else "lines"
         yield f"totals: {ledger.totals_amount:,} on {word} {lines}, which would be counted twice"
+    for each in ledger.unused:
+        yield f"{'not used' if each.amount is None else 'not compared'}: {each.sentence}"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 

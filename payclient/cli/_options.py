@@ -72,7 +72,7 @@ class LedgerOptions:
 
     Attributes:
         column: Name of the column of a field, as `field=name`, when it is not recognised. May be repeated.
-        ignore_column: Column to leave unused, although it looks like money or like a field. May be repeated, and
+        ignore_column: Column to leave unused, and not to name in the verdict. May be repeated, and
             adds to the rules file.
         require: Fields that the ledger must have, such as `amount,status`. Adds to the rules file.
         allow_empty: Accept a ledger or a statement without rows, which may be a failed export.

@@ -146,7 +146,8 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     (confirm_after, max_age, recheck), payout = earlier.read(), other.payout_amount
     if dry_run:
         with _opened(ledger, source, other, rules, streams) as sides:
-            return _show(*sides, Declared(ledger, judging.rules_file, source), connection.max_concurrency, streams)
+            declared = Declared(ledger, judging.rules_file, source)
+            return _show(*sides, declared, rules, connection.max_concurrency, streams)
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
@@ -195,13 +196,15 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
     return run
 
 
-def _show(ledger: Ledger, statement: Ledger | None, declared: Declared, concurrency: int, streams: Streams) -> int:
-    overview = Overview.of(ledger)
+def _show(
+    ledger: Ledger, statement: Ledger | None, declared: Declared, rules: Rules, concurrency: int, streams: Streams
+) -> int:
+    overview = Overview.of(ledger, rules)
     following = declared.following(overview) if ledger.suggestions else ""
     next_lines = [f"next: {following}"] if following else []
     streams.show([*overview_lines(overview), *next_lines, *question_lines(overview, concurrency)])
     if statement is not None:
-        streams.show(["", "the statement:", *map(about_statement, overview_lines(Overview.of(statement)))])
+        streams.show(["", "the statement:", *map(about_statement, overview_lines(Overview.of(statement, rules)))])
     return Exit.DONE
 
 
@@ -525,4 +528,5 @@ def _ledger_about(ledger: Ledger) -> LedgerAbout:
         ignored_columns=ledger.columns.ignored,
         warnings=ledger.warnings,
         excluded=ledger.excluded,
+        unused=ledger.unused,
     )

@@ -178,8 +178,7 @@ class ReconcileSpec(LookupSpec):
         rules: For the judgement of differences: `Rules`, or the JSON text of `rules_as_json`; kept as JSON.
         canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
             else is found.
-        ignore: Names of columns to leave unused, although they look like money, like a field or like what decides a
-            sign, as with `payclient.reconcile.ledger.open_ledger`.
+        ignore: Names of columns to leave unused; one that is neither used, kept by name nor ignored is refused.
 
     Raises:
         ConfigurationError: When a value cannot be used.

@@ -21,7 +21,7 @@ except ModuleNotFoundError as _missing:
 
 from attrs import evolve
 
-from payclient._shared.escape import escape_unprintable
+from payclient._shared.escape import escape_unprintable, quote
 from payclient._shared.logger import logger
 from payclient.engines._background import background_client
 from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
@@ -31,12 +31,11 @@ from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge, 
 from payclient.reconcile.ledger import (
     Columns,
     Entry,
+    LedgerError,
     RejectedEntry,
     RowReader,
     check_use,
-    check_values,
     find_columns,
-    unused_columns,
 )
 from payclient.reconcile.ledger._parquet import column_values, only_used
 
@@ -170,11 +169,10 @@ class _Reconciliation:
     def __init__(self, spec: ReconcileSpec, schema: _Schema) -> None:
         self.schema = reconcile_schema(spec, schema)
         self._rules = rules_of(spec)
-        self._columns, ignored = ledger_columns(spec, schema.names)
+        self._columns = ledger_columns(spec, schema.names)
         self._places = tuple(self._columns.places.values())
         _check_text(schema.field(self._places[0]))
         self._reader = RowReader(only_used(self._columns), self._rules.ledger)
-        self._unused = unused_columns(self._columns, ignored)
         self._line = 0
         confirmation = partial(needs_confirmation, rules=self._rules)
         self.options: dict[str, Any] = {"needs_confirmation": confirmation, "canary": spec.canary}
@@ -182,7 +180,7 @@ class _Reconciliation:
     def read(self, batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
         cells = zip(*(column_values(batch.column(place)) for place in self._places), strict=True)
         entries = [self._entry(row) for row in cells]
-        self._check_unused(batch)
+        self._reader.check_cells()
         wanted: dict[str, list[Entry]] = {}
         for entry in entries:
             if isinstance(entry, Entry):
@@ -200,16 +198,6 @@ class _Reconciliation:
             logger.warning("%s", warning)
         return entry
 
-    def _check_unused(self, batch: _RecordBatch) -> None:
-        for column in self._unused:
-            kind = batch.schema.field(column.place).type
-            if not (column.is_done or _arrow.types.is_nested(kind)):
-                column.has_formatted |= column.looks_for_money and _arrow.types.is_decimal(kind)
-                for value in column_values(batch.column(column.place).unique()):
-                    column.add(value)
-        self._reader.check_cells()
-        check_values(self._columns, self._unused)
-
     def answered(
         self, entries: list[Entry | RejectedEntry], batch: Batch[Any], other_found: int
     ) -> Iterator[tuple[Any, ...]]:
@@ -222,15 +210,20 @@ class _Reconciliation:
             yield row.reference, *_seen(row, case.second or case.first), *_judgement(row)
 
 
-def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> tuple[Columns, tuple[str, ...]]:
-    """Return the columns of a ledger with *header*, that of the reference first, and the names that are left out."""
+def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
+    """Return the columns of a ledger with *header*, that of the reference first; each other is kept or left out."""
     rules = rules_of(spec)
     chosen = dict(rules.columns)
     if spec.reference != "reference":
         chosen["reference"] = spec.reference
     dialect = rules.ledger
     columns = find_columns(header, chosen, dialect.columns, (*spec.ignore, *dialect.ignore_columns))
-    return columns, check_use(columns, dialect, chosen=chosen, ignored=spec.ignore, required=())
+    known = {*check_use(columns, dialect, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
+    if unused := [name for name in columns.ignored if name not in known]:
+        # There is no verdict that could name them, and a batch is too small to tell by their cells.
+        message = f"nothing uses the columns {', '.join(map(quote, unused))}; choose each in the columns of the rules"
+        raise LedgerError(f"{message}, or leave it out with ignore={(*spec.ignore, *unused)!r}", line=1)
+    return columns
 
 
 def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:

@@ -105,7 +105,7 @@ def reconcile(
         raise ConfigurationError(problem)
     spec = _named(spec, reference)
     _check_session(df.sparkSession, spec)
-    column = df.columns[ledger_columns(spec, df.columns)[0].places["reference"]]
+    column = df.columns[ledger_columns(spec, df.columns).places["reference"]]
     _check_text(df, column)
     schema = _schema(df, spec, reconcile_schema(spec, _names(df)))
     rows = _spread(df, column, partitions).mapInArrow(partial(reconcile_batches, spec=spec), schema)

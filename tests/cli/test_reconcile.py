@@ -139,7 +139,7 @@ def test_columns(configured, tmp_path):
         ledger = f"{header}\n{line}\n".encode()
         result = configured("reconcile", "-", "--out", str(tmp_path / header[4:8]), *arguments.split(), stdin=ledger)
         assert result.err == f"columns: {told}\n"
-        assert result.out.startswith("CLEAN: amount and status (assumed paid) of 1 ledger row: 1 matched.")
+        assert result.out.startswith("PARTIAL: amount of 1 ledger row: 1 matched; not used: note: x 1.")
 
 
 OF_THE_RULES = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
@@ -335,7 +335,7 @@ def test_amounts_not_compared(reconcile, report):
     result = reconcile(header="reference,status,Saldo", lines=["T1,Paid,n/a", "T2,Canceled,n/a"])
     assert (result.status, result.out.splitlines()[0]) == (
         0,
-        "PARTIAL: amounts not compared; status of 2 ledger rows: 2 matched.",
+        "PARTIAL: amounts not compared; status of 2 ledger rows: 2 matched; not used: Saldo: n/a 2.",
     )
     assert "Amounts not compared: no column of the ledger is used as the amount." in result.out
     assert "Amounts were not compared, so this says nothing about money." in (report / "report.html").read_text()

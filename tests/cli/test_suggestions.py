@@ -32,8 +32,8 @@ LEDGERS = {
     "value": ("reference,wert\nT1,15000\n", "--column amount=wert"),
     "sign": ("reference,amount,type\nT1,15000,CREDIT\nT2,7000,DEBIT\n", "--column direction=type"),
     "no name": ("reference,amount,\nT1,15000,CR\nT2,7000,DB\n", "--column direction='#3'"),
-    "twice signed": ("reference,amount,D/C\nT1,15000,C\nT2,-7000,D\n", "--ignore-column D/C"),
-    "state": ("reference,amount,x\nT1,15000,booked\nT2,7000,pending\n", "--column status=x"),
+    "twice signed": ("reference,amount,D/C\nT1,-15000,C\nT2,-7000,D\n", "--ignore-column D/C"),
+    "state": ("reference,amount,x\nT1,15000,booked\nT2,7000,pending\n", "--ignore-column x"),
     "currencies": ("reference,amount,currency\nT1,5,IDR\nT2,5,USD\n", "--only-currency IDR"),
     "encoding": (b"reference,amount,name\nT1,5,J\xfcrgen\n", "--encoding cp1252"),
 }
@@ -57,8 +57,8 @@ def write(name, path):
 
 def following(result):
     """Return the arguments of the command that `payclient ledger` says comes next."""
-    lines = [line for line in result.out.splitlines() if line.startswith("next: ")]
-    return shlex.split(lines[0])[2:] if lines else []
+    lines = [line for line in result.out.splitlines() if line.startswith(("next: ", "use a column that matters "))]
+    return shlex.split(lines[0].replace("others by name:", "next:").partition("next: ")[2])[1:] if lines else []
 
 
 def followed(command):

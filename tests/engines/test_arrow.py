@@ -3,7 +3,6 @@
 import os
 from contextlib import closing
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -246,32 +245,10 @@ def test_last_batch_is_asked_again(background, transport):
     assert [each.column("s_bucket").to_pylist() for each in got] == [["matched", "break"], ["break"]]
 
 
-UNUSED = [
-    ({"type": ["CREDIT", "DEBIT"]}, "'DEBIT', which decides the sign of amounts"),
-    ({"type": ["payment", "refund"]}, "'refund', which decides what a line is"),
-    ({"x": ["booked", "pending"]}, "'pending', which decides whether a line is booked"),
-    ({"x": ["E", "S"]}, "'S', which decides the sign of amounts"),
-    ({"Amount (IDR)": ["x", "y"]}, "looks like money and is not used"),
-    ({"Settlement": [15000, None]}, "holds what looks like money and is not used"),
-]
-
-
 def test_unused_column(background):
-    """A column that decides a sign, a kind or money is refused as in a ledger, in any batch, until it is ignored."""
-    for columns, reason in UNUSED:
-        arrays = {name: pa.array(values) for name, values in columns.items()}
-        whole = references("T1", "T2", amount=pa.array([15000, 15000]), **arrays)
-        for batches in ([whole], [whole.slice(0, 1), whole.slice(1)]):
-            with pytest.raises(LedgerError, match=reason):
-                reconciled(background, batches)
-            assert sum(batch.num_rows for batch in reconciled(background, batches, ignore=list(columns))) == 2
-
-
-def test_unused_amount(background):
-    """Without a column of amounts, one that may hold them is refused; lists and texts are not."""
-    columns = {"wert": pa.array(["15.000,00"]), "tags": pa.array([["refund"]]), "note": pa.array(["x"])}
-    with pytest.raises(LedgerError, match="'wert' holds what looks like money"):
-        reconciled(background, [references("T1", **columns)])
-    assert len(reconciled(background, [references("T1", **columns)], ignore=["wert"])) == 1
-    with pytest.raises(LedgerError, match="'wert' holds what looks like money"):  # by its type, whatever the number
-        reconciled(background, [references("T1", wert=pa.array([Decimal(7)], pa.decimal128(9, 0)))])
+    """What nothing uses is ignored or kept by name: a batch has no verdict that could name it."""
+    batch = references("T1", amount=pa.array([15000]), type=pa.array(["refund"]), tags=pa.array([["x"]]))
+    with pytest.raises(LedgerError, match=r"the columns 'type', 'tags'; .* with ignore=\('type', 'tags'\)"):
+        reconciled(background, [batch])
+    for options in ({"ignore": ["type", "tags"]}, {"ignore": ["type"], "keep": ["tags"]}):
+        assert len(reconciled(background, [batch], **options)) == 1

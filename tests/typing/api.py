@@ -113,6 +113,7 @@ from payclient.reconcile.ledger import (
     RejectedEntry,
     Suggestion,
     Thousands,
+    UnusedColumn,
     open_ledger,
 )
 from payclient.reconcile.report import (
@@ -467,6 +468,11 @@ def dialect(file: LedgerFile) -> Dialect:
         assert_type((opened.dialect, opened.header_row), tuple[Dialect, int])
         for excluded in assert_type(opened.excluded, tuple[Excluded, ...]):
             assert_type((excluded.why, excluded.rows, excluded.amount, excluded.lines), tuple[str, int, int, str])
+        for unused in assert_type(opened.unused, tuple[UnusedColumn, ...]):
+            assert_type(
+                (unused.name, unused.words, unused.amount, unused.sentence),
+                tuple[str, Mapping[str, int], int | None, str],
+            )
         for suggestion in assert_type(opened.suggestions, tuple[Suggestion, ...]):
             assert_type((suggestion.what, suggestion.rows, suggestion.cell), tuple[str, int, str])
             assert_type((suggestion.is_ambiguous, suggestion.readings), tuple[bool, tuple[Reading, ...]])

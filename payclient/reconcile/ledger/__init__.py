@@ -19,14 +19,13 @@ from payclient.reconcile.ledger._entry import COMPARED as COMPARED
 from payclient.reconcile.ledger._entry import Text as Text
 from payclient.reconcile.ledger._money import MoneyReader as MoneyReader
 from payclient.reconcile.ledger._open import Ledger, LedgerFile, LedgerFormat, open_ledger
+from payclient.reconcile.ledger._open import check_use as check_use
 from payclient.reconcile.ledger._rows import KINDS as KINDS
 from payclient.reconcile.ledger._rows import RowReader as RowReader
 from payclient.reconcile.ledger._scope import Excluded
 from payclient.reconcile.ledger._sign import SignLaw as SignLaw
 from payclient.reconcile.ledger._suggestion import Reading, Suggestion
-from payclient.reconcile.ledger._unused import check_use as check_use
-from payclient.reconcile.ledger._unused import check_values as check_values
-from payclient.reconcile.ledger._unused import unused_columns as unused_columns
+from payclient.reconcile.ledger._unused import UnusedColumn
 from payclient.reconcile.ledger._xlsx import FORMULA as FORMULA
 from payclient.reconcile.ledger._xlsx import read_cells as read_cells
 
@@ -50,5 +49,6 @@ __all__ = [
     "RejectedEntry",
     "Suggestion",
     "Thousands",
+    "UnusedColumn",
     "open_ledger",
 ]

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias, cast
 from unicodedata import combining, normalize
 
 from attrs import frozen
 
 from payclient._shared.escape import quote
 from payclient.protocol import EMPTY
-from payclient.reconcile.ledger._cells import LedgerError
+from payclient.reconcile.ledger._cells import LedgerError, as_option, as_word
 from payclient.reconcile.ledger._entry import COMPARED
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -179,6 +179,11 @@ def sign_of(text: str) -> int | None:
     return next(iter(signs)) or None if len(signs) == 1 else None
 
 
+def is_side(name: str, sign: int) -> bool:
+    """Return whether the name of a column has a word for credit, or with the sign -1 for debit."""
+    return sign in {SIDES.get(word) for word in normalise_name(name).split("_")}
+
+
 def opposites(words: Collection[str]) -> tuple[str, str] | None:
     """Return the credit and the debit of a pair of opposites among *words*, in the form of names; None without one."""
     for credit, debit in _OPPOSITES:
@@ -190,3 +195,14 @@ def opposites(words: Collection[str]) -> tuple[str, str] | None:
 
 def _begins(text: str, whole: str) -> bool:
     return text == whole or (text.isalpha() and whole.startswith(text))
+
+
+def refuse_unused(names: Sequence[str], what: str, field: str, *, use: str = "") -> NoReturn:
+    first = names[0]
+    others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
+    it, name = ("the right one", "NAME") if names[1:] else ("it", first)
+    message = (
+        f"the column {quote(first)} {what}{others}; choose {use or f'{it} with --column {field}={as_word(name)}'}, "
+        f"or leave it out with {as_option('ignore-column', name)}"
+    )
+    raise LedgerError(message, line=1)

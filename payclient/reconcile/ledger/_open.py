@@ -18,16 +18,25 @@ from typing import IO, Literal, Self, TypeAlias, cast, get_args
 
 from attrs import evolve
 
+from payclient._shared.escape import quote
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
-from payclient.reconcile.ledger._columns import Columns, Finder, find_columns
+from payclient.reconcile.ledger._columns import (
+    Columns,
+    Finder,
+    column_names,
+    field_of,
+    find_columns,
+    listed,
+    refuse_unused,
+)
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
-from payclient.reconcile.ledger._entry import Entry, RejectedEntry
+from payclient.reconcile.ledger._entry import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.ledger._rows import Table
 from payclient.reconcile.ledger._scope import Excluded, Scope
 from payclient.reconcile.ledger._suggestion import Suggestion
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
-from payclient.reconcile.ledger._unused import check_use
+from payclient.reconcile.ledger._unused import UnusedColumn
 
 LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
 """The format of a ledger."""
@@ -289,6 +298,11 @@ class Ledger:
         return self._scope.excluded
 
     @property
+    def unused(self) -> tuple[UnusedColumn, ...]:
+        """The columns, neither used nor ignored, that may say what a row means; complete when all rows were read."""
+        return self._table.reader.found_unused()
+
+    @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Declarations for the amounts and times that are refused; complete when all rows have been read."""
         return self._table.reader.suggestions()
@@ -333,7 +347,7 @@ def open_ledger(
         columns: The column's name by field, for names that are not recognised.
         delimiter: For CSV; if not given, comma, semicolon or tab is recognised from the header.
         sheet: For XLSX; the first visible sheet if not given.
-        ignore: Columns to leave unused, although they look like money, like a field or like what decides a sign.
+        ignore: Columns to leave unused; the others that may say what a row means are `Ledger.unused`.
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
         dialect: How numbers and times are written, in which encoding, and more.
@@ -372,7 +386,8 @@ def open_ledger(
             raise LedgerError(message)
         else:
             table = _read_whole(source, chunks, found, find, sheet, scope)
-        table.reader.ignore(check_use(table.columns, dialect, chosen=columns or (), ignored=ignore, required=require))
+        known = {"chosen": columns or (), "ignored": ignore, "required": require}
+        table.reader.ignore(check_use(table.columns, dialect, **known, may_grow=found == "jsonl"))
         scope.check_columns(table.columns.used)
         on_failure.pop_all()
     return Ledger(source, table, scope, format=found, allow_empty=allow_empty)
@@ -426,3 +441,40 @@ def _read_whole(
         message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
     return read_parquet(file, find, scope)
+
+
+def check_use(
+    columns: Columns,
+    dialect: Dialect,
+    *,
+    chosen: Collection[str],
+    ignored: Collection[str],
+    required: Collection[str] = (),
+    may_grow: bool = False,
+) -> tuple[str, ...]:
+    """
+    Check that no unused column has the name of a field, and that required fields have a column.
+
+    Return the names of the columns that may stay unused: those *ignored*, and those that the dialect or its profile
+    knows, also those before which it prefers another one. Columns of JSON Lines *may_grow*: later rows have others.
+    """
+    if unknown := next((name for name in required if name not in COMPARED), None):
+        message = f"require: there is no field {unknown!r}; the fields are {', '.join(COMPARED)}"
+        raise ValueError(message)
+    names = column_names(columns.header)
+    if not names:
+        return ()  # an empty file has nothing to use
+    missing = None if may_grow else next((name for name in ignored if name.strip() not in names), None)
+    if missing is not None:
+        message = f"no column is called {quote(missing)}, which was to be ignored; there are {listed(names)}"
+        raise LedgerError(message, line=1)
+    if missing := next((name for name in required if name not in columns.used), None):
+        message = f"no column was found for {missing}, which is required; there are {listed(names)}; choose one with "
+        raise LedgerError(f"{message}--column {missing}=NAME", line=1)
+    of_profile = [name for names in dialect.columns.values() for name in names]
+    known = {*dialect.ignore_columns, *dialect.debit_columns.values(), *of_profile}
+    ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
+    left = [name for name in columns.ignored if name not in ignored]
+    if doubled := [name for name in left if field_of(name) in {*COMPARED} - {*chosen, *dialect.columns}]:
+        refuse_unused(doubled, f"could be {field_of(doubled[0])} as well and is not used", f"{field_of(doubled[0])}")
+    return ignored

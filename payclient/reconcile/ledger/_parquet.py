@@ -43,8 +43,6 @@ def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> Table:
     types = {each.name: each.type for each in parquet.schema_arrow if header.count(each.name) == 1}
     read = only_used(understood, and_of=[name for name, kind in types.items() if not _arrow.types.is_nested(kind)])
     reader = RowReader(read, scope.dialect, scope)
-    for column in reader.unused:
-        column.has_formatted = _arrow.types.is_decimal(types[column.name])
     return Table(columns=understood, reader=reader, rows=_rows(parquet, reader, read.header))
 
 

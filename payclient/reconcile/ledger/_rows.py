@@ -20,7 +20,7 @@ from payclient.reconcile.ledger._scope import Scope, Totals
 from payclient.reconcile.ledger._sign import SignLaw
 from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
 from payclient.reconcile.ledger._times import TimeReader
-from payclient.reconcile.ledger._unused import Evidence, check_values, unused_columns
+from payclient.reconcile.ledger._unused import Evidence, UnusedColumn, check_values
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
@@ -52,6 +52,8 @@ _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row; a fee is not one."""
 _MAX_DIRECTIONS = 50
 _MAX_HEADER_ROWS = 50
+_MAX_KEYS = 1000
+_SAMPLE = 10
 
 
 class _DirectionReader:
@@ -102,8 +104,10 @@ class RowReader:
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
         self.columns = columns
         self.warnings: list[str] = []
-        self.unused: list[Evidence] = unused_columns(columns)
-        self._watched: Sequence[Evidence] = self.unused
+        names, used = column_names(columns.header), {*columns.places.values()}
+        self._unused = [Evidence(name, place) for place, name in enumerate(names) if place not in used]
+        self._sample: list[Sequence[Any]] = []
+        self._rows, self._ignored = 0, frozenset[str]()
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
         self._suggester = Suggester(dialect)
@@ -169,12 +173,36 @@ class RowReader:
         return found
 
     def ignore(self, names: Collection[str]) -> None:
-        self._watched = self.unused = [each for each in self.unused if each.name not in names]
+        self._ignored = frozenset(names)
+        self._unused = [each for each in self._unused if each.name not in self._ignored]
 
     def check_cells(self) -> None:
         """Check that no cell read so far says something that is not used, or means something else beside another."""
         self._directions.check()
-        check_values(self.columns, self.unused)
+        for each in self._unused:
+            each.look(self._money)
+        check_values(self.columns, self._unused, self._sample)
+
+    def found_unused(self) -> tuple[UnusedColumn, ...]:
+        """Return what unused columns may say about the rows; complete when all rows have been read."""
+        return tuple(found for each in self._unused if (found := each.found(self._rows)) is not None)
+
+    def add_key(self, name: str, cell: Any) -> None:
+        """Add a cell under a name that the header does not have."""
+        if name not in self._ignored:
+            known = next((each for each in self._unused if each.name == name), None)
+            if known is None and len(self._unused) < _MAX_KEYS:
+                self._unused.append(known := Evidence(name))
+            if known is not None:
+                known.add(cell, self._money)
+
+    def _observe(self, cells: Sequence[Any]) -> None:
+        self._rows += 1
+        if self._rows <= _SAMPLE:
+            self._sample.append(cells)
+        for column in self._unused:
+            if column.place >= 0:
+                column.add(cells[column.place], self._money)
 
     def suggestions(self) -> tuple[Suggestion, ...]:
         return tuple(self._suggester.suggestions())
@@ -201,6 +229,7 @@ class RowReader:
             except CellProblem as problem:
                 problems.append(str(problem))
         values.pop("currency", None)
+        self._observe(cells)
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
 
     def _rejected(
@@ -219,10 +248,6 @@ class RowReader:
         )
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
-        for column in self._watched:
-            cell = cells[column.place]
-            if cell.__class__ is not str or cell not in column.seen:  # checked here, because it is the usual case
-                self._add_unused(column, cell)
         values: dict[str, Any] = {}
         problems: list[str] = []
         for name, place, reader in self._plan:
@@ -245,11 +270,6 @@ class RowReader:
             problems.remove("amount: the cell is empty")
             del values["amount"]
         return values, problems
-
-    def _add_unused(self, column: Evidence, cell: Any) -> None:
-        column.add(cell)
-        if column.is_done:
-            self._watched = [each for each in self._watched if each is not column]
 
     def _debited(self, name: str, value: int | None, cell: Any, cells: Sequence[Any]) -> int | None:
         column, place, read = self._debits[name]

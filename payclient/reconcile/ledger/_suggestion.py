@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any, cast
+from unicodedata import category
 
 import attrs
 from attrs import frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_option
-from payclient.reconcile.ledger._columns import SIDES
+from payclient.reconcile.ledger._columns import SIDES, word_list
 from payclient.reconcile.ledger._dialect import Dialect, Grouping, Negative, Thousands
 from payclient.reconcile.ledger._money import MoneyReader
-from payclient.reconcile.ledger._times import TimeFormat
+from payclient.reconcile.ledger._times import TimeFormat, TimeReader
 
 _MAX_SHAPES = 5000
 _DIGITS = re.compile("[0-9]+")
@@ -293,3 +295,58 @@ def _time_parts(cell: str) -> tuple[tuple[str, str], str | None]:
     mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
     clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and re.fullmatch(pattern, rest))
     return (match[1], match[2]), next((f"{mark}{clock}" for clock in clocks), None)
+
+
+_ANY = Dialect(minor_units=4)
+_LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
+_DECORATION = re.compile(r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$", re.IGNORECASE)
+"""Marks that programs put around an amount, and that cannot be declared."""
+_COMPACT_DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_CURRENCIES = frozenset(word_list("money", "currencies"))
+
+
+def _as_long(digits: re.Match[str]) -> str:
+    """Return as many digits with as many zeros at the end, which read alike; so that there are few texts to judge."""
+    zeros = len(digits[0]) - len(digits[0].rstrip("0"))
+    return "1" * (len(digits[0]) - zeros) + "0" * zeros
+
+
+@lru_cache(maxsize=_MAX_SHAPES)
+def _may_be_money(text: str) -> bool:
+    text = _DECORATION.sub("", text)
+    marks = [mark.strip(".").casefold() for mark in _LETTERS.findall(text)]
+    if not all(not mark or mark in SIDES or _is_currency(mark) for mark in marks):
+        return False
+    for dialect in candidates([text], _ANY):
+        with suppress(CellProblem):
+            if MoneyReader(dialect).read(text) is not None:
+                return True
+    return False
+
+
+def _is_currency(mark: str) -> bool:
+    return mark in _CURRENCIES or (len(mark) <= 4 and any(category(each) == "Sc" for each in mark))
+
+
+def may_be_money(text: str) -> bool:
+    """Return whether *text* is an amount in any notation that can be declared; the reader itself is asked."""
+    return _may_be_money(_DIGITS.sub(_as_long, text))
+
+
+def is_time(text: str) -> bool:
+    """Return whether *text* is a day or a time in a notation that is read or can be declared."""
+    return _COMPACT_DAY.fullmatch(text) is not None or _is_time(_DIGITS.sub(_as_ones, text))
+
+
+def _as_ones(digits: re.Match[str]) -> str:
+    return "1" * len(digits[0])
+
+
+@lru_cache(maxsize=_MAX_SHAPES)
+def _is_time(text: str) -> bool:
+    marks, clock = _time_parts(text)
+    if clock is not None and any(_time_format(f"{order.format(*marks)}{clock}").read(text) for order in _ORDERS):
+        return True
+    with suppress(CellProblem):
+        return TimeReader().read_creation(text) is not None
+    return False

@@ -265,7 +265,6 @@ def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterato
     header = reader.columns.header
     keys = frozenset(header)
     used = {*reader.columns.used, "created_at", "currency"}  # the last two are not compared
-    has_unknown_key = False
     for line, text in lines:
         try:
             value = _object(text)
@@ -277,11 +276,8 @@ def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterato
             unknown = [key for key in value if key not in keys]
             if meant := [key for key in unknown if (field_of(key) or "created_at") not in used]:
                 row = _rejected(row, meant)
-            elif not has_unknown_key:
-                has_unknown_key = True
-                reader.warnings.append(
-                    f"{quote(unknown[0])} (line {line}) is not a key of the first row; such keys are not used",
-                )
+            for key in unknown:
+                reader.add_key(key, value[key])
         yield row
 
 

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Summary, expiry_rule, rules_as_json
-from payclient.reconcile.ledger import Excluded
+from payclient.reconcile.ledger import Excluded, UnusedColumn
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.reconcile.rules import as_json, from_json
 
@@ -37,6 +37,7 @@ class LedgerAbout:
         ignored_columns: The other columns, in their order.
         warnings: Warnings from reading the ledger.
         excluded: Rows that are left out, by reason; each is a warning, too.
+        unused: Of the other columns, those that may say what a row means, and were not ignored by name.
     """
 
     name: str
@@ -47,6 +48,7 @@ class LedgerAbout:
     ignored_columns: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     excluded: tuple[Excluded, ...] = ()
+    unused: tuple[UnusedColumn, ...] = ()
 
 
 @frozen(kw_only=True)

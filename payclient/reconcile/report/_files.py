@@ -174,7 +174,10 @@ class ReportFiles:
             raise ValueError(message)
         side = about.statement
         totals, payout = (side.totals, side.payout) if side else (None, None)
-        summary = self._tally.summary(totals, payout=payout, population=about.population)
+        unused, in_statement = (file.unused if file else () for file in (about.ledger, side and side.file))
+        summary = self._tally.summary(
+            totals, payout=payout, population=about.population, unused=unused, unused_in_statement=in_statement
+        )
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:

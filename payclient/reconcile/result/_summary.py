@@ -11,6 +11,7 @@ from types import MappingProxyType
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.reconcile.ledger import UnusedColumn
 from payclient.reconcile.nights import Decision, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
 from payclient.reconcile.result._patterns import Pattern
@@ -66,7 +67,8 @@ class Verdict(StrEnum):
     Attributes:
         EMPTY: Nothing was read, so nothing was compared.
         CLEAN: Every row matched, or is open.
-        PARTIAL: Every row matched, or is open, and the amounts or the status were not compared.
+        PARTIAL: Every row matched, or is open, but the amounts, the status or a column that may decide what a row means
+            were not compared.
         BREAKS: Something differs, or a row was rejected.
         INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
     """
@@ -129,6 +131,8 @@ class Compared:
         assumed_paid: Rows that were assumed paid, because the ledger has no status column.
         status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
         not_paid: Of those, rows that are not paid at the service.
+        unused: The columns of the ledger that are neither used nor ignored by name, and that may say what a row means.
+        unused_in_statement: Those of the statement.
     """
 
     fields: Mapping[str, int]
@@ -136,6 +140,8 @@ class Compared:
     assumed_paid: int = 0
     status_left_out: int = 0
     not_paid: int = 0
+    unused: tuple[UnusedColumn, ...] = ()
+    unused_in_statement: tuple[UnusedColumn, ...] = ()
 
     @property
     def what(self) -> str:
@@ -143,7 +149,7 @@ class Compared:
         most = max(self.fields.values(), default=0)
         found = {name: rows for name, rows in self.fields.items() if rows}
         names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
-        if self.assumed_paid:
+        if self.assumed_paid and not any(each.words for each in self.unused):  # one of them may be a status
             names.insert(1 if self.fields["amount"] else 0, "status (assumed paid)")
         return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
@@ -152,6 +158,18 @@ class Compared:
         """Whether rows were compared, and no amount was: the ledger has no column that is used as the amount."""
         others = any(self.fields.values()) or self.assumed_paid or self.status_left_out
         return not self.fields["amount"] and bool(others)
+
+    @property
+    def unused_sentence(self) -> str:
+        """The columns that are not used: the sums of numbers, and the counts of texts; empty if there are none."""
+        found: dict[str, list[str]] = {}
+        for of, columns in (("", self.unused), (" in the statement", self.unused_in_statement)):
+            for each in columns:
+                what = "not used" if each.amount is None else "not compared"
+                found.setdefault(f"{what}{of}", []).append(each.sentence)
+        for named in found.values():
+            named[_MAX_UNUSED:] = [f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else []
+        return "; ".join(f"{what}: {'; '.join(named)}" for what, named in found.items())
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -178,6 +196,9 @@ class Compared:
             said.append(f"Status not compared; {which} not paid at the service.")
         return " ".join(said)
 
+
+_MAX_UNUSED = 8
+"""Columns of one kind that a sentence names."""
 
 OTHER = "(other)"
 """Stands for all methods or words that came after the first thousand."""
@@ -375,7 +396,8 @@ class Summary:
             return Verdict.INCOMPLETE
         if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows or self._is_statement_off:
             return Verdict.BREAKS
-        is_partial = self.compared.are_amounts_left_out or self.compared.status_left_out
+        compared = self.compared
+        is_partial = compared.are_amounts_left_out or compared.status_left_out or compared.unused_sentence
         return Verdict.PARTIAL if is_partial else Verdict.CLEAN
 
     @property
@@ -409,7 +431,8 @@ class Summary:
             if self.since.rechecked is not None and self.since.rechecked.rows:
                 more += f" and {self.since.rechecked.rows:,} looked up again"
             counts += f"; {self.open_findings.sentence}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
-        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
+        unused = f"; {self.compared.unused_sentence}" if self.compared.unused_sentence else ""
+        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}{unused}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
         if bucket is Bucket.BREAK:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 
+from payclient.reconcile.ledger import UnusedColumn
 from payclient.reconcile.nights import (
     BreakChange,
     BreakRecord,
@@ -194,6 +195,8 @@ class Tally:
         *,
         payout: int | None = None,
         population: int | None = None,
+        unused: Iterable[UnusedColumn] = (),
+        unused_in_statement: Iterable[UnusedColumn] = (),
     ) -> Summary:
         """
         Return the result.
@@ -202,6 +205,8 @@ class Tally:
             statement: The statement as a whole, where there is one.
             payout: What came to the bank for it.
             population: How many rows matched in earlier runs, where some or all of them were looked up again.
+            unused: `Ledger.unused`, which a verdict has to name.
+            unused_in_statement: That of the statement.
 
         Raises:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
@@ -233,7 +238,7 @@ class Tally:
             first_observed_at=_moment(first),
             last_observed_at=_moment(last),
             tie_out=self._tie_out(),
-            compared=self._compared(),
+            compared=self._compared(tuple(unused), tuple(unused_in_statement)),
             leakage=self._leakage(),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
@@ -343,7 +348,7 @@ class Tally:
             raise TieOutError(message)
         return bridge
 
-    def _compared(self) -> Compared:
+    def _compared(self, *unused: tuple[UnusedColumn, ...]) -> Compared:
         (counts,) = self._tables.select(_COMPARED)
         compared, stated, (assumed, left_out, not_paid) = counts[: len(FIELDS)], counts[len(FIELDS) : -3], counts[-3:]
         return Compared(
@@ -352,6 +357,8 @@ class Tally:
             assumed_paid=assumed,
             status_left_out=left_out,
             not_paid=not_paid,
+            unused=unused[0],
+            unused_in_statement=unused[1],
         )
 
     def _leakage(self) -> tuple[Leakage, ...]:

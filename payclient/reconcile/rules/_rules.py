@@ -228,7 +228,7 @@ class StatementRules:
         settles_within: A paid row younger than this may be missing in the statement. The ledger's `created_at` tells
             its age; a row without is never young.
         columns: Name of the statement's column, by field, where it is not one that is known.
-        ignore_columns: Columns that need not be used, although they look like money or like a field.
+        ignore_columns: Columns that need not be used, and are not named in the verdict.
         reading: The notation of the statement.
         kind: Words for charges, refunds and fees; None where all lines are charges.
         new_lines_only: Whether a statement has only lines that no statement before it has. What the statements of this
@@ -335,7 +335,7 @@ class Rules:
             is not compared and no report is clean.
         columns: Name of the ledger's column, by field, where it is not one that is known.
         require: Fields without which a ledger is refused.
-        ignore_columns: Columns that need not be used, although they look like money or like a field.
+        ignore_columns: Columns that need not be used, and are not named in the verdict.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up; a journal with other ones is of another run.
         ledger: The notation of the ledger.

@@ -103,11 +103,11 @@ def test_first_line(subtests):
 
 
 def test_unknown_keys():
-    """Unknown keys are ignored, with one warning for those after the first row."""
+    """Unknown keys are named as columns that are not used are, those after the first row as well."""
     text = '{"reference": "A", "x": 1}\n{"reference": "B", "y": 1}\n{"reference": "C", "z": 1, "created_at": null}\n'
     with open_ledger(io.StringIO(text)) as ledger:
         assert [row.reference for row in ledger] == ["A", "B", "C"]
-        assert ledger.warnings == ("'y' (line 2) is not a key of the first row; such keys are not used",)
+        assert [each.name for each in ledger.unused] == ["x", "y", "z"]
 
 
 VALUES = st.recursive(

@@ -1,60 +1,142 @@
-"""A column that should have been compared is never left out in silence."""
+"""A column that nobody uses is named with its sum, or its texts and counts; it is never left out in silence."""
 
 from __future__ import annotations
 
 import io
+import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import LedgerError, open_ledger
-from payclient.reconcile.ledger._unused import is_money_name
+from payclient.reconcile.ledger import Dialect, LedgerError, open_ledger
+from payclient.reconcile.ledger._suggestion import is_time, may_be_money
+from reconcile.ledger.test_suggestion import _cell
+from support.chance import examples
 
 
 def read(text, **options):
-    with open_ledger(io.StringIO(text), **options) as ledger:
+    with open_ledger(text if not isinstance(text, str) else io.StringIO(text), **options) as ledger:
         return list(ledger)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("Amount (IDR)", "amount_usd", "Grand Total", "Total Betrag", "Rechnungsbetrag", "Endsumme", "Fee %1"),
-        *("Montant TTC", "Importe neto EUR", "Jumlah Uang", "Biaya Lain", "net_payout", "tax amount"),
-    ],
-)
-def test_money_by_name(name):
-    """An unused column with a name like money refuses the ledger, with the options that help."""
-    with pytest.raises(LedgerError, match=r"looks like money and is not used.*--column amount=.*--ignore-column"):
-        read(f"reference,{name}\nT1,5\n")
-    assert len(read(f"reference,{name}\nT1,5\n", ignore=[name])) == 1
-    assert read(f"reference,{name}\nT1,5\n", columns={"amount": name})[0].amount == 5
+def named(text, **options):
+    """Return the sentences about the columns that are not used."""
+    with open_ledger(text if not isinstance(text, str) else io.StringIO(text), **options) as ledger:
+        list(ledger)
+        return [each.sentence for each in ledger.unused]
 
 
-def test_other_names(subtests):
-    """A name with a word for a time, a code or a count is not money."""
-    for name in ["amount_currency", "fee type", "total_items", "net date", "paid_at", "branch", "note"]:
-        with subtests.test(name=name):
-            assert not is_money_name(name)
-            assert len(read(f"reference,amount,{name}\nT1,5,x\n")) == 1
+def beside(name, *cells, **options):
+    rows = "".join(f'T{number},15000,"{cell}"\n' for number, cell in enumerate(cells))
+    return "; ".join(named(f"reference,amount,{name}\n{rows}", **options))
 
 
-def test_all_are_named():
-    """Every such column is named at once."""
-    with pytest.raises(LedgerError, match=r"'Total A' looks like money .*\(and so is 'Total B'\)"):
-        read("reference,Total A,Total B\nT1,5,6\n")
+SAID = [
+    ("Order Status", ("completed", "cancelled"), "Order Status: completed 1, cancelled 1"),
+    ("Batal", ("Ya", "Tidak", "Tidak"), "Batal: Tidak 2, Ya 1"),
+    ("BS", ("15", "01", "11"), "BS: 15 1, 01 1, 11 1"),
+    ("is_refund", ("0", "1"), "is_refund: 0 1, 1 1"),
+    ("Type", ("Sales credit note",) * 3, "Type: Sales credit note 3"),
+    ("D", ("x", ""), "D: x 1, (empty) 1"),
+    ("pengembalian", ("0", "75000", ""), "pengembalian 75,000"),
+    ("Rückzahlung", ("-1500", "-75000"), "Rückzahlung -76,500"),
+    ("x", ("Rp 15.000", "Rp 7.500"), "x: Rp 15.000 1, Rp 7.500 1"),
+    ("x", tuple(f"{n}" for n in range(100, 160, 5)), "x 1,530"),
+    ("cancelled at", ("2026-11-01 10:00:00", ""), "cancelled at: (filled) 1, (empty) 1"),
+    ("text", tuple(f"{'Out' if n == 3 else 'Pay'} for A{n}B" for n in range(20)), "text: Pay for # 19, Out for # 1"),
+    ("name", tuple(f"{n * 'x'}y" for n in range(1, 12)), ""),
+    ("order", ("INV-1001", "INV-1002"), ""),
+    ("order", tuple(f"INV-{n}" for n in range(1000, 1020)), ""),
+    ("No", tuple(range(1, 20)), ""),
+    ("phone", tuple(f"0812{n * n}" for n in range(20)), ""),
+    ("day", ("20261101", "20261102"), ""),
+    ("day", ("01.11.2026", "2 Nov 2026", "2026-11-21T10:00:00Z"), ""),
+    ("note", ("", " "), ""),
+]  # fmt: skip
 
 
-def test_none_is_chosen():
-    """Of several columns with amounts none is suggested, a code that never changes comes last, a name decides."""
-    rows = "\n1000;7;T1;150.000,00;IDR\n1000;8;T2;20.000,00;IDR\n"
-    for header, expected in (
-        ("BUKRS;BELNR;reference;WERT;WAERS", r"'WERT' .*\(and so is 'BUKRS'\); choose the right one with .*=NAME, or"),
-        ("BUKRS;BELNR;reference;DMBTR;WAERS", r"'DMBTR' looks like money .*--column amount=DMBTR, .*-column DMBTR"),
-    ):
-        with pytest.raises(LedgerError, match=expected):
-            read(header + rows)
-    with pytest.raises(LedgerError, match=r"'#5' has 'DB'.*--column direction='#5'"):
-        read("reference,amount,Keterangan,Saldo,\nT1,5,KARTU DEBIT,7,CR\nT2,5,SETORAN,2,DB\n")
+@pytest.mark.parametrize(("name", "cells", "sentence"), SAID)
+def test_named(name, cells, sentence):
+    """What a column may say is named in any language; what only tells one row from another is not."""
+    assert beside(name, *cells) == sentence
+    assert beside(name, *cells, ignore=[name]) == ""
+
+
+def test_declared_notation():
+    """A sum is read as the amounts of the ledger are."""
+    text = "reference;Betrag;Rabatt\nT1;15.000,00;1.500,00\nT2;15.000,00;\n"
+    assert named(text, dialect=Dialect(decimal=",", thousands=".")) == ["Rabatt 1,500"]
+
+
+def test_formats():
+    """The cells of JSON Lines, also under keys that only a later row has, and of Parquet are looked at as well."""
+    rows = [{"reference": "T1", "amount": 5}, {"reference": "T2", "amount": 5, "refunded": True, "tags": ["a"]}]
+    text = "\n".join(map(json.dumps, rows))
+    assert named(text, format="jsonl") == ["refunded: True 1, (empty) 1", "tags: ['a'] 1, (empty) 1"]
+    assert named(text, format="jsonl", ignore=["tags"]) == ["refunded: True 1, (empty) 1"]
+    file = io.BytesIO()
+    pq.write_table(pa.table({"reference": ["T1", "T2"], "amount": [5, 5], "x": [9000, None], "y": ["a", "b"]}), file)
+    assert named(io.BytesIO(file.getvalue())) == ["x 9,000", "y: a 1, b 1"]
+
+
+def test_many_cells():
+    """What is kept of a column does not grow with it, and counts every row."""
+    rows = "".join(f"T{n},5,{n * 7},{n % 3}x\n" for n in range(10_000))
+    found = named(f"reference,amount,sum,few\n{rows}")
+    assert found == ["sum 349,965,000", "few: 0x 3,334, 1x 3,333, 2x 3,333"]
+
+
+DISGUISED = [
+    *("15000 CR", "15000,-", "15000.", "15000,", "IDR15.000.-", "150000.00", "US$ 15,000.00", "R$ 15.000,00"),
+    *("A$15,000", "(15.000)", "15.000-", "15.000 IDR DB", "1'500.--", "Rp 15.000,00", "12,34,567", "15 000 €"),
+    *("15000 Euro", "CR 15000", "DB 15.000,00", "15000**", "*15.000", "15000.00 (CR)", "15.000 Rupiah", '="15000"'),
+]
+
+
+def test_no_amount():
+    """Without an amount column, a column that may be one refuses the ledger; the others stay last."""
+    for cell in DISGUISED:
+        quoted = cell.replace('"', '""')
+        with pytest.raises(
+            LedgerError, match=r"'wert' holds what looks like money .*--column amount=wert, or leave it"
+        ):
+            read(f'reference,status,wert\nT1,paid,n/a\nT2,paid,\nT3,paid,"{quoted}"\n')
+        assert may_be_money(cell)
+    with pytest.raises(LedgerError, match=r"'A' holds what looks .*so is 'B'.*the right one with --column amount=NAME"):
+        read("reference,A,B\nT1,5000,7000\n")
+    for cell in ["INV-15000", "T 15000", "2026-11-21", "A1", "15000 items", "12:30", "po_17", "1.2.3", "n/a", "C15000"]:
+        assert not may_be_money(cell)
+
+
+def test_sides():
+    """A pair of columns for credit and debit is suggested if the first rows can be read so."""
+    text = "reference,debit,credit\nT1,,15000\nT2,7000,0\n"
+    with pytest.raises(LedgerError, match="choose them with --column amount=credit --debit-column amount=debit, or"):
+        read(text)
+    with pytest.raises(LedgerError, match="choose the right one with --column amount=NAME"):
+        read(f"{text}T3,7000,8000\n")
+
+
+def test_directions():
+    """A column whose texts are known to say credit and debit refuses the ledger until it is used or ignored."""
+    for credit, debit in [("C", "D"), ("CREDIT TRANSFER", "Debit Transfer"), ("Uang Masuk", "Uang Keluar")]:
+        text = f"reference,amount,x\nT1,5,{credit}\nT2,5,{debit}\n"
+        with pytest.raises(LedgerError, match=r"'x' says credit and debit .* direction=x, or .*ignore-column x"):
+            read(text)
+        assert named(text, columns={"kind": "x"}) == []
+
+
+@given(st.integers(1, 10**9), st.sampled_from(["", ".", ",", "'", " "]), st.sampled_from([None, ".", ","]))
+@examples(200)
+def test_one_source(number, mark, decimal):
+    """An amount in any notation that can be declared is known to be one, and is not a time."""
+    if mark != decimal:
+        cell = _cell(number, mark, decimal)
+        assert may_be_money(cell)
+        assert not is_time(cell) or len(cell) == len("20261121")
 
 
 @pytest.mark.parametrize(
@@ -68,40 +150,6 @@ def test_two_candidates(header, field):
     assert len(read(f"{header}\nT1,5,5\n", ignore=[header.rpartition(",")[2]])) == 1
 
 
-def test_money_by_values(subtests):
-    """Without an amount column, any column full of amounts is money; codes, years and counts are not."""
-    for cells, expected in [
-        (["15000", "7000"], True),
-        (["150.00", "7.50"], True),
-        (["Rp 15.000", "Rp 7.000"], True),
-        (["1,341,999", ""], True),
-        (["€ 9.50"], True),
-        (["15000.0", "9000.0"], True),
-        (["1", "2", "3"], False),
-        (["1001", "1002", "1003"], False),
-        (["2025", "2026"], False),
-        (["081234567", "081298765"], False),
-        (["8812345678901234"], False),
-        (["1.0", "2.0", "3.0"], False),
-        (["2026-11-21"], False),
-        (["x", "5000"], True),
-        (["", " "], False),
-    ]:
-        with subtests.test(cells=cells):
-            text = "reference,wert\n" + "".join(f'T{n},"{cell}"\n' for n, cell in enumerate(cells))
-            if expected:
-                with pytest.raises(LedgerError, match="'wert' holds what looks like money and is not used"):
-                    read(text)
-                assert len(read(text, ignore=["wert"])) == len(cells)
-            else:
-                assert len(read(text)) == len(cells)
-
-
-def test_values_with_an_amount():
-    """With an amount column, numbers under a neutral name are not money."""
-    assert len(read("reference,amount,wert\nT1,5,15000\n")) == 1
-
-
 @pytest.mark.parametrize("field", ["amount", "status"])
 def test_require(field):
     """A required field without a column refuses the ledger, and the message says how to choose one."""
@@ -110,16 +158,21 @@ def test_require(field):
     assert len(read("reference,amount,status\nT1,5,paid\n", require=["amount", "status"])) == 1
 
 
-def test_require_unknown():
-    """A field that does not exist is the caller's mistake."""
+def test_mistakes():
+    """A required field that does not exist, and a column to ignore that is not there, are refused."""
     with pytest.raises(ValueError, match="require: there is no field 'betrag'"):
         read("reference\nT1\n", require=["betrag"])
-
-
-def test_ignore_unknown():
-    """A column to ignore that is not there is refused: it may be mistyped."""
     with pytest.raises(LedgerError, match="no column is called 'x', which was to be ignored; there are 'reference'"):
         read("reference\nT1\n", ignore=["x"])
+
+
+def test_ignored_by_name():
+    """A column that is ignored by name is left out although it is recognised, and a chosen one is not."""
+    text = "reference,status,amount\nT1,Paid,5\n"
+    with open_ledger(io.StringIO(text), ignore=["amount"]) as ledger:
+        assert (dict(ledger.columns.used), len(list(ledger))) == ({"reference": "reference", "status": "status"}, 1)
+    with open_ledger(io.StringIO(text), ignore=["amount"], columns={"amount": "amount"}) as ledger:
+        assert [row.amount for row in ledger] == [5]
 
 
 @pytest.mark.parametrize(
