@@ -20,7 +20,6 @@ from payclient.reconcile import (
     Assumed,
     Calendar,
     Kinds,
-    Recheck,
     Rules,
     read_duration,
     read_holidays,
@@ -198,11 +197,6 @@ def duration_option(option: str, text: str) -> timedelta:
 
 _JUDGING = Group("Judging", sort_key=6)
 _Value = TypeVar("_Value", Rules, Calendar)
-_NEEDED = {
-    "reuse": ("previous", "the folder of the run before"),
-    "recheck": ("previous", "the folder of the run before"),
-    "sample": ("recheck", "the age of the rows that it is of"),
-}
 
 
 def _evolved(of: _Value, **given: Any) -> _Value:
@@ -257,19 +251,12 @@ class EarlierRunOptions:
             are looked up again, and each break says whether it is new, and since when. That folder is only read.
         reuse: Age, such as `7d`, up to which an answer of the run before is used again, for a row that matched, is the
             same in the ledger and has a final status. Default: look up every row.
-        recheck: Age, such as `60d`, up to which rows that matched in earlier runs and are not in the ledger are looked
-            up again. Needed in each run; the runs before remember the rows.
-        sample: How many of these rows to look up. Default: all.
-        seed: Of the sample.
     """
 
     decisions: Path | None = None
     confirm_after: str | None = None
     previous: Path | None = None
     reuse: str | None = None
-    recheck: str | None = None
-    sample: int | None = None
-    seed: int = 0
 
     def decided(self, rules: Rules, out: Path) -> Rules:
         # A new run gets the decisions, and keeps them when it is resumed.
@@ -279,20 +266,12 @@ class EarlierRunOptions:
             carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
 
-    def read(self) -> tuple[float, timedelta | None, Recheck | None]:
-        """Return the seconds before a second lookup, the age of answers to use again, and the rows to look up again."""
-        for name, (needed, what) in _NEEDED.items():
-            if getattr(self, name) is not None and getattr(self, needed) is None:
-                refuse(f"--{name} needs --{needed}, {what}")
-        if self.sample is not None and self.sample < 1:
-            refuse(f"--sample must be at least 1, got {self.sample}")
+    def read(self) -> tuple[float, timedelta | None]:
+        """Return the seconds before a second lookup, and the age of answers to use again."""
+        if self.reuse is not None and self.previous is None:
+            refuse("--reuse needs --previous, the folder of the run before")
         max_age = None if self.reuse is None else duration_option("--reuse", self.reuse)
-        recheck = None if self.recheck is None else duration_option("--recheck", self.recheck)
-        return (
-            duration_option("--confirm-after", self.confirm_after or "0s").total_seconds(),
-            max_age,
-            None if recheck is None else Recheck(max_age=recheck, sample=self.sample, seed=self.seed),
-        )
+        return duration_option("--confirm-after", self.confirm_after or "0s").total_seconds(), max_age
 
 
 @Parameter(name="*", group=Group("Statement", sort_key=7))

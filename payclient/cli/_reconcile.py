@@ -45,7 +45,6 @@ from payclient.reconcile import (
     Bucket,
     Journal,
     JournalError,
-    Recheck,
     Reuse,
     Row,
     Rules,
@@ -83,7 +82,6 @@ $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta
 $ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
 $ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --reuse 7d
-$ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --recheck 60d --sample 1000
 $ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ payclient reconcile ledger.csv --out report --statement settlement.csv --settles-within 3d --payout 12,345,000
@@ -143,7 +141,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     """
     _check_ledger(ledger, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
-    (confirm_after, max_age, recheck), payout = earlier.read(), other.payout_amount
+    (confirm_after, max_age), payout = earlier.read(), other.payout_amount
     if dry_run:
         with _opened(ledger, source, other, rules, streams) as sides:
             declared = Declared(ledger, judging.rules_file, source)
@@ -164,7 +162,6 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 canary=canary,
                 previous=previous,
                 max_age=max_age,
-                recheck=recheck,
                 is_durable=durable,
                 output=output,
                 progress=progress,
@@ -311,7 +308,6 @@ class Reconciliation:
     canary: str | None = None
     previous: PastRun | None = None
     max_age: timedelta | None = None
-    recheck: Recheck | None = None
     is_durable: bool = False
     output: OutputOptions = field(factory=OutputOptions)
     progress: ProgressMode
@@ -330,7 +326,6 @@ class Reconciliation:
                 self.output,
                 rules=self.rules,
                 previous=None if self.previous is None else self.previous.note,
-                has_matched=self.recheck is not None,
             ) as files:
                 try:
                     await self._ask(journal, files, on_row)
@@ -364,9 +359,6 @@ class Reconciliation:
             identity["previous"] = self.previous.rows_sha256
         if self.max_age is not None:
             identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
-        if (wanted := self.recheck) is not None:
-            sample = "all" if wanted.sample is None else f"{wanted.sample} with seed {wanted.seed}"
-            identity["recheck"] = f"{duration_text(wanted.max_age)}, {sample}"
         if declared := dialect_as_json(self.rules.ledger):  # a plain ledger has none, as in earlier journals
             identity["ledger"] = json.dumps(declared, ensure_ascii=False, sort_keys=True)
         return identity
@@ -381,9 +373,9 @@ class Reconciliation:
         )
 
     async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
-        reuse, before, recheck = None, None, None if self.recheck is None else (self.recheck, self._started(journal))
+        reuse, before = None, None
         if self.previous is not None:
-            before = self.previous.note, partial(self.previous.records, recheck=recheck)
+            before = self.previous.note, self.previous.records
             reuse = None if self.max_age is None else Reuse(max_age=self.max_age, answers=self.previous.answers)
         with stop_in_order(self.streams) as stop:
             mode = ProgressMode.NONE if self.output.quiet else self.progress
@@ -479,7 +471,6 @@ def write_again(
             output,
             rules=about.rules,
             previous=journal.previous,
-            has_matched=about.population is not None,
         ) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
@@ -498,8 +489,6 @@ def _finished(files: ReportFiles, journal: Journal, about: About, ledger: Ledger
     """Add the journal's facts beside the rows, and write the files."""
     for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
         files.add_change(change)
-    for line in journal.remembered() if about.population is not None else ():
-        files.add_remembered(line)
     return files.finish(about, ledger=ledger)
 
 
@@ -516,7 +505,6 @@ def about_of(journal: Journal) -> About:
         else attrs.evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
-        population=journal.population,
     )
 
 

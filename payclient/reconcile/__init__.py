@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from payclient.reconcile.judgement import Case, compare, expiry_rule, judge
     from payclient.reconcile.judgement import needs_confirmation as needs_confirmation
     from payclient.reconcile.nights import Decision, Resolution
-    from payclient.reconcile.nights import Recheck as Recheck
     from payclient.reconcile.nights import with_decisions as with_decisions
     from payclient.reconcile.result import (
         COMPLETENESS,
@@ -217,7 +216,6 @@ _HOME = {
     ),
     "payclient.reconcile.nights": (
         "with_decisions",
-        "Recheck",
         "Decision",
         "Resolution",
     ),

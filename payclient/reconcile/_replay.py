@@ -45,7 +45,7 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
         if case.earlier is None:
             return row
         if case.is_carried:
-            row = evolve(row, carried_from=previous.run, matched=case.earlier.matched)
+            row = evolve(row, carried_from=previous.run)
         return with_history(row, case.earlier, run=run)
 
     return judged

@@ -92,11 +92,7 @@ def test_fail_on_new(night, first, command):
 REFUSED = {
     "--fail-on-new low": "--fail-on-new needs --previous",
     "--reuse 7d": "--reuse needs --previous, the folder of the run before",
-    "--recheck 60d": "--recheck needs --previous",
-    "--sample 5": "--sample needs --recheck",
     "--previous 20 --reuse often": "--reuse must be a duration such as '90m', '36h' or '3d', got 'often'",
-    "--previous 20 --recheck often": "--recheck must be a duration",
-    "--previous 20 --recheck 60d --sample 0": "--sample must be at least 1, got 0",
     "--previous out": "--out must be another folder than out, the previous run, which is not changed",
     "--previous 20 --out 20/21": "--out must be another folder than 20",
     "--previous none": "there is no report at none",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,12 @@ from hypothesis import strategies as st
 
 from payclient import errors
 from payclient.protocol import Transaction
-from payclient.reconcile import Accepted, Bucket, Code, Invoices, Lines, Rules, Tolerance, reconcile
+from payclient.reconcile import Accepted, Bucket, Code, Invoices, Lines, Rules, Tolerance
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.nights import Recheck
 from support.chance import examples
 from support.nights import Nights, paid
-from support.reconciling import Clock, Service
+from support.reconciling import Service
 
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 ALWAYS = timedelta(days=1000)
@@ -213,18 +211,6 @@ async def test_carried(night, second):
     assert (then["A"].bucket, then["A"].carried_from) == (Bucket.MATCHED, "night-1")
     _, asked = await second([entry("A"), entry("B")], {"A": paid("A")}, previous=then)
     assert asked == ["A"]
-
-
-async def test_rechecked(night):
-    """A row that is to be looked up again is, although it matched and its answer might be reused."""
-    first = await night([entry("A"), entry("B")], {"A": paid("A"), "B": paid("B")})
-    at, service = first.run.note.last_observed_at + DAY, Service({"A": [paid("A")]} | CANARY)
-    records = partial(first.run.records, recheck=(Recheck(max_age=ALWAYS), at))
-    reuse = Reuse(max_age=ALWAYS, answers=first.run.answers)
-    previous = first.run.note, records
-    found = reconcile([entry("B")], service, previous=previous, reuse=reuse, canary="CANARY", clock=Clock(at))
-    assert [(row.reference, row.reused_from) async for row in found] == [("B", "night-1"), ("A", "")]
-    assert service.asked == ["CANARY", "A"]
 
 
 async def test_answer_from_the_future(night, tmp_path):

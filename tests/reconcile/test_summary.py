@@ -32,8 +32,8 @@ from payclient.reconcile import (
     judge,
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun, Rechecked
-from payclient.reconcile.values import FindingTotal, Matched, observe
+from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun
+from payclient.reconcile.values import FindingTotal, observe
 from support.misses import check_table
 from support.reconciling import NOON
 
@@ -194,18 +194,6 @@ def test_reused():
     since = summary(reused, judged_otherwise, previous=PREVIOUS).since
     assert (since.reused, since.oldest_reused_at, since.newest_reused_at) == (1, NOON, NOON)
     assert (since.removed_by_rules, since.added_by_rules) == (1, 0)
-
-
-def test_rechecked():
-    """A row that is looked up again is no carried row, and its result is counted by itself."""
-    matched = Matched(at=NOON, run="19", status="Paid", amount=100)
-    buckets = (Bucket.MATCHED, Bucket.BREAK, Bucket.UNRESOLVED, Bucket.UNRESOLVED)
-    tally = Tally(previous=PREVIOUS)
-    for bucket in buckets:
-        tally.add(row(bucket, carried_from="20", matched=matched))
-    result = tally.summary(population=9)
-    assert result.since.rechecked == Rechecked(population=9, rows=4, unanswered=2, changed=1)
-    assert (result.since.carried_rows, result.rows, result.tie_out.service_paid_total) == (0, 0, 0)
 
 
 def leaking(method, *findings, **more):

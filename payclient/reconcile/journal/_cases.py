@@ -212,8 +212,6 @@ class StatementLines:
             if settled is None or is_taken_back or rules.statement.new_lines_only:
                 settled = (settled or Settled(lines=())).with_earlier(earlier.settled)
         unusable_line = next((line.line for line in lines if isinstance(line, RejectedEntry)), None)
-        if settled is None and unusable_line is None and earlier is not None and earlier.matched is not None:
-            return None  # a statement of tonight need not list what matched before
         was_in_ledger = earlier is None or earlier.is_in_ledger
         return StatementSide(
             settled=settled,
@@ -319,7 +317,7 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
     query = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
     for earlier, entries in records(lambda reference: find(query, (reference, after)).fetchone() is not None):
         if earlier != ReferenceRecord(reference=earlier.reference):
-            cells = earlier.reference, len(earlier.breaks), int(bool(earlier.remembered)), record_cell(earlier)
+            cells = earlier.reference, len(earlier.breaks), record_cell(earlier)
             writing.execute(insertion("earlier", len(cells)), with_checksum(*cells))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1

@@ -40,7 +40,7 @@ from payclient.reconcile.journal._schema import (
 )
 from payclient.reconcile.judgement import Case, PendingLookup, judge, judged_entries, paid_reff_of
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
-from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_from
+from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
 from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals
 
@@ -330,17 +330,6 @@ class Journal:
     def previous(self) -> PreviousRun | None:
         noted = self.note("previous")
         return None if noted is None else from_json(json.loads(noted), PreviousRun)
-
-    def remembered(self) -> Iterator[str]:
-        """Yield the lines for the run after this one about rows that matched; the first line counts them."""
-        for (data,) in self._database.read("SELECT data FROM earlier WHERE is_remembered ORDER BY reference"):
-            yield record_from("", data).remembered
-
-    @property
-    def population(self) -> int | None:
-        """The number of rows with some or all looked up again; None if none are."""
-        first = self._database.fetch("SELECT data FROM earlier WHERE reference = ''")
-        return int(json.loads(record_from("", first[0][0]).remembered)["rows"]) if first else None
 
     @property
     def run(self) -> str:

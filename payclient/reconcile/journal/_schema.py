@@ -16,7 +16,7 @@ from payclient.reconcile.values import Answer, Observation
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 10
+VERSION = 11
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
@@ -63,8 +63,7 @@ TABLES = f"""
         id INTEGER PRIMARY KEY, needs_confirmation INTEGER NOT NULL, paid_reff TEXT, {ANSWER}, checksum
     );
     CREATE TABLE earlier (
-        reference TEXT PRIMARY KEY, breaks INTEGER NOT NULL, is_remembered INTEGER NOT NULL, data TEXT NOT NULL,
-        checksum
+        reference TEXT PRIMARY KEY, breaks INTEGER NOT NULL, data TEXT NOT NULL, checksum
     ) WITHOUT ROWID;
     CREATE TABLE statement (position INTEGER PRIMARY KEY, line INTEGER NOT NULL, rejected TEXT, {_ENTRY}, checksum);
     PRAGMA application_id = {APPLICATION};

@@ -1,4 +1,4 @@
-"""Internal: breaks, decisions and matched rows of earlier runs."""
+"""Internal: breaks and decisions of earlier runs."""
 
 from payclient.reconcile.nights._decisions import FIRST as FIRST
 from payclient.reconcile.nights._decisions import UNRESOLVED as UNRESOLVED
@@ -24,7 +24,4 @@ from payclient.reconcile.nights._records import record_cell as record_cell
 from payclient.reconcile.nights._records import record_from as record_from
 from payclient.reconcile.nights._records import reversal as reversal
 from payclient.reconcile.nights._records import with_history as with_history
-from payclient.reconcile.nights._since import CONFIDENCE as CONFIDENCE
-from payclient.reconcile.nights._since import Recheck as Recheck
-from payclient.reconcile.nights._since import Rechecked as Rechecked
 from payclient.reconcile.nights._since import SincePrevious as SincePrevious

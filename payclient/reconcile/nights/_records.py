@@ -29,7 +29,6 @@ from payclient.reconcile.values import (
     Finding,
     FindingTotal,
     History,
-    Matched,
     Observation,
     ResolvedBy,
     Row,
@@ -228,8 +227,6 @@ class ReferenceRecord:
     is_paid: bool = False
     settled: Settled | None = None  # by its statement, with those before it
     is_in_ledger: bool = True  # and not in its statement alone
-    matched: Matched | None = None  # of a row that is looked up again because it matched
-    remembered: str = ""  # a line for the run after this one, about a row that matched and is not looked up
 
     @property
     def by_code(self) -> Mapping[Code, BreakRecord]:
@@ -255,8 +252,6 @@ class PreviousRun:
     ledger_sha256: str = ""
     rows: int = 0  # of this run's ledger; those after them in the journal are carried over
     open_findings: FindingTotal | None = None
-    recheck: str = ""  # the options by which it looked up rows that matched before it
-    matched: int = 0  # the number of such rows that it knew of
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
@@ -281,9 +276,6 @@ def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules:
     """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
     found = answer.transaction
     before = next((each for each in earlier.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
-    if earlier.matched is not None:
-        change = earlier.matched.changes(found, rules.read_status)
-        return None if change is None else Finding(Code.REVERSED, change[2], ledger=change[0], service=change[1])
     status = None if found is None else rules.read_status(found.status)
     if not (earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
         return None

@@ -111,7 +111,6 @@ class About:
         ended_by: The failure that ended the run early; empty when it was not.
         ignored_lines: Ledger lines that the rules leave out, by kind.
         statement: The other side; None without one.
-        population: How many rows matched in earlier runs, where some or all are looked up again; None without.
         payclient_version: Of the package that wrote the report.
     """
 
@@ -126,7 +125,6 @@ class About:
     ended_by: str = ""
     ignored_lines: tuple[IgnoredLines, ...] = ()
     statement: StatementAbout | None = None
-    population: int | None = None
     payclient_version: str = field(factory=lambda: version("payclient"))
 
     @property
@@ -150,7 +148,7 @@ def run_name(about: About, started_at: datetime) -> str:
 
 def about_as_json(about: About) -> dict[str, Any]:
     """Return *about* in plain values, without `payclient_version`: another version may write the report."""
-    return {name: value for name, value in as_json(about).items() if name not in ("payclient_version", "population")}
+    return {name: value for name, value in as_json(about).items() if name != "payclient_version"}
 
 
 def about_from_json(value: Mapping[str, Any]) -> About:

@@ -20,7 +20,7 @@ from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.nights import BreakChange, PreviousRun
 from payclient.reconcile.report._about import About
 from payclient.reconcile.report._decision_file import read_log
-from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, MATCHED, manifest_as_json
+from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, manifest_as_json
 from payclient.reconcile.report._matrix import Matrix
 from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines
 from payclient.reconcile.report._rows_file import GZIP_ROWS, ROWS, GzipText
@@ -44,7 +44,6 @@ class ReportFiles:
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
             stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
-        has_matched: Whether rows that matched are remembered for the run after this one.
         gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
             kind is removed.
 
@@ -67,7 +66,6 @@ class ReportFiles:
         formats: Collection[str] | None = None,
         previous: PreviousRun | None = None,
         gzip_rows: bool = False,
-        has_matched: bool = False,
     ) -> None:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
@@ -76,8 +74,8 @@ class ReportFiles:
             raise ValueError(message)
         rows, other_rows = (GZIP_ROWS, ROWS) if gzip_rows else (ROWS, GZIP_ROWS)
         self._formats = [rows if name == ROWS else name for name in FORMATS if name in formats]
-        others = {HISTORY: previous is not None, MATCHED: has_matched}
-        self._formats += [name for name, is_written in others.items() if is_written]
+        if previous is not None:
+            self._formats.append(HISTORY)
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
         self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
@@ -104,7 +102,7 @@ class ReportFiles:
         self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
         resources.callback(self._tally.close)
         self._take.append(self._tally.add)
-        self._zipped = {name: GzipText(new.binary(name)) for name in (GZIP_ROWS, MATCHED) if name in self._formats}
+        self._zipped = {name: GzipText(new.binary(name)) for name in (GZIP_ROWS,) if name in self._formats}
         if self._rows_name in self._formats:
             self._take.append(row_lines(self._zipped.get(GZIP_ROWS) or new.text(ROWS)))
         if "breaks.csv" in self._formats:
@@ -148,10 +146,6 @@ class ReportFiles:
         for take in () if change.now.is_present else self._take_gone:
             take(change)
 
-    def add_remembered(self, line: str) -> None:
-        """Write a line about a row of an earlier run that matched, for the run after this one."""
-        self._zipped[MATCHED].write(f"{line}\n")
-
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """
         Replace the old files with the new ones.
@@ -175,9 +169,7 @@ class ReportFiles:
         side = about.statement
         totals, payout = (side.totals, side.payout) if side else (None, None)
         unused, in_statement = (file.unused if file else () for file in (about.ledger, side and side.file))
-        summary = self._tally.summary(
-            totals, payout=payout, population=about.population, unused=unused, unused_in_statement=in_statement
-        )
+        summary = self._tally.summary(totals, payout=payout, unused=unused, unused_in_statement=in_statement)
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:

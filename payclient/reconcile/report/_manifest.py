@@ -34,10 +34,7 @@ WORK_LIST: str = "report.xlsx"
 HISTORY = "history.jsonl"
 """The file that a report has with a previous run only."""
 
-MATCHED = "matched.jsonl.gz"
-"""The file with rows of earlier runs that matched, where such rows are looked up again."""
-
-_ALL = (*FORMATS, GZIP_ROWS, HISTORY, MATCHED)
+_ALL = (*FORMATS, GZIP_ROWS, HISTORY)
 _MAX_BYTES = 1 << 20
 
 

@@ -230,8 +230,6 @@ def row_as_json(row: Row) -> dict[str, Any]:
         parts["parts"] = [{"line": part.line, **_entry_as_json(part)} for part in row.parts]
     if row.other_side is not None:
         parts["statement"] = _settled(row.other_side)
-    if row.matched is not None:
-        parts["matched"] = as_json(row.matched)
     return {
         "line": row.line,
         "reference": row.reference,

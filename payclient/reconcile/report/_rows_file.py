@@ -19,7 +19,6 @@ from payclient.reconcile import Bucket, Code, Finding, Row, Settled, StatementSi
 from payclient.reconcile._own_file import own
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.reconcile.rules import from_json
-from payclient.reconcile.values import Matched
 
 _TIMES = ("expdate", "created_at")
 
@@ -72,7 +71,6 @@ def row_from_json(data: dict[str, Any]) -> Row:
         service_status=status["service_meaning"] and Status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
         other_side=None if side is None else StatementSide(settled=_settled(side), is_in_ledger=side["is_in_ledger"]),
-        matched=from_json(data["matched"], Matched) if "matched" in data else None,
         **{name: data[name] for name in ("reason", "error", "is_changed_during_run", "is_repeat")},
         **{name: data.get(name, "") for name in ("carried_from", "reused_from")},
     )

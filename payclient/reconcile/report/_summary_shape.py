@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from payclient.reconcile import Compared, Settlement, SettlementStep, Step, Summary, TieOut, expiry_rule, rules_as_json
-from payclient.reconcile.nights import CONFIDENCE, SincePrevious
+from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._matrix import Matrix, status_of_word
 from payclient.reconcile.report._wording import money_by_status
@@ -77,7 +77,7 @@ def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
 
 
 def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
-    shown = {
+    return {
         **_of(since.previous, "run", "folder", "last_observed_at", "buckets"),
         "trend": [{"run": run, "breaks": breaks} for run, breaks in since.previous.trend_with_itself],
         "carried": as_json(since.carried),
@@ -86,10 +86,6 @@ def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
         **_of(since, "changed_rules", "removed_by_rules", "added_by_rules"),
         "reused": reused_as_json(since),
     }
-    if since.rechecked is not None:
-        of_rows = _of(since.rechecked, "population", "looked_at", "unanswered", "changed", "at_most")
-        shown["rechecked"] = {**of_rows, "confidence": CONFIDENCE}
-    return shown
 
 
 def reused_as_json(since: SincePrevious) -> dict[str, Any]:

@@ -242,6 +242,4 @@ def _step_of_break(row: Row) -> Step:
 
 def is_counted(row: Row) -> bool:
     """Return whether the service's amount counts on this row: it is known, and no earlier row has it."""
-    if row.matched is not None and row.other_side is None:
-        return False  # it was in the totals of the run that it matched in
     return row.transaction is not None and not row.is_repeat and row.bucket is not Bucket.UNRESOLVED

@@ -409,7 +409,7 @@ class Summary:
         """The limits of the report, in one sentence."""
         sentences = [COMPLETENESS if self.settlement is None else BOTH_WAYS]
         if self.since is not None:
-            sentences += [self.since.reused_sentence, self.since.recheck_sentence]
+            sentences.append(self.since.reused_sentence)
         return " ".join(filter(None, sentences))
 
     @property
@@ -428,8 +428,6 @@ class Summary:
         if self.since is not None:
             carried, reused = self.since.carried_rows, self.since.reused
             more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
-            if self.since.rechecked is not None and self.since.rechecked.rows:
-                more += f" and {self.since.rechecked.rows:,} looked up again"
             counts += f"; {self.open_findings.sentence}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
         unused = f"; {self.compared.unused_sentence}" if self.compared.unused_sentence else ""
         return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}{unused}."

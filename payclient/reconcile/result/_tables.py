@@ -195,8 +195,6 @@ def _keys(row: Row) -> tuple[Value, ...]:
 
 
 def _origin(row: Row) -> str:
-    if row.is_rechecked:
-        return "rechecked"
     if row.carried_from:
         return "carried"
     return "statement" if row.is_of_statement else "ledger"

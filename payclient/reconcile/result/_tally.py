@@ -19,7 +19,6 @@ from payclient.reconcile.nights import (
     Decisions,
     Key,
     PreviousRun,
-    Rechecked,
     SincePrevious,
 )
 from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
@@ -194,7 +193,6 @@ class Tally:
         statement: StatementTotals | None = None,
         *,
         payout: int | None = None,
-        population: int | None = None,
         unused: Iterable[UnusedColumn] = (),
         unused_in_statement: Iterable[UnusedColumn] = (),
     ) -> Summary:
@@ -204,7 +202,6 @@ class Tally:
         Args:
             statement: The statement as a whole, where there is one.
             payout: What came to the bank for it.
-            population: How many rows matched in earlier runs, where some or all of them were looked up again.
             unused: `Ledger.unused`, which a verdict has to name.
             unused_in_statement: That of the statement.
 
@@ -217,10 +214,9 @@ class Tally:
         codes = dict(self._totals(_CODES, Code))
         breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
         origins = dict(select("SELECT origin, sum(rows) FROM cells GROUP BY origin"))
-        since = None if self._previous is None else self._since(self._previous, population)
+        since = None if self._previous is None else self._since(self._previous)
         counted = sum(total.rows for total in buckets.values())
         expected = origins.get("ledger", 0) + origins.get("statement", 0) + (since.carried_rows if since else 0)
-        expected += since.rechecked.rows if since and since.rechecked else 0
         if not counted == expected == self._tables.count:
             message = f"rows added: {self._tables.count}, counted: {expected}, in the buckets: {counted}"
             raise TieOutError(message)
@@ -369,17 +365,10 @@ class Tally:
         names = ("rows", "short_received", "fee_off_schedule", "possible")
         return tuple(Leakage(method=method, **dict(zip(names, found[method], strict=True))) for method in sorted(found))
 
-    def _since(self, previous: PreviousRun, population: int | None) -> SincePrevious:
+    def _since(self, previous: PreviousRun) -> SincePrevious:
         select = self._tables.select
         carried = dict(select("SELECT bucket, sum(rows) FROM cells WHERE origin = 'carried' GROUP BY bucket"))
-        again = dict(select("SELECT bucket, sum(rows) FROM cells WHERE origin = 'rechecked' GROUP BY bucket"))
         ((added, removed, reused, oldest, newest),) = select(_SINCE)
-        rechecked = Rechecked(
-            population=population or 0,
-            rows=sum(again.values()),
-            unanswered=again.get(Bucket.UNRESOLVED, 0),
-            changed=again.get(Bucket.BREAK, 0),
-        )
         return SincePrevious(
             previous=previous,
             carried=MappingProxyType({bucket: carried.get(bucket, 0) for bucket in Bucket}),
@@ -389,7 +378,6 @@ class Tally:
             reused=reused,
             oldest_reused_at=_moment(oldest),
             newest_reused_at=_moment(newest),
-            rechecked=None if population is None else rechecked,
         )
 
     def _patterns(self) -> tuple[Pattern, ...]:

@@ -24,7 +24,6 @@ from payclient.reconcile.values._finding import Row as Row
 from payclient.reconcile.values._finding import Side as Side
 from payclient.reconcile.values._finding import in_order as in_order
 from payclient.reconcile.values._observation import Answer as Answer
-from payclient.reconcile.values._observation import Matched as Matched
 from payclient.reconcile.values._observation import Observation as Observation
 from payclient.reconcile.values._observation import ask_canary as ask_canary
 from payclient.reconcile.values._observation import check_canary as check_canary

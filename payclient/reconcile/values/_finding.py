@@ -11,7 +11,6 @@ from attrs import Factory, evolve, field, frozen
 from payclient.protocol import Transaction
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.values._code import Code, Severity
-from payclient.reconcile.values._observation import Matched
 from payclient.reconcile.values._settled import StatementSide
 from payclient.reconcile.values._status import Status
 
@@ -217,7 +216,6 @@ class Row:
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
         other_side: The statement's lines for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
-        matched: The service's side when it matched in an earlier run, for a row that is looked up again for that.
     """
 
     entry: Entry | RejectedEntry
@@ -238,12 +236,6 @@ class Row:
     earlier_bucket: Bucket | None = None
     other_side: StatementSide | None = None
     reused_from: str = ""
-    matched: Matched | None = None
-
-    @property
-    def is_rechecked(self) -> bool:
-        """Whether this run chose to look it up again, because it matched in an earlier one."""
-        return self.matched is not None and self.matched.is_chosen
 
     @property
     def is_of_statement(self) -> bool:
@@ -269,8 +261,8 @@ class Row:
     def line_of(self) -> str:
         """The file of its line: `ledger` or `statement`, of the previous run if it was carried over."""
         is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
-        run = self.matched.run if self.matched else self.carried_from
-        return f"{'ledger' if is_in_ledger else 'statement'}{f' of {run}' if run else ''}"
+        run = f" of {self.carried_from}" if self.carried_from else ""
+        return f"{'ledger' if is_in_ledger else 'statement'}{run}"
 
     @property
     def place(self) -> str:

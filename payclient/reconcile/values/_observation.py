@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from enum import Enum
@@ -11,10 +11,8 @@ from functools import partial
 from attrs import frozen
 
 from payclient import errors
-from payclient._shared.escape import quote
 from payclient.protocol import Found, Outcome, Transaction, check_reference
 from payclient.reconcile.values._errors import UnknownCanaryError
-from payclient.reconcile.values._status import Status
 
 
 class Answer(Enum):
@@ -120,34 +118,3 @@ async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIter
                 message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
                 raise UnknownCanaryError(message) from outcome.error
     return False
-
-
-@frozen(kw_only=True)
-class Matched:
-    """The service's side of a row when it matched, in an earlier run."""
-
-    at: datetime
-    run: str
-    status: str
-    amount: int
-    amount_received: int | None = None
-    is_chosen: bool = True  # by this run, rather than carried over because it is a break
-
-    def changes(
-        self, found: Transaction | None, meaning: Callable[[str | None], Status | None]
-    ) -> tuple[str | int, str | int | None, str] | None:
-        """Return both values of the first change since a payment matched, and a sentence; None without one."""
-        if meaning(self.status) is not Status.PAID:
-            return None
-        when = f"when the row matched on {self.at:%Y-%m-%d}"
-        if found is None:
-            return self.status, None, f"the service had it as {quote(self.status)} {when}, and does not know it now"
-        now = meaning(found.status)
-        if now is not None and now is not Status.PAID:
-            said = f"the service had it as {quote(self.status)} {when}, and it is {quote(found.status)} now"
-            return self.status, found.status, said
-        for name in ("amount", "amount_received"):
-            before, after = getattr(self, name), getattr(found, name)
-            if before is not None and after is not None and before != after:
-                return before, after, f"{name} was {before} at the service {when}, and is {after} now"
-        return None
