@@ -10,13 +10,13 @@ import signal
 import traceback
 from collections.abc import Callable, Container, Coroutine, Sequence
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import attrs
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError
 
 from payclient._shared.options import OPTIONS, options_of
-from payclient.cli._streams import Exit, OwnStreams, Streams, abandon, refuse, status_of
+from payclient.cli._streams import Exit, Streams, abandon, refuse, status_of
 from payclient.errors import PayClientError
 
 COMMANDS = {
@@ -31,21 +31,13 @@ COMMANDS = {
     "verify": "Check the files of a report and the rows of its journal against their checksums.",
     "diff": "Show what became of each break between two reports, without a network or a key.",
     "doctor": "Check the connection to the service step by step, and say what to do.",
-    "completion": "Print a shell completion script; nothing is installed.",
     "sandbox": "Run a fake payment service until Ctrl-C.",
     "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",
 }
 """Each command with the first line of its docstring: `--help` imports none of them."""
 _OF_REPORT = ("report", "show", "rejudge", "decisions", "explain", "verify", "diff")
-_HOME = {**dict.fromkeys(_OF_REPORT, "report"), "completion": "app"}
-"""Modules with several commands, or another name than their command."""
-EXAMPLES = {
-    "completion": """
-$ payclient completion bash > ~/.local/share/bash-completion/completions/payclient
-$ payclient completion zsh > ~/.zfunc/_payclient
-$ payclient completion fish > ~/.config/fish/completions/payclient.fish
-"""
-}
+_HOME = dict.fromkeys(_OF_REPORT, "report")
+"""Modules with several commands."""
 
 
 def make_app(named: Container[str]) -> App:
@@ -73,24 +65,6 @@ def make_app(named: Container[str]) -> App:
         else:
             app.command(f"{path}:{name}", help=summary)
     return app
-
-
-def completion(
-    shell: Literal["bash", "zsh", "fish"],
-    /,
-    *,
-    app: Annotated[App, Parameter(parse=False)],
-    streams: OwnStreams,
-) -> None:
-    """
-    Print a shell completion script; nothing is installed.
-
-    Args:
-        shell: The shell to complete for.
-        app: The table of commands.
-        streams: Streams of the process.
-    """
-    streams.write(app.generate_completion(prog_name="payclient", shell=shell).rstrip("\n"))
 
 
 def _version() -> str:
@@ -164,8 +138,7 @@ def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[
     if "console" in bound.arguments:  # help or version; no other command need load rich
         bound.arguments["console"] = streams.console()
     on_imported()
-    given = {"streams": streams, "app": app}
-    result = command(*bound.args, **bound.kwargs, **{name: given[name] for name in injected})
+    result = command(*bound.args, **bound.kwargs, **({"streams": streams} if injected else {}))
     if inspect.iscoroutine(result):
         result = asyncio.run(_interruptible(result))
     return result if isinstance(result, int) else Exit.DONE

@@ -16,7 +16,6 @@ from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._options import LedgerOptions, chosen_columns, given_options, option_name
-from payclient.cli._progress import duration
 from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, Texts, aligned
 from payclient.errors import ConfigurationError
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
@@ -252,8 +251,6 @@ def _toml(value: object) -> str:
 
 
 VERSION = 1
-_RATES = (10, 100, 500)
-"""Lookups per second for which the duration is said; which one the service takes is not known before it is asked."""
 _MAX_SHOWN = 5
 _MAX_WORDS = 50
 _QUOTED = re.compile(r"'[^']*'|[0-9]+")
@@ -390,14 +387,6 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield f"{'not used' if each.amount is None else 'not compared'}: {each.sentence}"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
-
-
-def question_lines(overview: Overview, concurrency: int) -> Iterator[str]:
-    count = overview.shown["references"]
-    yield f"lookups: {count:,}, each reference once, and once more for each difference"
-    yield f"duration, {concurrency} at once at most: " + ", ".join(
-        f"{duration(count / rate)} at {rate}/s" for rate in _RATES
-    )
 
 
 def _format(ledger: Ledger) -> Iterator[str]:

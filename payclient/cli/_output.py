@@ -39,14 +39,12 @@ class OutputOptions:
     Output and exit status.
 
     Attributes:
-        gzip_rows: Compress `rows.jsonl` to about a tenth, as `rows.jsonl.gz`. A report that is written again stays so.
         fail_on: The least severe break that makes the exit status 1.
         fail_on_new: The same, of breaks that are new, changed or reopened since the previous run; others do not count.
         as_json: Print `summary.json` on standard output instead of the verdict.
         quiet: Print errors only; with `--json`, also the summary.
     """
 
-    gzip_rows: Flag = False
     fail_on: Severity = Severity.MEDIUM
     fail_on_new: Severity | None = None
     as_json: JsonFlag = False

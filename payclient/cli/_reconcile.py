@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import attrs
 from attrs import asdict, field, frozen
@@ -21,7 +20,6 @@ from cyclopts import Parameter
 from payclient import AsyncClient
 from payclient._shared.escape import plural
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
 from payclient.cli._options import (
     EarlierRunOptions,
     JudgingOptions,
@@ -35,13 +33,12 @@ from payclient.cli._options import (
 )
 from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
 from payclient.cli._progress import ProgressMode, shown
-from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, refuse, refuse_options, status_of, stop_in_order
+from payclient.cli._streams import Exit, OwnStreams, Streams, refuse, refuse_options, status_of, stop_in_order
 from payclient.client import resolve_environment
 from payclient.errors import PayClientError
 from payclient.reconcile import (
     EXIT_STATUSES,
     STRICT,
-    AtomicFiles,
     Bucket,
     Journal,
     JournalError,
@@ -50,7 +47,6 @@ from payclient.reconcile import (
     Rules,
     StoppedError,
     Summary,
-    Verdict,
     as_json,
     break_changes,
     duration_text,
@@ -72,7 +68,6 @@ from payclient.reconcile.report import (
     about_from_json,
     open_past_run,
     read_log,
-    rows_file,
     run_name,
     verdict_wording,
 )
@@ -82,7 +77,6 @@ $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta
 $ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
 $ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --reuse 7d
-$ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ payclient reconcile ledger.csv --out report --statement settlement.csv --settles-within 3d --payout 12,345,000
 $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KGJ0D
@@ -96,7 +90,7 @@ Exit status: 0 {EXIT_STATUSES[0]}. 1 {EXIT_STATUSES[1]}.
 """
 
 
-async def reconcile(  # noqa: PLR0913  one option each, by name only
+async def reconcile(
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
@@ -106,10 +100,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     earlier: EarlierRunOptions = EarlierRunOptions(),  # noqa: B008  frozen
     other: StatementOptions = StatementOptions(),  # noqa: B008  frozen
     canary: str | None = None,
-    dry_run: Flag = False,
-    durable: Flag = False,
     progress: ProgressMode = ProgressMode.AUTO,
-    metrics: Path | None = None,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
@@ -130,11 +121,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         earlier: Earlier runs, and second lookups.
         other: The other side.
         canary: A reference that is known to exist, looked up first.
-        dry_run: Show how the ledger is read, as `payclient ledger` does, and what would be looked up; needs neither
-            key nor network.
-        durable: Wait for the disk after each answer, to survive a power cut.
         progress: Display of progress on standard error.
-        metrics: Prometheus text file to replace at the end, for a collector; counts without money.
         output: Output and exit status.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
@@ -142,10 +129,6 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     _check_ledger(ledger, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
     (confirm_after, max_age), payout = earlier.read(), other.payout_amount
-    if dry_run:
-        with _opened(ledger, source, other, rules, streams) as sides:
-            declared = Declared(ledger, judging.rules_file, source)
-            return _show(*sides, declared, rules, connection.max_concurrency, streams)
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
@@ -162,12 +145,11 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 canary=canary,
                 previous=previous,
                 max_age=max_age,
-                is_durable=durable,
                 output=output,
                 progress=progress,
                 streams=streams,
             )
-            return await _run(job, metrics)
+            return await _run(job)
 
 
 @contextmanager
@@ -193,25 +175,13 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
     return run
 
 
-def _show(
-    ledger: Ledger, statement: Ledger | None, declared: Declared, rules: Rules, concurrency: int, streams: Streams
-) -> int:
-    overview = Overview.of(ledger, rules)
-    following = declared.following(overview) if ledger.suggestions else ""
-    next_lines = [f"next: {following}"] if following else []
-    streams.show([*overview_lines(overview), *next_lines, *question_lines(overview, concurrency)])
-    if statement is not None:
-        streams.show(["", "the statement:", *map(about_statement, overview_lines(Overview.of(statement, rules)))])
-    return Exit.DONE
-
-
 def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
     refuse_options([str(ledger)], "reconcile")
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input holds either the ledger or the key")
 
 
-async def _run(job: Reconciliation, metrics: Path | None) -> int:
+async def _run(job: Reconciliation) -> int:
     worst, sides = Worst(), {"": job.ledger, " of the statement": job.statement}
     for of_which, ledger in sides.items():
         if ledger is not None and not job.output.quiet:
@@ -230,10 +200,7 @@ async def _run(job: Reconciliation, metrics: Path | None) -> int:
     for warning in () if job.statement is None else job.statement.warnings:
         job.streams.tell(f"payclient: the statement: {about_statement(warning)}")
     lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
-    status = job.output.finish(summary, lines, job.out, job.streams)
-    if metrics is not None:
-        write_metrics(metrics, summary, exit_status=status, ended_at=time.time())
-    return status
+    return job.output.finish(summary, lines, job.out, job.streams)
 
 
 def _columns(ledger: Ledger) -> str:
@@ -250,7 +217,7 @@ def _columns(ledger: Ledger) -> str:
 
 def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator[str]:
     yield ""
-    beside = f"report.xlsx, breaks.csv, {rows_file(job.out).name}, summary.json"
+    beside = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
     yield f"Report: {job.out / 'report.html'}, and beside it {beside}"
     if summary.lacking_probe:
         yield verdict_wording(summary).advice
@@ -260,38 +227,11 @@ def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator
         yield f"Next: {shlex.join(('payclient', 'explain', str(job.out), references[0]))}"
 
 
-_PREFIX = "payclient_reconcile"
-_MODE = 0o644  # unlike a report, because a collector has another user and there is no money in it
-
-
-def write_metrics(path: Path, summary: Summary, *, exit_status: int, ended_at: float) -> None:
-    """Replace *path* with the metrics of one run, whole or not at all: counts, and no money."""
-    # `ended_at`, in seconds since 1970, lets a collector notice a job that no longer runs.
-    metrics: tuple[tuple[str, str, dict[str, float]], ...] = (
-        ("rows", "Ledger rows, by bucket.", {f'bucket="{name}"': t.rows for name, t in summary.buckets.items()}),
-        ("findings", "Rows with a finding, by its code.", {f'code="{c}"': t.rows for c, t in summary.codes.items()}),
-        ("breaks", "Breaks, by severity.", {f'severity="{each.word}"': n for each, n in summary.breaks.items()}),
-        ("verdict", "1 for the verdict of the run.", {f'verdict="{v}"': int(v is summary.verdict) for v in Verdict}),
-        ("exit_status", "Exit status of the command.", {"": exit_status}),
-        ("ended_timestamp_seconds", "When the run ended.", {"": ended_at}),
-    )
-    with AtomicFiles(path.parent, [path.name]) as files:
-        file = files.text(path.name)
-        for name, words, values in metrics:
-            full = f"{_PREFIX}_{name}"
-            file.write(f"# HELP {full} {words}\n# TYPE {full} gauge\n")
-            for label, value in values.items():
-                file.write(f"{full}{label and f'{{{label}}}'} {value}\n")
-        files.commit()
-    path.chmod(_MODE)
-
-
 OnRow: TypeAlias = Callable[[Row], object]
 
 _ABOUT = "about"
 _STARTED = "started"
 _STATEMENT = "about the statement"
-_GZIP_ROWS = "gzip rows"
 
 
 @frozen(kw_only=True)
@@ -308,7 +248,6 @@ class Reconciliation:
     canary: str | None = None
     previous: PastRun | None = None
     max_age: timedelta | None = None
-    is_durable: bool = False
     output: OutputOptions = field(factory=OutputOptions)
     progress: ProgressMode
     streams: Streams
@@ -320,13 +259,8 @@ class Reconciliation:
         # cannot be trusted, no report is written.
         with self._opened_journal() as journal:
             self._tell_resumed(journal)
-            with _report_files(
-                journal,
-                self.out,
-                self.output,
-                rules=self.rules,
-                previous=None if self.previous is None else self.previous.note,
-            ) as files:
+            note = None if self.previous is None else self.previous.note
+            with ReportFiles(self.out, rules=self.rules, previous=note) as files:
                 try:
                     await self._ask(journal, files, on_row)
                 except PayClientError as error:
@@ -344,7 +278,7 @@ class Reconciliation:
 
     def _opened_journal(self) -> Journal:
         try:
-            return Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable)
+            return Journal(self.out / JOURNAL, identity=self._identity())
         except JournalError as error:
             if not error.rules:
                 raise
@@ -457,32 +391,16 @@ def note_about(journal: Journal, about: About) -> str:
     return about.run
 
 
-def write_again(
-    folder: Path,
-    *on_row: OnRow,
-    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
-) -> tuple[Summary, Rules]:
+def write_again(folder: Path, *on_row: OnRow) -> tuple[Summary, Rules]:
     """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
-        with _report_files(
-            journal,
-            folder,
-            output,
-            rules=about.rules,
-            previous=journal.previous,
-        ) as files:
+        with ReportFiles(folder, rules=about.rules, previous=journal.previous) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
             return _finished(files, journal, about), about.rules
-
-
-def _report_files(journal: Journal, folder: Path, output: OutputOptions, **about_the_run: Any) -> ReportFiles:
-    if output.gzip_rows:
-        journal.set_note(_GZIP_ROWS, "yes")  # so that a report that is written again has the same files
-    return ReportFiles(folder, gzip_rows=journal.note(_GZIP_ROWS) is not None, **about_the_run)
 
 
 def _finished(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | None = None) -> Summary:

@@ -57,7 +57,6 @@ from payclient.reconcile import (
 from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.report import (
     DECISIONS,
-    GZIP_ROWS,
     JOURNAL,
     MANIFEST,
     ROWS,
@@ -70,7 +69,6 @@ from payclient.reconcile.report import (
     open_past_run,
     open_rows,
     read_log,
-    rows_file,
     verify_decisions,
     worst_breaks,
 )
@@ -147,7 +145,7 @@ def report(
         streams: Of the process.
     """
     worst = Worst()
-    summary, rules = write_again(folder, worst.add, output=output)
+    summary, rules = write_again(folder, worst.add)
     lines = [*verdict_lines(summary, worst, rules=rules), "", f"Report: {folder / 'report.html'}"]
     return output.finish(summary, lines, folder, streams)
 
@@ -174,14 +172,14 @@ def show(
     """
     check_count("worst", worst)
     summary = _unchanged_summary(folder, "cannot be shown")
-    with open_rows(rows_file(folder)) as file:
+    with open_rows(folder / ROWS) as file:
         lines = markdown_lines(summary, worst_breaks(file, worst))
     streams.show(line if markdown else _MARKS.sub("", line) for line in lines)
     return Exit.DONE
 
 
 def _unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
-    for problem in verify_manifest(folder, only={"summary.json", ROWS, GZIP_ROWS, MANIFEST}):
+    for problem in verify_manifest(folder, only={"summary.json", ROWS, MANIFEST}):
         refuse(f"{folder} {what}: {problem.file}: {problem.what}")
     summary: dict[str, Any] = json.loads(read_own(folder / "summary.json"))
     return summary
@@ -404,7 +402,7 @@ def decisions(
         approval=rules_from_json(rules).approval,
         at=utc_now(),
     )
-    found = taker.take(read_work_list(workbook, run), rows_file(run_folder))
+    found = taker.take(read_work_list(workbook, run), run_folder / ROWS)
     added = add_decisions(run_folder, found) if found else ()
     known = len(found) - len(added)
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"
@@ -445,7 +443,7 @@ def rejudge(
     remarks = _judge_copy(folder, out, judging, settles_within)
     carry_log(folder, out)
     worst = Worst()
-    summary, judged_by = write_again(out, worst.add, output=output)
+    summary, judged_by = write_again(out, worst.add)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
     compare = shlex.join(("payclient", "diff", str(folder), str(out)))
     next_step = f"Next: {compare}, which says row by row what the rules changed"

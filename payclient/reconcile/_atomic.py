@@ -35,9 +35,8 @@ class AtomicFiles:
     # Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
     # the old files stay as they are. Temporary files are removed at the end, and those of killed runs at the start.
 
-    def __init__(self, folder: Path, names: Iterable[str], *, obsolete: Iterable[str] = ()) -> None:
+    def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder
-        self._obsolete = tuple(folder / name for name in obsolete)
         # In the same folder, because a rename is atomic only within one file system.
         self._partial = {name: folder / f".{name}.{os.getpid()}.partial" for name in names}
         self._files: dict[str, io.BufferedRandom] = {}
@@ -48,8 +47,6 @@ class AtomicFiles:
         self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         with ExitStack() as on_failure:
             on_failure.callback(self._discard)
-            for path in self._obsolete:
-                check_own(path)
             for name, path in self._partial.items():
                 check_own(self._folder / name)
                 remove_stale_files(self._folder, f".{escape(name)}.*.partial")
@@ -102,8 +99,6 @@ class AtomicFiles:
             self.fsync_and_hash(name)
         for name, path in self._partial.items():
             path.replace(self._folder / name)
-        for path in self._obsolete:
-            path.unlink(missing_ok=True)
         _sync(self._folder)
 
     def _temporary(self, name: str) -> Path:

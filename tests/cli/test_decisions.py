@@ -6,7 +6,7 @@ import openpyxl
 import pytest
 
 from payclient.testing import Reply
-from support.reports import rows_of, summary_of
+from support.reports import summary_of
 
 LINES = ("T1,15500,Paid", "T2,9000,Canceled", "T3,1,Paid")
 
@@ -146,18 +146,6 @@ def test_refused(run, first, take, command, tmp_path):
     with (first / "rows.jsonl").open("a") as file:
         file.write("{}\n")
     assert "rows.jsonl: it was changed" in take(mailed, "--folder", str(first), "--approved-by", "budi").err
-
-
-def test_gzip_rows(run, first, take):
-    """The evidence of a decision is the same line, whether the rows are compressed or not."""
-    evidence = []
-    for options in ((), ("--gzip-rows",)):
-        run("first", *options)
-        assert take(first / "report.xlsx", T1="corrected in the ledger").status == 0
-        evidence.append(rows_of(first, "decisions.jsonl")[0]["evidence"])
-        (first / "decisions.jsonl").unlink()
-    assert (first / "rows.jsonl.gz").exists()
-    assert evidence[0] == evidence[1]
 
 
 def test_carried_row(run, first, take, tmp_path):

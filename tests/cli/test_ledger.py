@@ -151,20 +151,6 @@ def test_workbook(command, tmp_path):
     assert (shown.status, shown.out.splitlines()[0]) == (0, "format: xlsx, header in row 3")
 
 
-def test_dry_run(command, tmp_path):
-    """A dry run shows the same, with what would be looked up."""
-    path = tmp_path / "ledger.csv"
-    path.write_text("reference,amount\nT1,1\nT2,2\nT1,1\n")
-    options = ("--out", str(tmp_path / "out"), "--max-concurrency", "7", "--dry-run")
-    dry = command("reconcile", str(path), *options).out.splitlines()
-    assert dry[:-2] == command("ledger", str(path)).out.splitlines()[:-1]
-    assert dry[-2:] == [
-        "lookups: 2, each reference once, and once more for each difference",
-        "duration, 7 at once at most: 0 s at 10/s, 0 s at 100/s, 0 s at 500/s",
-    ]
-    assert not (tmp_path / "out").exists()
-
-
 def test_whole_units_of_a_profile(ledger):
     """Zero is a declaration too: it overrides a profile that counts cents."""
     content = "source_id,gross,fee,net,reporting_category\nT1,15000,0,15000,charge\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
@@ -64,19 +62,6 @@ def test_second_night(second, night, command, tmp_path):
     assert (other.status, "belongs to another run: previous was" in other.err) == (2, True)
     assert_written_again(command, tmp_path, status=1)
     assert command("diff", "moved", "21", "--quiet").status == 1
-
-
-def test_gzip_rows(second, night, command, tmp_path):
-    """A run before with compressed rows says the same as one with plain rows, and is another one to its followers."""
-    rows, told = rows_of(tmp_path / "21"), command("diff", "20", "21", "--json")
-    assert command("report", "20", "--gzip-rows", "--quiet").status == 1
-    assert "belongs to another run: previous was" in night("21", "--previous", "20", lines=NEXT).err
-    again = night("22", "--previous", "20", "--gzip-rows", lines=NEXT)
-    with gzip.open(tmp_path / "22" / "rows.jsonl.gz") as file:
-        states = [(row["history"] or {}).get("state") for row in map(json.loads, file)]
-    assert states == [(row["history"] or {}).get("state") for row in rows]
-    assert again.out.splitlines()[0] == second.out.splitlines()[0]
-    assert json.loads(command("diff", "20", "22", "--json").out)["counts"] == json.loads(told.out)["counts"]
 
 
 def test_fail_on_new(night, first, command):

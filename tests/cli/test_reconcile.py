@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import signal
 
@@ -90,22 +89,6 @@ Report: report/report.html, and beside it report.xlsx, breaks.csv, rows.jsonl, s
 Next: payclient explain report T2
 """
     )
-
-
-def test_gzip_rows(reconcile, command, report):
-    """Compressed rows are there on request, and then in every later report of the folder; they can be checked."""
-    lines, found = ["T1,15000,Paid"], []
-    for run in (
-        lambda: reconcile(lines=lines),
-        lambda: reconcile("--gzip-rows", lines=lines),
-        lambda: command("report", "report"),
-    ):
-        assert (run().status, command("verify", "report").status) == (0, 0)
-        found.append({path.name for path in report.glob("rows.jsonl*")})
-    assert found == [{"rows.jsonl"}, *2 * [{"rows.jsonl.gz"}]]
-    with gzip.open(report / "rows.jsonl.gz", "rt") as file:
-        assert [json.loads(line)["reference"] for line in file] == ["T1"]
-    assert ", rows.jsonl.gz, summary.json" in reconcile(lines=lines).out
 
 
 def test_json_and_quiet(reconcile, report):
@@ -250,13 +233,13 @@ def test_options(reconcile, monkeypatch):
     """What an option says about the lookups reaches the run."""
     jobs = []
 
-    async def run(job, metrics):
-        jobs.append((job.confirm_after, job.is_durable, job.concurrency, job.canary, job.progress, str(metrics)))
+    async def run(job):
+        jobs.append((job.confirm_after, job.concurrency, job.canary, job.progress))
 
     monkeypatch.setattr("payclient.cli._reconcile._run", run)
-    options = "--confirm-after 10m --durable --max-concurrency 7 --canary T9 --progress plain --metrics x.prom"
+    options = "--confirm-after 10m --max-concurrency 7 --canary T9 --progress plain"
     reconcile(*options.split(), lines=["T1,15000,Paid"])
-    assert jobs == [(600.0, True, 7, "T9", "plain", "x.prom")]
+    assert jobs == [(600.0, 7, "T9", "plain")]
 
 
 def test_fail_on(reconcile):

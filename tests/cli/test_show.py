@@ -39,16 +39,3 @@ def test_refused(command, report, tmp_path):
     assert command("show", str(tmp_path)).status == 2
     result = command("show", "report", "--worst", "0")
     assert (result.status, "worst must be" in result.err) == (2, True)
-
-
-def test_gzip_rows(command, report):
-    """Compressed rows are shown as plain ones, refused if they were changed, and never guessed beside plain ones."""
-    before, rows = command("show", "report"), (report / "rows.jsonl").read_bytes()
-    assert command("report", "report", "--gzip-rows", "--quiet").status == 1
-    assert command("show", "report") == before
-    (report / "rows.jsonl").write_bytes(rows)
-    assert "rows.jsonl: the manifest does not list it" in command("show", "report").err
-    (report / "rows.jsonl").unlink()
-    with (report / "rows.jsonl.gz").open("ab") as file:
-        file.write(b"\0")
-    assert "cannot be shown: rows.jsonl.gz: it was changed" in command("show", "report").err

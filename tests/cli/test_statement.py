@@ -135,12 +135,6 @@ def test_told(reconcile, tmp_path):
     assert suggestion in result.err
     assert "for a statement, such options are keys of [statement.reading] in the rules file" in result.err
     assert "cannot be used, in the statement: line 2: " in result.out
-    result = reconcile("--dry-run", out="dry", **{**statement, "header": "reference;amount"})
-    ledger, _, statement = result.out.partition("\nthe statement:\n")
-    assert (result.status, (tmp_path / "dry").exists()) == (0, False)
-    assert "rows: 2, with 2 different references" in ledger
-    assert "rejected: 1 row" in statement
-    assert "such options are keys of [statement.reading]" in statement
 
 
 def test_columns(reconcile, tmp_path):

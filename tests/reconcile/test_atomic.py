@@ -54,19 +54,6 @@ def test_folder_is_made(tmp_path):
     assert content(tmp_path / "a" / "b") == NEW
 
 
-def test_obsolete(folder):
-    """An old file that the new ones replace is removed with the commit, and not before; a link is refused."""
-    (folder / "c").write_bytes(b"old")
-    for is_committed in (False, True):
-        with AtomicFiles(folder, NAMES, obsolete=["c"]) as files:
-            if is_committed:
-                files.commit()
-        assert (folder / "c").exists() != is_committed
-    (folder / "c").symlink_to(folder / "a")
-    with pytest.raises(OSError, match="no regular file"), AtomicFiles(folder, NAMES, obsolete=["c"]):
-        pass
-
-
 def test_without_commit(folder):
     """Without a commit the old files are there, and nothing else."""
     with AtomicFiles(folder, NAMES) as files:

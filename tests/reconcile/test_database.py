@@ -303,13 +303,3 @@ def test_corrupt_while_open(path):
         with database.writing():
             message = "database disk image is malformed"
             raise sqlite3.DatabaseError(message)
-
-
-@pytest.mark.parametrize(("is_durable", "level"), [(False, 1), (True, 2)])
-def test_durable(path, is_durable, level):
-    """Only a durable journal waits for the disk at each commit, and both write ahead."""
-    with closing(Database(path, is_durable=is_durable)) as database:
-        pragmas = [
-            database.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
-        ]
-    assert pragmas == [level, "wal"]

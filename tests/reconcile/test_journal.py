@@ -394,12 +394,11 @@ def test_notes(path):
 
 DISKS = {
     "growth": "disk I/O error",
-    "fsync": "disk I/O error",
     "full": "database or disk is full",
 }
 
 
-REFUSALS = ("unshare: ", "mount: ", "no filter of system calls")
+REFUSALS = ("unshare: ", "mount: ")
 """What the system says where a test may not have a disk of its own."""
 
 SMALL = 'mount -t tmpfs -o size=300k none "$0" && "$2" "$3" none "$0/$4" && cp -r "$0/." "$1"'

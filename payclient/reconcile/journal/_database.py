@@ -129,7 +129,7 @@ _ANOTHER = "choose another folder for a new run"
 class Database:
     """One database, locked until it is closed; a temporary one without *path*."""
 
-    def __init__(self, path: Path | None, *, is_durable: bool = False, must_exist: bool = False) -> None:
+    def __init__(self, path: Path | None, *, must_exist: bool = False) -> None:
         self.path = path
         self._holder = None if path is None else path.with_name(f"{path.name}.holder")
         self._log = None if path is None else _log_of(path)
@@ -146,7 +146,7 @@ class Database:
                     cached_statements=_CACHED_STATEMENTS,
                 )
                 on_failure.callback(self.connection.close)
-                self._open(is_durable=is_durable)
+                self._open()
             except _FAULTS as error:
                 raise self._refusal(error) from error
             on_failure.pop_all()
@@ -159,7 +159,7 @@ class Database:
                 with open(self._holder, "x", encoding="utf-8", opener=own) as file:
                     file.write(f"process {os.getpid()} on {platform.node()}")
 
-    def _open(self, *, is_durable: bool) -> None:
+    def _open(self) -> None:
         execute = self.connection.execute
         add_checksum(self.connection)
         execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
@@ -178,7 +178,7 @@ class Database:
         _check(self.connection, self.path)
         execute("PRAGMA wal_autocheckpoint = 0")  # `commit` does it, and empties the log
         execute("PRAGMA journal_mode = WAL")  # only now, because it stays with the file, which may be a stranger's
-        execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+        execute("PRAGMA synchronous = NORMAL")
 
     def _refusal(self, error: Exception) -> JournalError | JournalWriteError:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:

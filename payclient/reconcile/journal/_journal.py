@@ -86,8 +86,6 @@ class Journal:
     Args:
         path: The file, created with its folder if missing; None for a temporary one, deleted at the end.
         identity: What must be the same to resume a run, such as the address of the service.
-        is_durable: Wait for the disk at each commit, so that a power cut loses nothing. A killed process loses
-            nothing in either case.
         must_exist: Refuse to create a new one.
 
     Attributes:
@@ -95,7 +93,8 @@ class Journal:
         statement_lines: The lines of the statement, if there is one.
 
     Note:
-        Memory stays within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
+        A killed process loses nothing; after a power cut, the last answers may be looked up again. Memory stays
+        within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
         never in it.
 
     Raises:
@@ -108,10 +107,9 @@ class Journal:
         path: str | os.PathLike[str] | None = None,
         *,
         identity: Mapping[str, str] | None = None,
-        is_durable: bool = False,
         must_exist: bool = False,
     ) -> None:
-        self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
+        self._database = Database(None if path is None else Path(path), must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
         self._ledger = StoredLines(self._database, "entries", "ledger", head=(None,))
         self._counts: dict[str, int] = {}

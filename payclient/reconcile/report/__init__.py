@@ -26,10 +26,8 @@ from payclient.reconcile.report._past_run import PastRun as PastRun
 from payclient.reconcile.report._past_run import open_past_run as open_past_run
 from payclient.reconcile.report._rows import Top as Top
 from payclient.reconcile.report._rows import row_as_json
-from payclient.reconcile.report._rows_file import GZIP_ROWS as GZIP_ROWS
 from payclient.reconcile.report._rows_file import ROWS as ROWS
 from payclient.reconcile.report._rows_file import open_rows as open_rows
-from payclient.reconcile.report._rows_file import rows_file as rows_file
 from payclient.reconcile.report._summary_shape import summary_as_json
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
 from payclient.reconcile.report._wording import bridge_lines as bridge_lines

@@ -23,7 +23,7 @@ from payclient.reconcile.report._decision_file import read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, manifest_as_json
 from payclient.reconcile.report._matrix import Matrix
 from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines
-from payclient.reconcile.report._rows_file import GZIP_ROWS, ROWS, GzipText
+from payclient.reconcile.report._rows_file import ROWS
 from payclient.reconcile.report._summary_shape import summary_as_json
 
 _NEED_AN_EXTRA = {
@@ -44,8 +44,6 @@ class ReportFiles:
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
             stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
-        gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
-            kind is removed.
 
     Note:
         Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
@@ -65,30 +63,25 @@ class ReportFiles:
         rules: Rules = STRICT,
         formats: Collection[str] | None = None,
         previous: PreviousRun | None = None,
-        gzip_rows: bool = False,
     ) -> None:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
         if unknown := [name for name in formats if name not in FORMATS]:
             message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
             raise ValueError(message)
-        rows, other_rows = (GZIP_ROWS, ROWS) if gzip_rows else (ROWS, GZIP_ROWS)
-        self._formats = [rows if name == ROWS else name for name in FORMATS if name in formats]
+        self._formats = [name for name in FORMATS if name in formats]
         if previous is not None:
             self._formats.append(HISTORY)
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
         self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
         self._run = ""
-        self._rows_name = rows
         self._folder = Path(folder)
         self._log = read_log(self._folder)
-        obsolete = [other_rows] if ROWS in formats else []
-        self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST], obsolete=obsolete)
+        self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
         self._previous = previous
         self._take: list[Callable[[Row], object]] = []
         self._take_gone: list[Callable[[BreakChange], object]] = []
-        self._zipped: dict[str, GzipText] = {}
         self._at_end: list[Callable[[Summary, About, Matrix], object]] = []
 
     def __enter__(self) -> Self:
@@ -102,17 +95,16 @@ class ReportFiles:
         self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
         resources.callback(self._tally.close)
         self._take.append(self._tally.add)
-        self._zipped = {name: GzipText(new.binary(name)) for name in (GZIP_ROWS,) if name in self._formats}
-        if self._rows_name in self._formats:
-            self._take.append(row_lines(self._zipped.get(GZIP_ROWS) or new.text(ROWS)))
+        if ROWS in self._formats:
+            self._take.append(row_lines(new.text(ROWS)))
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
             self._take_gone.append(gone_lines(new.text(HISTORY)))
         if (module := self._modules.get("report.xlsx")) is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
-            options = {"rows_name": self._rows_name, "decisions": self._log.latest}
-            workbook = module.ReportWorkbook(file, folder, has_previous=HISTORY in self._formats, **options)
+            options = {"has_previous": HISTORY in self._formats, "decisions": self._log.latest}
+            workbook = module.ReportWorkbook(file, folder, **options)
             resources.enter_context(workbook)
             self._take.append(workbook.add)
             self._take_gone.append(workbook.add_gone)
@@ -179,8 +171,6 @@ class ReportFiles:
             self._write_json("summary.json", summary_as_json(summary, about, matrix))
         for write in self._at_end:
             write(summary, about, matrix)
-        for zipped in self._zipped.values():
-            zipped.finish()
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
         self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
         self._replacement.commit()

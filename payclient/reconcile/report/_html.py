@@ -16,7 +16,7 @@ from payclient.reconcile.report._about import About, facts, to_sign
 from payclient.reconcile.report._matrix import Matrix, grid
 from payclient.reconcile.report._page import ROOM, write_page
 from payclient.reconcile.report._rows import Top
-from payclient.reconcile.report._rows_file import GZIP_ROWS, ROWS
+from payclient.reconcile.report._rows_file import ROWS
 from payclient.reconcile.report._wording import (
     BUCKETS,
     CASE_ONLY,
@@ -105,9 +105,9 @@ def _axis(running: list[int]) -> tuple[int, int]:
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
 """Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
 
-_HAS_BREAKS = ("breaks.csv", ROWS, GZIP_ROWS, "report.xlsx")
-_HAS_BUCKET = (ROWS, GZIP_ROWS, "report.xlsx")
-_HAS_ALL = (ROWS, GZIP_ROWS)
+_HAS_BREAKS = ("breaks.csv", ROWS, "report.xlsx")
+_HAS_BUCKET = (ROWS, "report.xlsx")
+_HAS_ALL = (ROWS,)
 
 ADVICE = {
     Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
@@ -204,7 +204,6 @@ FILES = {
     "breaks.csv": "every break, with both sides",
     "history.jsonl": "breaks of earlier runs that are gone, or not known",
     ROWS: "every row, with both sides in full",
-    GZIP_ROWS: "every row, with both sides in full, compressed",
     "rows.parquet": "every row as a table, for a database or a notebook",
     "summary.json": "the figures of this page, for programs",
     "manifest.json": "fingerprints of all files, to detect changes",

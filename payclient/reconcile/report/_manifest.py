@@ -17,7 +17,6 @@ from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._own_file import own
 from payclient.reconcile.ledger import dialect_as_json
 from payclient.reconcile.report._about import About, LedgerAbout
-from payclient.reconcile.report._rows_file import GZIP_ROWS
 from payclient.reconcile.report._summary_shape import compared_as_json, reused_as_json
 from payclient.reconcile.rules import as_json
 
@@ -34,7 +33,7 @@ WORK_LIST: str = "report.xlsx"
 HISTORY = "history.jsonl"
 """The file that a report has with a previous run only."""
 
-_ALL = (*FORMATS, GZIP_ROWS, HISTORY)
+_ALL = (*FORMATS, HISTORY)
 _MAX_BYTES = 1 << 20
 
 

@@ -33,21 +33,19 @@ from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakRecord, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report._manifest import HISTORY, MANIFEST, WORK_LIST, verify
 from payclient.reconcile.report._rows_file import (
-    GZIP_ROWS,
     ROWS,
     RowLine,
     open_rows,
     read_time,
     row_from_json,
     row_lines_of,
-    rows_file,
 )
 from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import FindingTotal
 
 JOURNAL = "journal.sqlite"
 _CACHE_KIB = 16_384
-_NEEDED = (("summary.json",), (ROWS, GZIP_ROWS))
+_NEEDED = ("summary.json", ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _PAID_ALONE = b""
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
@@ -69,7 +67,7 @@ class PastRun:
     first_observed_at: datetime | None
 
     def lines(self) -> Iterator[RowLine]:
-        with open_rows(rows_file(self.folder)) as file:
+        with open_rows(self.folder / ROWS) as file:
             yield from row_lines_of(file)
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
@@ -180,7 +178,7 @@ def open_past_run(folder: Path) -> PastRun:
             open_findings=from_json(open_findings["closing"], FindingTotal) if open_findings else None,
         ),
         sha256=manifest["sha256"],
-        rows_sha256=listed[rows_file(folder).name],
+        rows_sha256=listed[ROWS],
         service=manifest["service"],
         rows=summary["rows"],
         judged_run=_of(manifest["judged_again"], "run"),
@@ -212,8 +210,8 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
     for name, what in problems.items():
         return f"{name}: {what}"
     listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
-    if missing := [names for names in _NEEDED if listed.isdisjoint(names)]:
-        return f"it was written without {missing[0][0]}"
+    if missing := [name for name in _NEEDED if name not in listed]:
+        return f"it was written without {missing[0]}"
     if os.path.lexists(journal):  # a report may be kept without it
         try:
             verify_journal(journal)

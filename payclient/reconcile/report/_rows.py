@@ -22,7 +22,6 @@ from payclient.reconcile import BreakState, Bucket, Finding, History, Row, State
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.nights import BreakChange, BreakRecord
 from payclient.reconcile.report._about import when
-from payclient.reconcile.report._rows_file import GzipText
 from payclient.reconcile.rules import as_json
 
 Cell: TypeAlias = str | int | bool | datetime | list[str] | None
@@ -337,7 +336,7 @@ class Top(Generic[_Item]):
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 
 
-def row_lines(file: IO[str] | GzipText) -> Callable[[Row], object]:
+def row_lines(file: IO[str]) -> Callable[[Row], object]:
     """Return a writer of rows to `rows.jsonl`, opened for text."""
     return lambda row: file.write(f"{_encode(row_as_json(row))}\n")
 

@@ -1,13 +1,9 @@
-"""The file with every row, plain or compressed: its name, writing and reading."""
+"""The file with every row: its name, and reading it."""
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
-import zlib
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -101,41 +97,8 @@ def read_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-ROWS, GZIP_ROWS = "rows.jsonl", "rows.jsonl.gz"
-"""The same rows as plain and as compressed text; a report has one of the two."""
-
-_LEVEL = 5
-"""A quarter smaller than level 1 for 2 µs a row; level 6 saves 3 % more for another 3 µs."""
-
-_GZIP = 31
-"""`wbits` for gzip. zlib's own header has neither a time nor a name, so the same rows give the same bytes."""
+ROWS: str = "rows.jsonl"
 
 
-class GzipText:
-    """Compresses text into a file, in UTF-8; the file stays open, and is incomplete until `finish`."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._zip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-
-    def write(self, text: str) -> None:
-        self._file.write(self._zip.compress(text.encode()))
-
-    def finish(self) -> None:
-        """Write the rest in memory, and the checksum."""
-        self._file.write(self._zip.flush())
-
-
-def rows_file(folder: Path) -> Path:
-    zipped = folder / GZIP_ROWS
-    return zipped if os.path.lexists(zipped) else folder / ROWS
-
-
-@contextmanager
-def open_rows(path: Path) -> Generator[IO[bytes]]:
-    with open(path, "rb", opener=own) as file:
-        if path.suffix != ".gz":
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file, mode="rb") as text:
-            yield text  # type: ignore[misc]
+def open_rows(path: Path) -> IO[bytes]:
+    return open(path, "rb", opener=own)

@@ -252,7 +252,7 @@ _NOTHING = ("", "", "")
 
 
 class ReportWorkbook(BookWriter):
-    """The workbook of one run, with the decisions taken so far; *rows_name* is the file with every row."""
+    """The workbook of one run, with the decisions taken so far."""
 
     def __init__(
         self,
@@ -262,14 +262,12 @@ class ReportWorkbook(BookWriter):
         has_previous: bool = False,
         decisions: Decisions | None = None,
         max_rows: int = MAX_ROWS,
-        rows_name: str = ROWS,
     ) -> None:
         super().__init__(file, folder)
-        self._rows_name = rows_name
         self._decisions = decisions or {}
         for name, columns in COLUMNS.items():
             if name != _GONE or has_previous:
-                rest = _REST.get(name, rows_name)
+                rest = _REST.get(name, ROWS)
                 self.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
     def add(self, row: Row) -> None:
@@ -317,7 +315,7 @@ class ReportWorkbook(BookWriter):
 
     def _remarks(self) -> Iterator[str]:
         """Yield remarks on rows that are not in this workbook."""
-        yield f"Matched rows are not listed here: {self._rows_name} has every row."
+        yield f"Matched rows are not listed here: {ROWS} has every row."
         for name in ("Breaks", "Open", "Unresolved", "Rejected"):
             if left_out := self._sheets[name].left_out:
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."

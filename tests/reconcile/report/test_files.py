@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import errno
-import gzip
 import io
 import json
 import os
@@ -149,9 +148,7 @@ async def test_same_bytes(tmp_path, report_in):
     """The same rows give the same bytes."""
     for name in ("one", "two"):
         await report_in(tmp_path / name)
-        await report_in(tmp_path / "zipped" / name, gzip_rows=True)
     assert content(tmp_path / "one") == content(tmp_path / "two")
-    assert content(tmp_path / "zipped" / "one") == content(tmp_path / "zipped" / "two")
     assert content(tmp_path / "one").keys() == set(ALL)
 
 
@@ -301,27 +298,3 @@ def test_refused(out):
     with pytest.raises(ValueError, match=r"formats must be some of summary\.json, .*, got 'rows\.csv'"):
         ReportFiles(out, formats=["rows.csv"])
     assert content(out) == OLD
-
-
-async def test_gzip_rows(report_in, tmp_path):
-    """Compressed rows are the same rows; every other file names them, and the plain file is removed."""
-    await report_in(tmp_path / "plain")
-    await report_in(tmp_path / "zipped")
-    await report_in(tmp_path / "zipped", gzip_rows=True)
-    plain, zipped = content(tmp_path / "plain"), content(tmp_path / "zipped")
-    assert zipped.keys() == {name if name != "rows.jsonl" else "rows.jsonl.gz" for name in ALL}
-    assert gzip.decompress(zipped["rows.jsonl.gz"]) == plain["rows.jsonl"]
-    assert (b'href="rows.jsonl.gz"' in zipped["report.html"], b'href="rows.jsonl"' in zipped["report.html"]) == (1, 0)
-    assert verify(tmp_path / "zipped") == ()
-    await report_in(tmp_path / "zipped")
-    assert content(tmp_path / "zipped") == plain
-
-
-async def test_gzip_rows_left(report_in, tmp_path):
-    """Until a report with rows is finished, the plain rows of the old one stay."""
-    (tmp_path / "rows.jsonl").write_bytes(b"old")
-    with ReportFiles(tmp_path, gzip_rows=True) as files:
-        files.add(Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.OPEN))
-    assert content(tmp_path) == {"rows.jsonl": b"old"}
-    await report_in(tmp_path, formats=["summary.json"], gzip_rows=True)
-    assert (tmp_path / "rows.jsonl").read_bytes() == b"old"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import gzip
 import io
 import json
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +16,8 @@ from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import row_as_json
 from payclient.reconcile.report._rows import spreadsheet_cell
 from payclient.reconcile.report._rows_file import (
-    GZIP_ROWS,
-    ROWS,
-    GzipText,
-    open_rows,
     row_from_json,
     row_lines_of,
-    rows_file,
 )
 from support.planted import judged
 
@@ -33,16 +26,6 @@ LINES = [f'{{"line":{number},"reference":"T{number}"}}\n' for number in range(2,
 
 def line_of(row):
     return json.dumps(row_as_json(row), separators=(",", ":")).encode()
-
-
-def zipped(lines):
-    """Return *lines*, compressed."""
-    file = io.BytesIO()
-    text = GzipText(file)
-    for line in lines:
-        text.write(line)
-    text.finish()
-    return file.getvalue()
 
 
 def test_round_trip():
@@ -64,24 +47,6 @@ def test_line():
         row = Row(entry=Entry(line=-3, reference=reference) if reference else rejected, bucket=Bucket.UNRESOLVED)
         (line,) = row_lines_of(io.BytesIO(line_of(row) + b"\n"))
         assert (line.reference, line.bucket) == (reference, "unresolved")
-
-
-def test_files(tmp_path):
-    """Plain lines are read as they are; the compressed file is taken where there is one, and gives the same lines."""
-    (tmp_path / ROWS).write_text("".join(LINES))
-    compressed = zipped(LINES)
-    for name in (ROWS, GZIP_ROWS):
-        if name == GZIP_ROWS:
-            (tmp_path / GZIP_ROWS).write_bytes(compressed)
-        assert rows_file(tmp_path) == tmp_path / name
-        with open_rows(tmp_path / name) as file:
-            assert [line.decode() for line in file] == LINES
-    assert len(compressed) * 5 < len("".join(LINES))
-    assert (compressed[:9], compressed) == (b"\x1f\x8b\x08" + bytes(6), zipped(LINES))  # without a time or a name
-    assert gzip.decompress(compressed).decode() == "".join(LINES)
-    (tmp_path / GZIP_ROWS).write_bytes(compressed[:-100])
-    with pytest.raises(EOFError), open_rows(tmp_path / GZIP_ROWS) as file:
-        file.read()
 
 
 def test_formula():
