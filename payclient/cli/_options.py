@@ -26,7 +26,6 @@ from payclient.reconcile import (
     read_limit,
     read_rules,
     with_decisions,
-    with_profiles,
 )
 from payclient.reconcile.ledger import (
     CellProblem,
@@ -105,7 +104,7 @@ class LedgerOptions:
         except ValueError as error:  # its message begins with the name of the attribute
             name, _, rest = str(error).partition(" ")
             refuse(f"{option_name(name)} {rest}")
-        return with_profiles(attrs.evolve(rules, ledger=ledger))
+        return attrs.evolve(rules, ledger=ledger)
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
         """Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it."""
@@ -283,7 +282,7 @@ class StatementOptions:
     Attributes:
         statement: Second list of references, with amounts where it has them. What is in it and not in the ledger is
             looked up too. `[statement]` of the rules file says how it is written.
-        statement_profile: How a well-known program writes the statement, such as `adyen-settlement`. Replaces
+        statement_profile: How a well-known program writes the statement, such as `excel-de`. Replaces
             `[statement.reading]` of the rules file.
         statement_column: Name of a column of the statement, as `field=name`. May be repeated.
         settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
@@ -312,7 +311,7 @@ class StatementOptions:
         chosen = chosen_columns(self.statement_column, option="--statement-column")
         if chosen:
             statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
-        rules = with_profiles(attrs.evolve(rules, statement=statement))
+        rules = attrs.evolve(rules, statement=statement)
         rules.check_zone()
         return rules
 

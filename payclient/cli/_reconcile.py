@@ -55,7 +55,7 @@ from payclient.reconcile import (
     utc_now,
 )
 from payclient.reconcile import reconcile as judged_rows
-from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
+from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
 from payclient.reconcile.report import (
     JOURNAL,
     WORK_LIST,
@@ -204,8 +204,7 @@ async def _run(job: Reconciliation) -> int:
 
 
 def _columns(ledger: Ledger) -> str:
-    names = column_names(ledger.columns.header)  # those of a profile need not be there
-    debits = {field: name for field, name in ledger.dialect.debit_columns.items() if name in names}
+    debits = ledger.dialect.debit_columns
     used = ", ".join(
         (field if field == name else f"{field} = {name!r}")
         + (f" with debits in {debits[field]!r}" if field in debits else "")

@@ -51,7 +51,6 @@ from payclient.reconcile import (
     utc_now,
     verify_journal,
     with_decisions,
-    with_profiles,
     with_reading_of,
 )
 from payclient.reconcile.ledger import ABSENT, Entry
@@ -460,7 +459,7 @@ def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within
         with Journal(new.path(JOURNAL), must_exist=True) as journal:
             about = about_of(journal)
             wanted = settling_within(judging.rules(without_file=about.rules), settles_within)
-            rules = with_decisions(with_profiles(with_reading_of(wanted, about.rules)), read_log(folder).decisions)
+            rules = with_decisions(with_reading_of(wanted, about.rules), read_log(folder).decisions)
             unconfirmed = judge_again(journal, rules=rules)
             again = JudgedAgain(
                 folder=folder.resolve().name,

@@ -217,7 +217,7 @@ def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
     if spec.reference != "reference":
         chosen["reference"] = spec.reference
     dialect = rules.ledger
-    columns = find_columns(header, chosen, dialect.columns, (*spec.ignore, *dialect.ignore_columns))
+    columns = find_columns(header, chosen, spec.ignore)
     known = {*check_use(columns, dialect, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
     if unused := [name for name in columns.ignored if name not in known]:
         # There is no verdict that could name them, and a batch is too small to tell by their cells.

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
         read_rules,
         rules_as_json,
         rules_from_json,
-        with_profiles,
     )
     from payclient.reconcile.rules import as_json as as_json
     from payclient.reconcile.rules import changed_rules as changed_rules
@@ -182,7 +181,6 @@ __all__ = [
     "rules_from_json",
     "step_of",
     "verify_journal",
-    "with_profiles",
 ]
 
 _HOME = {
@@ -269,7 +267,6 @@ _HOME = {
         "read_rules",
         "rules_as_json",
         "rules_from_json",
-        "with_profiles",
     ),
     "payclient.reconcile.values": (
         "utc_now",

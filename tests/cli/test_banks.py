@@ -48,13 +48,6 @@ Belegnummer;Zuordnung;S/H;Betrag in Hauswährung;Währung;Buchungsdatum
 1400000018;T2;S;20.000,00;IDR;20.11.2026
 1400000019;T3;H;7.000,00;IDR;21.11.2026
 """
-CAMT = """\
-Auftragskonto;Buchungstag;Valutadatum;Buchungstext;Verwendungszweck;Kundenreferenz (End-to-End);\
-Lastschrift Ursprungsbetrag;Betrag;Waehrung;Info
-DE00;20.11.26;20.11.26;GUTSCHR. UEBERWEISUNG;Zahlung Käufer;T1;;1.500,00;EUR;Umsatz gebucht
-DE00;20.11.26;20.11.26;FOLGELASTSCHRIFT;Rückgabe;T2;;-200,00;EUR;Umsatz gebucht
-DE00;23.11.26;23.11.26;GUTSCHR. UEBERWEISUNG;Zahlung;T3;;70,00;EUR;Umsatz vorgemerkt
-"""
 MT940 = """\
 Datum;Kennzeichen;Betrag;Referenz
 20.11.2026;C;150000,;T1
@@ -89,12 +82,6 @@ BANKS = {
             "--decimal , --thousands .",
         ),
         rows={"T1": 150000, "T2": -20000, "T3": 7000},
-    ),
-    "CAMT": Bank(
-        text=CAMT,
-        options=("--profile bank-de-camt",),
-        rows={"T1": 150000, "T2": -20000, "T3": 7000},
-        encoding="cp1252",
     ),
     "MT940": Bank(
         text=MT940,
@@ -131,17 +118,6 @@ def test_bank(name, read):
             misread[option] = wrong
         assert rows == () or len(rows) < len(bank.rows), option
     assert misread == {}
-
-
-def test_announced(night, service, tmp_path):
-    """What a German bank has only announced settles nothing; it is counted and said."""
-    for reference, amount in (("T1", 150000), ("T3", 7000)):
-        service.add(reference=reference, amount=amount, status="Paid")
-    (tmp_path / "bank.csv").write_bytes(CAMT.encode("cp1252"))
-    statement = ("--statement", "bank.csv", "--statement-profile", "bank-de-camt")
-    result = night("out", *statement, lines=["T1,150000,Paid", "T3,7000,Paid"])
-    assert "1 line of the statement left out, as the rules say: 7,000" in result.err
-    assert "T3: high, not_settled" in result.out
 
 
 @pytest.mark.parametrize("name", BANKS)

@@ -151,10 +151,11 @@ def test_workbook(command, tmp_path):
     assert (shown.status, shown.out.splitlines()[0]) == (0, "format: xlsx, header in row 3")
 
 
-def test_whole_units_of_a_profile(ledger):
-    """Zero is a declaration too: it overrides a profile that counts cents."""
-    content = "source_id,gross,fee,net,reporting_category\nT1,15000,0,15000,charge\n"
-    shown = json.loads(ledger("--profile", "stripe-balance", "--minor-units", "0", "--json", content=content).out)
+def test_whole_units(ledger, tmp_path):
+    """Zero is a declaration too: it overrides a rules file that counts cents."""
+    (tmp_path / "cents.toml").write_text("[ledger]\nminor_units = 2\n")
+    options = ("--rules", str(tmp_path / "cents.toml"), "--minor-units", "0", "--json")
+    shown = json.loads(ledger(*options, content="reference,amount\nT1,15000\n").out)
     assert shown["first"][0]["amount"] == 15000
 
 

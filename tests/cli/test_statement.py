@@ -248,7 +248,7 @@ def test_business_days(reconcile, command, tmp_path):
     assert said in (tmp_path / "again" / "report.html").read_text()
 
 
-ADYEN = """\
+REPORT = """\
 Psp Reference,Type,Gross Currency,Gross Debit (GC),Gross Credit (GC),Net Currency,Net Debit (NC),Net Credit (NC)
 T1,Settled,IDR,,150.00,IDR,,125.00
 T2,Settled,IDR,,70.00,IDR,,70.00
@@ -259,17 +259,37 @@ T2,Chargeback,IDR,70.00,,IDR,77.50,
 """
 
 
+PROVIDER = """[{0}columns]
+reference = "Psp Reference"
+amount = "Gross Credit (GC)"
+amount_received = "Net Credit (NC)"
+
+[{1}]
+minor_units = 2
+debit_columns = {{ amount = "Gross Debit (GC)", amount_received = "Net Debit (NC)" }}
+
+[{2}kind]
+column = "Type"
+charge = ["Settled"]
+refund = ["Chargeback"]
+fee = ["Fee", "InvoiceDeduction"]
+ignore = ["MerchantPayout"]
+"""
+
+
 def test_report_of_provider(reconcile, command, tmp_path):
-    """A provider's report needs no rules, as statement and as ledger: its profile knows the kinds of its lines."""
-    header, *lines = ADYEN.splitlines()
-    adyen = ("--statement-profile", "adyen-settlement", "--payout", "10750")
-    result = reconcile(*adyen, header=header, lines=lines)
+    """A provider's report with lines of several kinds is read by a rules file, as statement and as ledger."""
+    header, *lines = REPORT.splitlines()
+    (tmp_path / "statement.toml").write_text(PROVIDER.format("statement.", "statement.reading", "statement."))
+    sums = '[lines]\nof_one_reference = "sum"\n'
+    (tmp_path / "ledger.toml").write_text(PROVIDER.format("", "ledger", "lines.") + sums)
+    result = reconcile("--rules", "statement.toml", "--payout", "10750", header=header, lines=lines)
     assert (result.status, result.out.partition(":")[0]) == (0, "PARTIAL")
     assert "The payout of 10,750 is the statement's total." in result.out.splitlines()
     steps = summary_of(tmp_path / "report")["settlement"]["steps"]
     expected = {"settled": 0, "fees": -3500, "refunded": -750}
     assert {each["step"]: each["amount"] for each in steps if each["rows"]} == expected
-    result = reconcile("--profile", "adyen-settlement", ledger=[header, *lines], lines=["T1,15000"], out="ledger")
+    result = reconcile("--rules", "ledger.toml", ledger=[header, *lines], lines=["T1,15000"], out="ledger")
     assert "3 ledger rows, summed to 2 payments: " in result.out.splitlines()[0]
     assert "payclient: 1 line of the kind 'fee' left out, as the rules say: -1,250" in result.err
     again = command("rejudge", "ledger", "--out", "again")

@@ -6,7 +6,6 @@ import re
 import shlex
 
 _OPTION = re.compile(r"--[a-z-]+[= ](?:[a-z_]+=)?(?:(?:'[^']*'|\"[^\"]*\"|[^\s;,'\"…])+|,)")
-CAMT = "Buchungstag;Verwendungszweck;Kundenreferenz (End-to-End);Betrag;Waehrung;Info\n"
 
 LEDGERS = {
     "dash": ("reference,amount,fee\nT1,15000,-\nT2,7000,5\n", "--null=-"),
@@ -25,7 +24,6 @@ LEDGERS = {
     "day": ("reference,amount,date\nT1,5,20.11.2026 14:05\n", "--date-format '%d.%m.%Y %H:%M'"),
     "pipe": ("reference|amount\nT1|15000\n", "--delimiter '|'"),
     "caret": ("reference^amount\nT1^15000\n", "--delimiter '^'"),
-    "camt": (f"{CAMT}20.11.26;x;PO-1;1.234,56;EUR;Umsatz gebucht\n", "--profile bank-de-camt"),
     "title": ("November\n\nreference,amount\nT1,15000\n", "--header-row 3"),
     "money": ("reference,Betrag (EUR)\nT1,15000\n", "--column amount='Betrag (EUR)'"),
     "apostrophe": ("reference,Prix d'achat\nT1,15000\n", "--column amount='Prix d'\"'\"'achat'"),

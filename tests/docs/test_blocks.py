@@ -26,7 +26,6 @@ STARTS_MANY_PROCESSES = frozenset(
         "docs/how-to/fastapi.md",
         "docs/how-to/ledger-from-excel.md",
         "docs/how-to/reconcile-every-night.md",
-        "docs/how-to/stripe-report.md",
         "docs/how-to/testing.md",
         "docs/how-to/tie-to-a-statement.md",
         "docs/how-to/wait.md",

@@ -33,13 +33,11 @@ from payclient.reconcile import (
     StatementRules,
     Status,
     Tolerance,
-    parse_rules,
     read_status,
     rules_as_json,
     rules_from_json,
-    with_profiles,
 )
-from payclient.reconcile.ledger import ABSENT, Dialect, profiles
+from payclient.reconcile.ledger import ABSENT
 from payclient.reconcile.rules import Approval, IgnoredCount, InvoiceTotals, invoice_of
 from support.misses import check_table
 from support.ruling import DAYS, rules_of
@@ -455,50 +453,3 @@ def test_invoices():
         ([], 0, None),
     ):
         assert invoice_of(iter(payments)) == InvoiceTotals(paid=paid, amounts=amounts)
-
-
-STRIPE, XENDIT = Dialect.named("stripe-balance"), Dialect.named("xendit")
-
-
-def test_profiles():
-    """The profiles of ledger and statement say kinds of lines and words for a status."""
-    rules = with_profiles(Rules(ledger=STRIPE))
-    assert (rules.lines.are_summed, rules.lines.kind.column) == (True, "reporting_category")
-    check_table(
-        (
-            ("charge", Kind.CHARGE),
-            ("refund_failure", Kind.CHARGE),
-            ("dispute", Kind.REFUND),
-            ("fee", Kind.FEE),
-            ("payout", Kind.IGNORE),
-            ("topup", None),
-        ),
-        rules.lines.kind_of,
-    )
-    assert rules.statement == StatementRules()
-    rules = with_profiles(Rules(statement=StatementRules(reading=XENDIT)))
-    kinds = [rules.statement.kind_of(word) for word in ("PAYMENT", "Withdrawal", "x")]
-    assert (kinds, rules.lines) == ([Kind.CHARGE, Kind.IGNORE, None], Lines())
-    statuses = [rules.read_status(word) for word in ("SUCCESS", "Voided", "reversed")]
-    assert statuses == [Status.PAID, Status.CANCELED, None]
-    # The kinds and words of each profile could stand in a rules file.
-    for name in [name for name, each in profiles().items() if each.kind or each.statuses]:
-        rules = with_profiles(parse_rules(f'[ledger]\nprofile = "{name}"\n[statement.reading]\nprofile = "{name}"\n'))
-        assert (rules.lines.kind, rules.lines.kind.column) == (rules.statement.kind, profiles()[name].kind["column"])
-
-
-def test_priority():
-    """What the rules say themselves stays, and profiles without kinds and words say nothing."""
-    mine = Kinds(column="mine", charge=["x"])
-    for own in (
-        Rules(ledger=XENDIT, lines=Lines(of_one_reference="sum"), statuses={"success": "pending", "voided": "failed"}),
-        Rules(ledger=XENDIT, lines=Lines(of_one_reference="sum", kind=mine)),
-        Rules(statement=StatementRules(reading=XENDIT, kind=mine)),
-        Rules(ledger=Dialect.named("excel-de")),
-        Rules(),
-    ):
-        rules = with_profiles(own)
-        assert (rules.lines, rules.statement.kind) == (own.lines, own.statement.kind)
-        assert {**rules.statuses, **own.statuses} == dict(rules.statuses)
-        assert with_profiles(rules) == rules
-        assert rules_from_json(rules_as_json(rules)) == rules

@@ -92,7 +92,6 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
     verify_journal,
-    with_profiles,
 )
 from payclient.reconcile.ledger import (
     ABSENT,
@@ -439,7 +438,7 @@ def judging(finding: Finding) -> Rules:
         return parse_rules("", name="rules")
     except RulesError as error:
         assert_type((error.key, error.line), tuple[tuple[str | int, ...], int])
-    return with_profiles(rules_from_json(assert_type(rules_as_json(rules), dict[str, Any])))
+    return rules_from_json(assert_type(rules_as_json(rules), dict[str, Any]))
 
 
 def ledger(file: LedgerFile, form: LedgerFormat) -> list[str]:

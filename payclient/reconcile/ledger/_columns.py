@@ -14,7 +14,6 @@ from unicodedata import combining, normalize
 from attrs import frozen
 
 from payclient._shared.escape import quote
-from payclient.protocol import EMPTY
 from payclient.reconcile.ledger._cells import LedgerError, as_option, as_word
 from payclient.reconcile.ledger._entry import COMPARED
 
@@ -41,7 +40,7 @@ _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name 
 SIDES: Mapping[str, int] = MappingProxyType(
     {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)},
 )
-"""Each word with its sign, as a bank statement means it, in the languages of the profiles."""
+"""Each word with its sign, as a bank statement means it."""
 
 ONLY_TOGETHER = frozenset(word_list("direction", "only_together"))
 """Words that say a direction only next to their opposite; alone they are more often states."""
@@ -99,21 +98,13 @@ def field_of(name: str) -> str | None:
 def find_columns(
     header: Sequence[str],
     chosen: Mapping[str, str] | None = None,
-    known: Mapping[str, Sequence[str]] = EMPTY,
     ignored: Collection[str] = (),
 ) -> Columns:
     """Find the column of each field in *header*; *ignored* columns are used only if they are chosen."""
-    # A field's own name has priority over other names for it, those of a profile over it, and *chosen* over all. What a
-    # profile knows and the header lacks does not matter.
+    # A field's own name has priority over other names for it, and *chosen* over all.
     names = column_names(header)
     chosen = _checked(chosen or {})
     left_out = {name.strip() for name in ignored}
-    spelt = {normalise_name(name): name for name in reversed(names) if name not in left_out}
-    preferred = {
-        field: next((spelt[name] for name in map(normalise_name, each) if name in spelt), None)
-        for field, each in known.items()
-    }
-    chosen = {**{field: name for field, name in preferred.items() if name is not None}, **chosen}
     places = {field: _place(names, field, name) for field, name in chosen.items()}
     taken = {*places.values(), *(place for place, name in enumerate(names) if name in left_out)}
     free = [(place, normalise_name(name)) for place, name in enumerate(names) if place not in taken]

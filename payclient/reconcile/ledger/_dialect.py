@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date
 from enum import StrEnum
 from functools import cache
@@ -193,19 +193,11 @@ def _trimmed(value: Any) -> Any:
 
 @frozen(kw_only=True)
 class Profile:
-    """Notation of one program or service."""
-
-    # `dialect` is by attribute of `Dialect`, `columns` by field, most specific first. `ignore_columns` stay unused,
-    # although they look like money or like a field. `kind` and `statuses` are as in the rules `[lines.kind]` and
-    # `[statuses]`.
+    """Notation of one program; `dialect` is by attribute of `Dialect`."""
 
     name: str
     about: str
     dialect: Mapping[str, Any] = EMPTY
-    columns: Mapping[str, Sequence[str]] = EMPTY
-    ignore_columns: Sequence[str] = ()
-    kind: Mapping[str, Any] = EMPTY
-    statuses: Mapping[str, str] = EMPTY
 
 
 @cache
@@ -220,7 +212,7 @@ class Dialect:
     The notation of a ledger.
 
     Attributes:
-        profile: Name of the profile whose column names are known as well; `named` takes all of it.
+        profile: Name of the profile that it began with; `named` takes all of it.
         encoding: Of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
         header_row: Line of the file, or row of the sheet, that names the columns; the first that is not empty if None.
         decimal: The mark before the fraction of an amount: `.` or `,`.
@@ -272,17 +264,6 @@ class Dialect:
             raise ValueError(message)
         for text in self.date_format:
             TimeFormat(text)
-
-    @property
-    def columns(self) -> Mapping[str, Sequence[str]]:
-        if not self.profile:
-            return EMPTY
-        known = profiles()[self.profile]
-        return {**known.columns, "kind": [known.kind["column"]]} if known.kind else known.columns
-
-    @property
-    def ignore_columns(self) -> Sequence[str]:
-        return profiles()[self.profile].ignore_columns if self.profile else ()
 
     @classmethod
     def named(cls, profile: str, **declared: Any) -> Self:

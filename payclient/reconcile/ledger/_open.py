@@ -366,7 +366,7 @@ def open_ledger(
         ValueError: For an option that the format does not have, or an unknown field.
     """
     _check_given(format, delimiter)
-    find = partial(find_columns, chosen=columns, known=dialect.columns, ignored=(*ignore, *dialect.ignore_columns))
+    find = partial(find_columns, chosen=columns, ignored=ignore)
     scope = Scope(dialect, time_zone, is_statement=is_statement)
     source = Source(ledger)
     with ExitStack() as on_failure:
@@ -455,8 +455,7 @@ def check_use(
     """
     Check that no unused column has the name of a field, and that required fields have a column.
 
-    Return the names of the columns that may stay unused: those *ignored*, and those that the dialect or its profile
-    knows, also those before which it prefers another one. Columns of JSON Lines *may_grow*: later rows have others.
+    Return the names of the columns that may stay unused: those *ignored*, and those with debits.
     """
     if unknown := next((name for name in required if name not in COMPARED), None):
         message = f"require: there is no field {unknown!r}; the fields are {', '.join(COMPARED)}"
@@ -471,10 +470,9 @@ def check_use(
     if missing := next((name for name in required if name not in columns.used), None):
         message = f"no column was found for {missing}, which is required; there are {listed(names)}; choose one with "
         raise LedgerError(f"{message}--column {missing}=NAME", line=1)
-    of_profile = [name for names in dialect.columns.values() for name in names]
-    known = {*dialect.ignore_columns, *dialect.debit_columns.values(), *of_profile}
+    known = {*dialect.debit_columns.values()}
     ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
     left = [name for name in columns.ignored if name not in ignored]
-    if doubled := [name for name in left if field_of(name) in {*COMPARED} - {*chosen, *dialect.columns}]:
+    if doubled := [name for name in left if field_of(name) in {*COMPARED} - {*chosen}]:
         refuse_unused(doubled, f"could be {field_of(doubled[0])} as well and is not used", f"{field_of(doubled[0])}")
     return ignored

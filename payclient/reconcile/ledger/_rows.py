@@ -13,7 +13,7 @@ from attrs import field, frozen
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_word
 from payclient.reconcile.ledger._columns import SIGNS, Columns, Finder, column_names, normalise_name, opposites, sign_of
-from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Profile, profiles
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._entry import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._scope import Scope, Totals
@@ -161,13 +161,13 @@ class RowReader:
         return noted
 
     def _debit_places(self, dialect: Dialect) -> Mapping[str, tuple[str, int, CellReader]]:
-        """Return name, place and reader of each column of debits; those of a profile need not be there."""
+        """Return name, place and reader of each column of debits."""
         names = column_names(self.columns.header)
         found: dict[str, tuple[str, int, CellReader]] = {}
         for of, name in dialect.debit_columns.items():
             if name in names and of in self.columns.places:
                 found[of] = name, names.index(name), self._reader_of(of)
-            elif not dialect.profile:
+            else:
                 message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
                 raise LedgerError(message, line=1)
         return found
@@ -357,24 +357,14 @@ def with_hint(
     rows: Iterable[tuple[int, Sequence[str]]],
     find: Finder,
     dialect: Dialect,
-    *,
-    header: Sequence[str],
 ) -> LedgerError:
-    """Return *error* about an unusable *header*, with its profile or a usable header row below it."""
+    """Return *error* about an unusable header, with a usable header row below it."""
     hint = ""
-    if not dialect.profile and (profile := next(filter(partial(_is_of, header), profiles().values()), None)):
-        hint = f"; it is that of {profile.about}: --profile {profile.name}"
-    elif dialect.header_row is None:
+    if dialect.header_row is None:
         fitting = [line for line, cells in islice(rows, _MAX_HEADER_ROWS) if _is_header(cells, find)]
         if len(fitting) == 1:
             hint = f"; row {fitting[0]} has such columns: --header-row {fitting[0]} makes it the header"
     return LedgerError(f"{error}{hint}", line=error.line)
-
-
-def _is_of(header: Sequence[str], profile: Profile) -> bool:
-    names = set(map(normalise_name, header))
-    known = (map(normalise_name, profile.columns.get(field, ())) for field in ("reference", "amount"))
-    return all(not names.isdisjoint(each) for each in known)
 
 
 def _is_header(cells: Sequence[str], find: Finder) -> bool:

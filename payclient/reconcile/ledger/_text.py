@@ -151,7 +151,7 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
         below = ((line, _split(text, delimiters)[1]) for line, text in filled)
         if len(delimiters) > 1:
             error = _with_delimiter(error, header, names)
-        raise with_hint(error, below, find, dialect, header=names) from None
+        raise with_hint(error, below, find, dialect) from None
     reader = RowReader(understood, dialect, scope)
     reader.warnings += warnings
     rows = _rows(_records(lines, delimiter, before=first), reader)

@@ -235,7 +235,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     try:
         understood = find(header) if first else NO_COLUMNS
     except LedgerError as error:
-        raise with_hint(error, ((line, _names(each)) for line, each in rows), find, dialect, header=header) from None
+        raise with_hint(error, ((line, _names(each)) for line, each in rows), find, dialect) from None
     reader = RowReader(understood, dialect, scope)
     reader.warnings += warnings + skipped
     entries = _entries(rows, reader, parser, header_row=first)

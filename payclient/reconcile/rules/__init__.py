@@ -34,7 +34,6 @@ from payclient.reconcile.rules._rules import StatementRules as StatementRules
 from payclient.reconcile.rules._rules import Tolerance as Tolerance
 from payclient.reconcile.rules._rules import changed_rules as changed_rules
 from payclient.reconcile.rules._rules import rules_as_json as rules_as_json
-from payclient.reconcile.rules._rules import with_profiles as with_profiles
 from payclient.reconcile.rules._rules import with_reading_of as with_reading_of
 from payclient.reconcile.rules._rules_file import as_json as as_json
 from payclient.reconcile.rules._rules_file import from_json as from_json

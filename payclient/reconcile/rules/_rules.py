@@ -26,14 +26,12 @@ from payclient.reconcile.ledger import (
     PLAIN,
     Dialect,
     Entry,
-    Profile,
     RejectedEntry,
     dialect_as_json,
-    profiles,
 )
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, RepeatedReference
+from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines
 from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 
@@ -470,28 +468,6 @@ def with_reading_of(rules: Rules, run: Rules) -> Rules:
     return evolve(
         rules, statement=evolve(rules.statement, **kept), **{name: getattr(run, name) for name in _OF_READING}
     )
-
-
-def with_profiles(rules: Rules) -> Rules:
-    """
-    Return *rules* with the kinds of lines and status words of the ledger's and statement's profiles.
-
-    Note:
-        What the rules say themselves stays: any `lines`, a `kind` of the statement, and the meaning of a word.
-    """
-    ledger, statement = _profile(rules.ledger), _profile(rules.statement.reading)
-    statuses = {**(statement.statuses if statement else {}), **(ledger.statuses if ledger else {})}
-    if statuses:
-        rules = evolve(rules, statuses={**statuses, **rules.statuses})
-    if ledger is not None and ledger.kind and rules.lines == Lines():
-        rules = evolve(rules, lines=Lines(of_one_reference=RepeatedReference.SUM, kind=Kinds(**ledger.kind)))
-    if statement is not None and statement.kind and rules.statement.kind is None:
-        rules = evolve(rules, statement=evolve(rules.statement, kind=Kinds(**statement.kind)))
-    return rules
-
-
-def _profile(dialect: Dialect) -> Profile | None:
-    return profiles()[dialect.profile] if dialect.profile else None
 
 
 STRICT = Rules()
