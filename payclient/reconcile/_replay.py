@@ -35,7 +35,7 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
     previous, run = journal.previous, journal.run
     if previous is None:
         return partial(judge, rules=rules)
-    is_other = previous.rules.fingerprint != rules.fingerprint and _has_same_rows(previous.rules, rules)
+    is_other = previous.rules.fingerprint != rules.fingerprint and previous.rules.lines == rules.lines
     before = previous.rules if is_other else None
 
     def judged(case: Case) -> Row:
@@ -71,10 +71,6 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
         ):
             if change.was is not None and change.now.gone_for <= MAX_GONE_FOR:
                 yield change
-
-
-def _has_same_rows(before: Rules, rules: Rules) -> bool:
-    return before.lines == rules.lines and before.invoices == rules.invoices
 
 
 def judge_again(journal: Journal, *, rules: Rules) -> int:

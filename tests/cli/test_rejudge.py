@@ -214,12 +214,6 @@ SUM = '[lines]\nof_one_reference = "sum"\n'
 
 def test_resolved_by_rule(run, rejudge, command, service, tmp_path):
     """What went away by other rules alone was resolved by a rule, in a second judgement and in the next run."""
-    for reference, amount in (("I1", 4), ("I2", 5)):
-        service.add(reference=reference, amount=amount, status="Paid", merchant_reff="M")
-    parts = run("parts", ledger=("reference,merchant_reff,amount,status", "I1,M,4,Paid", "I2,M,5,Paid"))
-    rejudge(parts, rules='[invoices]\nsum = true\namount = "part"\n')
-    assert resolved(command, parts, tmp_path / "again") == {"paid_twice": "rule"}
-    shutil.rmtree(tmp_path / "again")
     first = run(ledger=TWICE)
     rejudge(first, rules=SUM)
     assert resolved(command, first, tmp_path / "again") == {"duplicate_reference": "rule", "overpaid": "rule"}

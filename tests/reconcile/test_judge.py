@@ -14,7 +14,6 @@ from payclient.reconcile import (
     Bucket,
     Case,
     Code,
-    Invoices,
     Observation,
     Rules,
     Tolerance,
@@ -22,7 +21,6 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.judgement import needs_confirmation
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.rules import InvoiceTotals
 from payclient.reconcile.values import observe
 from support.misses import check_table
 
@@ -264,12 +262,6 @@ RULED = (
     # One accepted difference does not excuse another of the same row; a tolerated one needs none.
     (accepting("underpaid"), LESS | CODE, TWICE, {}, f"break: payment_code_differs, underpaid {ANA}"),
     (accepting("underpaid", tolerances=TEN_BELOW.tolerances), LESS, None, {}, f"matched: underpaid {WITHIN}"),
-    # So it is with an invoice that is paid in full under several references: only the amount is excused.
-    (
-        *(Rules(invoices=Invoices(sum=True)), LESS | CODE, TWICE),
-        {"paid_with": ("T2",), "invoice": InvoiceTotals(paid=100, amounts=(200, 100, 100))},
-        "break: payment_code_differs, underpaid ~the invoice nothing is paid in full under several references: 100",
-    ),
     # With an accepted duplicate, a row is what it is otherwise.
     *(
         (accepting("duplicate_reference"), first, second, {"rows": 2, "entry": entry}, expected)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from payclient import errors
 from payclient.protocol import Transaction
-from payclient.reconcile import Accepted, Bucket, Code, Invoices, Lines, Rules, Tolerance
+from payclient.reconcile import Accepted, Bucket, Code, Lines, Rules, Tolerance
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.ledger import Entry
 from support.chance import examples
@@ -177,16 +177,6 @@ async def test_paid_twice(night, second):
             ("", Code.PAID_TWICE, 0),
         ]
         assert done["A"].observed_at < done["A"].confirmed_at
-
-
-async def test_invoice(night, second):
-    """Payments of one invoice were looked up twice before, and are again, because together they might be too much."""
-    rules = Rules(invoices=Invoices(sum=True, amount="part"))
-    ledger = [entry("A", merchant_reff="m"), entry("B", merchant_reff="m")]
-    answers = {name: paid(name, merchant_reff="m") for name in "AB"}
-    first = await night(ledger, answers, rules=rules)
-    done, asked = await second(ledger, answers, previous=first, rules=rules)
-    assert (sorted(asked), done.summary.buckets[Bucket.MATCHED].rows) == (["A", "A", "B", "B"], 2)
 
 
 async def test_probe(night, second):

@@ -22,7 +22,6 @@ from payclient.reconcile import (
     Code,
     FeeSchedule,
     Finding,
-    Invoices,
     Kind,
     Kinds,
     Lines,
@@ -37,8 +36,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile.ledger import ABSENT
-from payclient.reconcile.rules import Approval, IgnoredCount, InvoiceTotals, invoice_of
+from payclient.reconcile.rules import Approval, IgnoredCount
 from support.misses import check_table
 from support.ruling import DAYS, rules_of
 
@@ -240,7 +238,6 @@ CHANGES = (
     ({"fees": {"VA": FeeSchedule(flat=4001)}}, False),
     ({"accepted": [ACCEPTED]}, False),
     ({"lines": Lines(of_one_reference="sum")}, False),
-    ({"invoices": Invoices(sum=True)}, False),
     ({"statement": StatementRules(settles_within="3d")}, False),
     ({"not_found_messages": ["Kode tak dikenal"]}, False),
     ({"lines": Lines()}, True),
@@ -429,27 +426,3 @@ def test_kinds():
     taken = [count.takes(*line) for line in (("Payout", -5), ("charge", 7), ("payout", None), ("TOP-UP", 3), (None, 1))]
     assert taken == [True, False, True, True, False]
     assert [(each.word, each.lines, each.amount) for each in count.counted()] == [("payout", 2, -5), ("top up", 1, 3)]
-
-
-def test_invoices():
-    """The amount of an invoice follows from what its rows state; rows that state two whole amounts do not tell."""
-    check_table(
-        (
-            ((5, 2, 3), "whole", None),
-            ((6, 3, 3), "whole", 3),
-            ((5, 2, 3), "part", 5),
-            ((6, 3, 3), "part", 6),
-            ((5, 2, 3), "either", 5),
-            ((6, 3, 3), "either", 3),
-            (None, "either", None),
-        ),
-        lambda amounts, amount: InvoiceTotals(paid=5, amounts=amounts).due(Invoices(sum=True, amount=amount)),
-    )
-    assert InvoiceTotals(paid=5, amounts=(5, 2, 3)).due(Invoices(amount="part")) is None
-    for payments, paid, amounts in (
-        ([(5, 3)], 5, (3, 3, 3)),
-        ([(5, 3), (4, 8), (1, 6)], 10, (17, 3, 8)),
-        ([(5, 3), (4, ABSENT), (1, 6)], 10, None),
-        ([], 0, None),
-    ):
-        assert invoice_of(iter(payments)) == InvoiceTotals(paid=paid, amounts=amounts)

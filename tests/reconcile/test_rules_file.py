@@ -151,8 +151,6 @@ REFUSED_ALONE = (
     (f'{KINDS}fee = [" "]\n', 5, "lines.kind.fee must be a list of words"),
     (f'{KINDS}charge = ["x"]\nfee = ["X"]\n', 6, "lines.kind.fee: 'X' is listed under charge already"),
     ("lines = 3\n", 1, "lines must be a table"),
-    ("[invoices]\nsum = 1\n", 2, "invoices.sum must be true or false, got 1"),
-    ('[invoices]\namount = "half"\n', 2, "invoices.amount must be one of either, whole, part"),
     ('[statement]\nsettles_within = "soon"\n', 2, "statement.settles_within must be a duration"),
     ("[statement.columns]\nfees = 'x'\n", 2, "statement.columns: there is no field 'fees'"),
     ("[statement.columns]\nfee = ' '\n", 2, "statement.columns.fee must be the name of a column"),

@@ -64,8 +64,6 @@ from payclient.reconcile import (
     Difference,
     FeeSchedule,
     Finding,
-    InvoiceAmount,
-    Invoices,
     Kind,
     Kinds,
     Lines,
@@ -422,7 +420,6 @@ def judging(finding: Finding) -> Rules:
     )
     kinds = Kinds(column="Type", charge=["charge"], refund=("refund",))
     assert_type(Lines(of_one_reference="sum", kind=kinds).kind_of("charge"), Kind | None)
-    assert_type(Invoices(sum=True, amount="part").amount, InvoiceAmount)
     assert_type(rules.lines.of_one_reference, RepeatedReference)
     assert_type(rules.columns, Mapping[str, str])
     assert_type(rules.tolerances["amount"].waiver(1, 2), str)

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from attrs import asdict, define, evolve, frozen
+from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile.journal._answers import LATEST_PAID
@@ -30,10 +30,10 @@ from payclient.reconcile.journal._schema import (
     observation_from,
     of,
 )
-from payclient.reconcile.judgement import Case, are_parts, judged_entries, settled_by, why_not_summed
+from payclient.reconcile.judgement import Case, are_parts, settled_by, why_not_summed
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_cell, record_from
-from payclient.reconcile.rules import InvoiceTotals, Rules, as_json, from_json, invoice_of
+from payclient.reconcile.rules import Rules, as_json, from_json
 from payclient.reconcile.values import JournalError, Observation, Settled, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
@@ -52,14 +52,13 @@ _NOT_IN_LEDGER = """
 _SUMS = (
     "CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)",
     "CREATE TEMP TABLE IF NOT EXISTS unusable (reference TEXT PRIMARY KEY, line INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TEMP TABLE IF NOT EXISTS invoices (paid_reff TEXT PRIMARY KEY, totals TEXT NOT NULL) WITHOUT ROWID",
-    *(f"DELETE FROM {table}" for table in ("sums", "unusable", "invoices")),
+    *(f"DELETE FROM {table}" for table in ("sums", "unusable")),
     """
     INSERT INTO unusable SELECT reference, min(line) FROM entries
     WHERE rejected IS NOT NULL AND reference IS NOT NULL GROUP BY reference
     """,
 )
-"""Made again for each reading of the cases: what the rows of one reference, and of one invoice, come to."""
+"""Made again for each reading of the cases: what the rows of one reference come to."""
 
 _OF_REPEATS = """
     FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL
@@ -67,22 +66,16 @@ _OF_REPEATS = """
 """
 _AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
 _REPEATED = f"SELECT repeats.first, {of('entries', ENTRY)} {_OF_REPEATS}"
-_PAID_UNDER_SEVERAL = f"""
-    SELECT paid_reff, first, given.amount, {of("entries", ENTRY)}
-    FROM answers AS given JOIN paid_twice USING (paid_reff) JOIN entries ON position = given.id / 2
-    WHERE given.id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
-    ORDER BY paid_reff
-"""
 _PAID_WITH = f"""
     SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
     WHERE paid_reff = ? AND position != ? ORDER BY position LIMIT 3
 """
 _CASE = f"""
     position, entries.first, repeats.rows, paid_twice.paid_reff, earlier.data,
-    sums.duplicated, sums.apart, unusable.line, invoices.totals,
+    sums.duplicated, sums.apart, unusable.line,
     {of("entries", ENTRY)}, {of("given", ANSWER)}, {of("second", ANSWER)}
 """
-_ENTRY = slice(9, 9 + 2 + len(ENTRY_COLUMNS))
+_ENTRY = slice(8, 8 + 2 + len(ENTRY_COLUMNS))
 _FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(ANSWER_COLUMNS))
 _SECOND = slice(_FIRST.stop, _FIRST.stop + len(ANSWER_COLUMNS))
 _ANSWERED = """
@@ -93,7 +86,6 @@ _ANSWERED = """
     LEFT JOIN answers AS second ON second.id = given.id + 1
     LEFT JOIN paid_twice
         ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
-    LEFT JOIN invoices ON invoices.paid_reff = paid_twice.paid_reff
 """
 _CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = entries.reference {_ANSWERED}"
 _EARLIER_CASES = f"""
@@ -243,17 +235,6 @@ class Cases:
             for first, rows in groupby(repeated, key=itemgetter(0)):
                 if apart := why_not_summed((_usable(cells[1:]) for cells in rows), self.rules):
                     db.execute("UPDATE sums SET apart = ? WHERE first = ?", (apart, first))
-            if self.rules.invoices.sum:
-                for paid_reff, payments in groupby(self.database.read(_PAID_UNDER_SEVERAL), key=itemgetter(0)):
-                    amounts = ((int(paid), self._amount(first, cells)) for _, first, paid, *cells in payments)
-                    totals = json.dumps(asdict(invoice_of(amounts)))
-                    db.execute("INSERT INTO invoices VALUES (?, ?)", (paid_reff, totals))
-
-    def _amount(self, first: int | None, cells: Sequence[Any]) -> object:
-        entry = _usable(cells)
-        if first is None or not self.rules.lines.are_summed:
-            return entry.amount
-        return judged_entries(self._lines(entry), None, self.rules)[0].amount
 
     def _lines(self, entry: Entry) -> tuple[Entry, ...]:
         return tuple(map(_usable, self.database.fetch(ENTRIES_OF, (entry.reference,))))
@@ -270,9 +251,7 @@ class Cases:
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `_CASES`; None for one that is part of another."""
-        position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line, totals = cells[
-            : _ENTRY.start
-        ]
+        position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line = cells[: _ENTRY.start]
         entry, reference = entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
         earlier = None if self.previous is None else record_from(reference, data)
         side = self.statement.side(reference, position=position, rules=self.rules, earlier=earlier)
@@ -296,7 +275,6 @@ class Cases:
             earlier=earlier,
             is_carried=is_carried,
             other_side=side,
-            invoice=InvoiceTotals(**json.loads(totals)) if totals and paid_with else None,
         )
         if not self.rules.lines.are_summed or (side is not None and not side.is_in_ledger):
             return case

@@ -14,7 +14,7 @@ from payclient._shared.escape import quote
 from payclient.protocol import Transaction
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import ReferenceRecord
-from payclient.reconcile.rules import InvoiceTotals, Kind, Rules, in_zone
+from payclient.reconcile.rules import Kind, Rules, in_zone
 from payclient.reconcile.values import Observation, StatementSide, Status, normalise
 
 _SEPARATORS = re.compile(r"[-_\s]+")
@@ -175,7 +175,6 @@ class Case:
         parts: The lines of one payment, which are summed; empty where each row is for itself. The entry is the
             first.
         apart: Reason for not summing the rows with this reference; empty if they are summed, or never are.
-        invoice: The invoice, where the rules sum what is paid under several references.
         earlier: The record of the previous run about the reference; None without a previous run.
         is_carried: A row of the previous run, which the ledger does not list any more.
         other_side: The statement's lines for the reference; None without a statement.
@@ -195,6 +194,5 @@ class Case:
     apart: str = ""
     unusable_line: int | None = None
     other_side: StatementSide | None = None
-    invoice: InvoiceTotals | None = None
     earlier: ReferenceRecord | None = None
     is_carried: bool = False

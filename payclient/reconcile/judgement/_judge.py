@@ -23,7 +23,7 @@ from payclient.reconcile.judgement._compare import compare, excuse, reff_key
 from payclient.reconcile.judgement._statement import statement_findings
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import reversal
-from payclient.reconcile.rules import STRICT, InvoiceAmount, Invoices, Rules
+from payclient.reconcile.rules import STRICT, Rules
 from payclient.reconcile.values import (
     Answer,
     Bucket,
@@ -38,7 +38,6 @@ from payclient.reconcile.values import (
 )
 
 _MAX_REASON = 400
-_PARTS = Invoices(sum=True, amount=InvoiceAmount.PART)
 NO_PROBE = (
     "no other reference was found in this run, so the answer may come from a wrong key or environment; "
     "name a reference that exists with --canary"
@@ -151,8 +150,8 @@ class _Judgement:
         findings = list(self._of_ledger(last)) if self._is_in_ledger else []
         if side is not None and not case.is_repeat:
             findings += statement_findings(side, entry, last.transaction, at=last.at, rules=self.rules)
-        if last.transaction is not None:
-            findings = self._with_invoice(findings, last.transaction)
+        if last.transaction is not None and case.paid_with:
+            findings.append(_paid_twice(case.paid_with, last.transaction))
         if last.transaction is not None and case.second and (damage := self._lost_zeros(last.transaction, findings)):
             return self._row(Bucket.REJECTED, findings, damage)
         is_open = self._is_in_ledger and self._is_open(last, findings)
@@ -173,29 +172,6 @@ class _Judgement:
             yield Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=excuse(entry, last.at, rules))
         if self.case.earlier is not None and (found := reversal(self.case.earlier, entry, last, rules)):
             yield found
-
-    def _with_invoice(self, findings: list[Finding], transaction: Transaction) -> list[Finding]:
-        paid_with, invoice, rules = self.case.paid_with, self.case.invoice, self.rules.invoices
-        if not paid_with:
-            return findings
-        due = None if invoice is None else invoice.due(rules)
-        reff, others = quote(transaction.merchant_reff), ", ".join(map(quote, paid_with))
-        if due is None or invoice is None or invoice.paid > due:
-            sentence = f"merchant_reff {reff} is paid under other references too: {others}"
-            if due is not None and invoice is not None:
-                sentence += f"; that is {invoice.paid} in all for an invoice of {due}"
-                if rules.amount is not InvoiceAmount.PART and invoice.due(_PARTS) == invoice.paid:
-                    sentence += '; if each row states a part of it, amount = "part" under [invoices] says so'
-            ledger, service = ", ".join(paid_with), transaction.merchant_reff
-            return [*findings, Finding(Code.PAID_TWICE, sentence, ledger=ledger, service=service)]
-        if invoice.paid < due:
-            return findings
-        waiver = f"the invoice {reff} is paid in full under several references: {due}"
-        waiver = escape_unprintable(waiver, max_length=_MAX_REASON)
-        return [
-            evolve(each, waived=waiver) if each.code in (Code.UNDERPAID, Code.OVERPAID) and not each.waived else each
-            for each in findings
-        ]
 
     def _is_open(self, last: Observation, findings: list[Finding]) -> bool:
         """Return whether both sides are pending in time, or the grace waives that one of them is, or has nothing."""
@@ -274,3 +250,9 @@ class _Judgement:
             other_side=case.other_side,
             reused_from=seen.reused_from if seen else "",
         )
+
+
+def _paid_twice(others: tuple[str, ...], transaction: Transaction) -> Finding:
+    reff = quote(transaction.merchant_reff)
+    sentence = f"merchant_reff {reff} is paid under other references too: {', '.join(map(quote, others))}"
+    return Finding(Code.PAID_TWICE, sentence, ledger=", ".join(others), service=transaction.merchant_reff)

@@ -11,7 +11,7 @@ from payclient._shared.escape import plural
 from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.values import Bucket
 
-_OF_ROWS = ("ledger", "statement", "lines", "invoices")
+_OF_ROWS = ("ledger", "statement", "lines")
 """Rules that decide which rows there are; the rows by the rules before are gone."""
 
 

@@ -8,15 +8,11 @@ from payclient.reconcile.rules._calendar import read_holidays as read_holidays
 from payclient.reconcile.rules._calendar import read_limit as read_limit
 from payclient.reconcile.rules._line_rules import IgnoredCount as IgnoredCount
 from payclient.reconcile.rules._line_rules import IgnoredLines as IgnoredLines
-from payclient.reconcile.rules._line_rules import InvoiceAmount as InvoiceAmount
-from payclient.reconcile.rules._line_rules import Invoices as Invoices
-from payclient.reconcile.rules._line_rules import InvoiceTotals as InvoiceTotals
 from payclient.reconcile.rules._line_rules import Kind as Kind
 from payclient.reconcile.rules._line_rules import KindGuard as KindGuard
 from payclient.reconcile.rules._line_rules import Kinds as Kinds
 from payclient.reconcile.rules._line_rules import Lines as Lines
 from payclient.reconcile.rules._line_rules import RepeatedReference as RepeatedReference
-from payclient.reconcile.rules._line_rules import invoice_of as invoice_of
 from payclient.reconcile.rules._rule_values import FIRST_ON_EARTH as FIRST_ON_EARTH
 from payclient.reconcile.rules._rule_values import LAST_ON_EARTH as LAST_ON_EARTH
 from payclient.reconcile.rules._rule_values import duration_text as duration_text

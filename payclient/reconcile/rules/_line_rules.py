@@ -1,8 +1,8 @@
-"""The rules for several ledger rows of one payment, and for several payments of one invoice."""
+"""The rules for several ledger rows of one payment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger import ABSENT, CellProblem, Entry, LedgerError, RejectedEntry, SignLaw
-from payclient.reconcile.rules._rule_values import are_texts, is_filled, is_flag, to_member, to_texts
+from payclient.reconcile.rules._rule_values import are_texts, is_filled, to_member, to_texts
 from payclient.reconcile.values import RulesError, normalise
 
 
@@ -207,67 +207,3 @@ class Lines:
     def kind_of(self, word: object) -> Kind | None:
         """Return the kind of a line; None if its word is not listed."""
         return Kind.CHARGE if self.kind is None else self.kind.of(word)
-
-
-class InvoiceAmount(StrEnum):
-    """
-    The meaning of the amount on each row of an invoice that is paid under several references.
-
-    Attributes:
-        EITHER: The amount of the invoice where all its rows state the same, and parts of it where they differ.
-        WHOLE: The amount of the invoice.
-        PART: A part of it.
-    """
-
-    EITHER = "either"
-    WHOLE = "whole"
-    PART = "part"
-
-
-def _to_invoice_amount(value: InvoiceAmount | str) -> InvoiceAmount:
-    return to_member(InvoiceAmount, "amount", value)
-
-
-@frozen(kw_only=True)
-class Invoices:
-    """
-    Several references with one `merchant_reff`.
-
-    Attributes:
-        sum: Compare the sum of what is paid with the amount of the invoice, rather than report `paid_twice`.
-        amount: Meaning of the amount on each row.
-
-    Raises:
-        RulesError: When a value cannot be used.
-    """
-
-    sum: bool = field(default=False, validator=is_flag)
-    amount: InvoiceAmount = field(default=InvoiceAmount.EITHER, converter=_to_invoice_amount)
-
-
-@frozen(kw_only=True)
-class InvoiceTotals:
-    paid: int
-    amounts: tuple[int, int, int] | None  # sum, least and greatest; None where a ledger row states none
-
-    def due(self, rules: Invoices) -> int | None:
-        """Return the amount of the invoice; None where the ledger does not tell."""
-        if not rules.sum or self.amounts is None:
-            return None
-        total, least, greatest = self.amounts
-        if rules.amount is InvoiceAmount.PART or (rules.amount is InvoiceAmount.EITHER and least != greatest):
-            return total
-        return least if least == greatest else None
-
-
-def invoice_of(payments: Iterable[tuple[int, object]]) -> InvoiceTotals:
-    """Sum the *payments* of one invoice, pairs of the service's and the ledger's amount; they are read once."""
-    paid, is_known, amounts = 0, True, None
-    for theirs, ours in payments:
-        paid += theirs
-        if isinstance(ours, int):
-            total, least, greatest = amounts or (0, ours, ours)
-            amounts = total + ours, min(least, ours), max(greatest, ours)
-        else:
-            is_known = False
-    return InvoiceTotals(paid=paid, amounts=amounts if is_known else None)

@@ -31,7 +31,7 @@ from payclient.reconcile.ledger import (
 )
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines
+from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines
 from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 
@@ -345,7 +345,6 @@ class Rules:
         accepted: Accepted differences, in the order of their references.
         approval: The bound of decisions by one person; it does not change the judgement of a row.
         lines: Meaning of several rows with one reference.
-        invoices: Meaning of several references with one merchant_reff.
         statement: Reading of a statement, and the time until a payment is settled.
 
     Raises:
@@ -376,7 +375,6 @@ class Rules:
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))
-    invoices: Invoices = field(default=Invoices(), validator=instance_of(Invoices))
     statement: StatementRules = field(default=StatementRules(), validator=instance_of(StatementRules))
 
     @cached_property
