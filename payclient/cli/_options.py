@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn
 
 import attrs
 from attrs import frozen
@@ -18,11 +18,9 @@ from payclient.cli._streams import Flag, Streams, Texts, refuse
 from payclient.reconcile import (
     STRICT,
     Assumed,
-    Calendar,
     Kinds,
     Rules,
     read_duration,
-    read_holidays,
     read_limit,
     read_rules,
     with_decisions,
@@ -195,11 +193,6 @@ def duration_option(option: str, text: str) -> timedelta:
 
 
 _JUDGING = Group("Judging", sort_key=6)
-_Value = TypeVar("_Value", Rules, Calendar)
-
-
-def _evolved(of: _Value, **given: Any) -> _Value:
-    return attrs.evolve(of, **{name: value for name, value in given.items() if value is not None})
 
 
 @Parameter(name="*", group=_JUDGING)
@@ -214,27 +207,20 @@ class JudgingOptions:
         assume_status: Status of every row when the ledger has no status column: `paid`, or `none`, which leaves the
             status uncompared and never gives a clean verdict. Overrides the rules file.
         grace: Age below which a row may still differ, such as `90m` or `2 business days`. Overrides the rules file.
-        holidays: File with a date a line: days that are no business days. Overrides the rules file.
-        cut_off: Time of the day, such as `17:00`, from which a row counts as of the next business day. Overrides the
-            rules file.
     """
 
     rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
     time_zone: str | None = None
     assume_status: Assumed | None = None
     grace: str | None = None
-    holidays: Path | None = None
-    cut_off: str | None = None
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
         # `not_found_messages` change answers, so the run is another one.
         rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
-        holidays = None if self.holidays is None else read_holidays(self.holidays)
-        calendar = _evolved(rules.calendar, holidays=holidays, cut_off=self.cut_off)
-        given = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
-        return _evolved(rules, calendar=calendar, **given)
+        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
+        return attrs.evolve(rules, **{name: value for name, value in given.items() if value is not None})
 
 
 @Parameter(name="*", group=_JUDGING)

@@ -46,7 +46,6 @@ from payclient.reconcile import (
     judging,
     moved_by,
     read_own,
-    rules_from_json,
     step_of,
     utc_now,
     verify_journal,
@@ -112,7 +111,7 @@ compared. 75 otherwise, when it is not known what became of a break.
 """,
     "decisions": """
 $ payclient decisions take reports/2026-11-21/report.xlsx --by ana
-$ payclient decisions take ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana --approved-by budi
+$ payclient decisions take ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana
 
 Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
 
@@ -367,7 +366,6 @@ def decisions(
     /,
     *,
     by: str,
-    approved_by: str = "",
     folder: Path | None = None,
     streams: OwnStreams,
 ) -> int:
@@ -381,7 +379,6 @@ def decisions(
         action: `take`.
         workbook: The `report.xlsx` that was worked on.
         by: Who takes the decisions.
-        approved_by: Who approved them, where the rules want a second person.
         folder: Folder of the run. Default: that of the workbook.
         streams: Streams of the process.
     """
@@ -389,19 +386,11 @@ def decisions(
 
     assert action == "take"  # noqa: S101  the only one so far
     run_folder = workbook.parent if folder is None else folder
-    for option, name in (("--by", by), ("--approved-by", approved_by or "x")):
-        if not name.strip():
-            refuse(f"{option} must be a name")
-    summary = _unchanged_summary(run_folder, "cannot be used")
-    run, rules = summary["run"], {name: each for name, each in summary["rules"].items() if name != "fingerprint"}
-    taker = DecisionImporter(
-        run=run,
-        by=by.strip(),
-        approved_by=approved_by.strip(),
-        approval=rules_from_json(rules).approval,
-        at=utc_now(),
-    )
-    found = taker.take(read_work_list(workbook, run), run_folder / ROWS)
+    if not by.strip():
+        refuse("--by must be a name")
+    run = _unchanged_summary(run_folder, "cannot be used")["run"]
+    importer = DecisionImporter(run=run, by=by.strip(), at=utc_now())
+    found = importer.take(read_work_list(workbook, run), run_folder / ROWS)
     added = add_decisions(run_folder, found) if found else ()
     known = len(found) - len(added)
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from payclient.reconcile.rules import (
         STRICT,
         Accepted,
-        Approval,
         BusinessDays,
         Calendar,
         FeeSchedule,
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
     from payclient.reconcile.rules import duration_text as duration_text
     from payclient.reconcile.rules import from_json as from_json
     from payclient.reconcile.rules import read_duration as read_duration
-    from payclient.reconcile.rules import read_holidays as read_holidays
     from payclient.reconcile.rules import read_limit as read_limit
     from payclient.reconcile.rules import with_reading_of as with_reading_of
     from payclient.reconcile.values import (
@@ -108,7 +106,6 @@ __all__ = [
     "AcceptanceState",
     "Accepted",
     "Answer",
-    "Approval",
     "Assumed",
     "BreakState",
     "Bucket",
@@ -236,7 +233,6 @@ _HOME = {
     "payclient.reconcile.rules": (
         "with_reading_of",
         "read_limit",
-        "read_holidays",
         "read_duration",
         "from_json",
         "duration_text",
@@ -244,7 +240,6 @@ _HOME = {
         "as_json",
         "STRICT",
         "Accepted",
-        "Approval",
         "BusinessDays",
         "Calendar",
         "FeeSchedule",

@@ -100,9 +100,6 @@ USAGE = {
         "--settles-within must be a duration such as '36h' or '3d', or '2 business days', got 'soon'"
     ),
     "--settles-within 2_business_days": "business days need time_zone",
-    "--settles-within 2_business_days --time-zone Asia/Jakarta --holidays none.txt": (
-        "the holidays none.txt cannot be read: No such file"
-    ),
     "--settles-within 3d": "settles_within needs the age of each row",
     "--statement-profile excel-xx": "--statement-profile must be one of excel-de",
     "--statement-column amount": "--statement-column must be like amount=Betrag",
@@ -235,14 +232,14 @@ def test_late_by_new_rules(reconcile, command):
 
 
 def test_business_days(reconcile, command, tmp_path):
-    """A run is judged again by business days, whose zone and holidays are options; the report says which they are."""
+    """A run is judged again by business days; the report says which they are."""
     row = f"T1,15000,{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}+00:00"
-    (tmp_path / "holidays.txt").write_text("2026-12-25\n")
+    (tmp_path / "calendar.toml").write_text('[calendar]\nholidays = [2026-12-25]\ncut_off = "17:00"\n')
     result = reconcile("--allow-empty", ledger=["reference,amount,created_at", row], lines=[])
     assert "1 break" in result.out.splitlines()[0]
     by_days = ("rejudge", "report", "--settles-within", "2 business days", "--out", "again")
     assert "business days need time_zone, the zone in which they begin" in command(*by_days).err
-    result = command(*by_days, "--time-zone", "UTC", "--holidays", "holidays.txt", "--cut-off", "17:00")
+    result = command(*by_days, "--time-zone", "UTC", "--rules", "calendar.toml")
     assert (result.status, "1 open" in result.out.splitlines()[0]) == (0, True)
     said = "without 1 listed holiday; a row of 17:00 or later counts as of the next one; in the time zone UTC"
     assert said in (tmp_path / "again" / "report.html").read_text()

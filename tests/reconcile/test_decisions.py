@@ -84,7 +84,6 @@ def decisions():
         ledger=st.none() | texts | st.integers(),
         service=st.none() | texts | st.integers(),
         by=texts,
-        approved_by=texts,
         at=st.just(NOON),
         evidence=texts,
     )

@@ -36,7 +36,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile.rules import Approval, IgnoredCount
+from payclient.reconcile.rules import IgnoredCount
 from support.misses import check_table
 from support.ruling import DAYS, rules_of
 
@@ -242,7 +242,6 @@ CHANGES = (
     ({"not_found_messages": ["Kode tak dikenal"]}, False),
     ({"lines": Lines()}, True),
     ({"final_statuses": ["paid"]}, True),
-    ({"approval": Approval(above=5)}, True),
     ({}, True),
     ({"columns": {}}, True),
     ({"accepted": [ACCEPTED, OTHER]}, True),
@@ -360,11 +359,6 @@ def test_acceptance():
         ),
         lambda at, zone: ACCEPTED.is_valid(datetime.fromisoformat(at).replace(tzinfo=UTC), zone),
     )
-
-
-def test_approval():
-    """More than one person can accept is at stake above the limit, and where the amount is not known."""
-    assert [Approval(above=5).is_needed(amount) for amount in (5, 6, None)] == [False, True, True]
 
 
 def test_waiver():

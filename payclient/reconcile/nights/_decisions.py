@@ -71,7 +71,6 @@ class Decision:
         ledger: What the ledger said, as the finding has it.
         service: What the service said.
         by: Who took it.
-        approved_by: Who approved it; empty without an approval.
         at: When it was taken, aware.
         evidence: SHA-256, in hexadecimal, of the row's line in `rows.jsonl`, without its line end.
     """
@@ -86,7 +85,6 @@ class Decision:
     ledger: str | int | None = None
     service: str | int | None = None
     by: str
-    approved_by: str = ""
     at: datetime
     evidence: str
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, quote
-from payclient.reconcile import Approval, Bucket, Decision, DecisionError, Resolution, Row
+from payclient.reconcile import Bucket, Decision, DecisionError, Resolution, Row
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile.nights import UNRESOLVED, read_resolution
 from payclient.reconcile.report._about import RUN_TERM
@@ -116,12 +116,10 @@ def _text(value: Any, place: str) -> str:
 
 @frozen(kw_only=True)
 class DecisionImporter:
-    """Turns rows of a work list into decisions of one person, approved or not."""
+    """Turns rows of a work list into decisions of one person."""
 
     run: str
     by: str
-    approved_by: str = ""
-    approval: Approval | None = None
     at: datetime
 
     def take(self, items: Iterable[WorkItem], rows: Path) -> tuple[Decision, ...]:
@@ -148,7 +146,7 @@ class DecisionImporter:
         try:
             resolution, until = read_resolution(item.resolution)
             if resolution is Resolution.ACCEPTED:
-                self._check(item, until, None if finding is None else finding.at_stake)
+                self._check(item, until)
         except DecisionError as error:
             message = f"{item.place}: {error.message}"
             raise DecisionError(message) from error
@@ -163,12 +161,11 @@ class DecisionImporter:
             ledger=None if finding is None else finding.ledger,
             service=None if finding is None else finding.service,
             by=self.by,
-            approved_by=self.approved_by,
             at=self.at,
             evidence=evidence,
         )
 
-    def _check(self, item: WorkItem, until: date | None, at_stake: int | None) -> None:
+    def _check(self, item: WorkItem, until: date | None) -> None:
         problem = ""
         if item.code == UNRESOLVED:
             problem = "an unresolved row cannot be accepted, because nothing is known about it yet"
@@ -176,12 +173,6 @@ class DecisionImporter:
             problem = "what is accepted needs an owner and a comment that says why"
         elif until is None or until < self.at.date():
             problem = f"the last day, {until}, has passed"
-        elif self.approval is not None and self.approval.is_needed(at_stake):
-            amount = "an amount that is not known" if at_stake is None else f"{at_stake:,}"
-            if not self.approved_by:
-                problem = f"{amount} is at stake; above {self.approval.above:,} it needs approval: --approved-by NAME"
-            elif _name(self.approved_by) == _name(self.by):
-                problem = f"{amount} is at stake, and {quote(self.by)} cannot approve what {quote(self.by)} takes"
         if problem:
             raise DecisionError(problem)
 
@@ -201,7 +192,3 @@ def _is_of(item: WorkItem, row: Row) -> bool:
     if item.code == UNRESOLVED:
         return row.bucket is Bucket.UNRESOLVED
     return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == item.code
-
-
-def _name(text: str) -> str:
-    return " ".join(text.split()).casefold()

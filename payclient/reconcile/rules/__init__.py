@@ -4,7 +4,6 @@ from payclient.reconcile.rules._calendar import BusinessDays as BusinessDays
 from payclient.reconcile.rules._calendar import Calendar as Calendar
 from payclient.reconcile.rules._calendar import Limit as Limit
 from payclient.reconcile.rules._calendar import limit_text as limit_text
-from payclient.reconcile.rules._calendar import read_holidays as read_holidays
 from payclient.reconcile.rules._calendar import read_limit as read_limit
 from payclient.reconcile.rules._line_rules import IgnoredCount as IgnoredCount
 from payclient.reconcile.rules._line_rules import IgnoredLines as IgnoredLines
@@ -22,7 +21,6 @@ from payclient.reconcile.rules._rule_values import to_member as to_member
 from payclient.reconcile.rules._rules import ACCEPTED_BY as ACCEPTED_BY
 from payclient.reconcile.rules._rules import STRICT as STRICT
 from payclient.reconcile.rules._rules import Accepted as Accepted
-from payclient.reconcile.rules._rules import Approval as Approval
 from payclient.reconcile.rules._rules import FeeSchedule as FeeSchedule
 from payclient.reconcile.rules._rules import Rounding as Rounding
 from payclient.reconcile.rules._rules import Rules as Rules

@@ -202,22 +202,6 @@ def _side(value: str | int | None) -> str | int:
 
 
 @frozen(kw_only=True)
-class Approval:
-    """
-    The accepted differences that need a second person.
-
-    Attributes:
-        above: The largest amount at stake that one person can accept, in the unit of the service.
-    """
-
-    above: int = field(validator=values.is_whole)
-
-    def is_needed(self, amount_at_stake: int | None) -> bool:
-        """Return whether an amount needs approval; one that is not known does."""
-        return amount_at_stake is None or amount_at_stake > self.above
-
-
-@frozen(kw_only=True)
 class StatementRules:
     """
     Rules for reading and comparing a statement: a second list of references, such as a settlement report.
@@ -257,7 +241,7 @@ MONEY = ("amount", "fee", "amount_received")
 """The fields that may have a tolerance."""
 
 _OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
-_NOT_JUDGING = (*_OF_THE_LEDGER, "approval", "final_statuses")
+_NOT_JUDGING = (*_OF_THE_LEDGER, "final_statuses")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
@@ -343,7 +327,6 @@ class Rules:
         final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
         fees: Fees of each payment method, by the service's short code; expected where the ledger states no fee.
         accepted: Accepted differences, in the order of their references.
-        approval: The bound of decisions by one person; it does not change the judgement of a row.
         lines: Meaning of several rows with one reference.
         statement: Reading of a statement, and the time until a payment is settled.
 
@@ -373,7 +356,6 @@ class Rules:
     final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=values.to_table)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
-    approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))
     statement: StatementRules = field(default=StatementRules(), validator=instance_of(StatementRules))
 

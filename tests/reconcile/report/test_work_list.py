@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import subprocess
 from datetime import UTC, date, datetime
@@ -12,7 +11,7 @@ import openpyxl
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Approval, Bucket, Code, DecisionError, Finding, Resolution, Row
+from payclient.reconcile import Bucket, Code, DecisionError, Finding, Resolution, Row
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
 from payclient.reconcile.report._about import RUN_TERM
@@ -96,24 +95,24 @@ def fill(reference, owner="Ana", resolution="", comment="", line=None):
     return change
 
 
-def taken(folder, items, **options):
-    return DecisionImporter(run=RUN, by="ana", at=NOON, **options).take(items, folder / "rows.jsonl")
+def taken(folder, items):
+    return DecisionImporter(run=RUN, by="ana", at=NOON).take(items, folder / "rows.jsonl")
 
 
-def refusal(folder, path, **options):
+def refusal(folder, path):
     with pytest.raises(DecisionError) as caught:
-        taken(folder, read_work_list(path, RUN), **options)
+        taken(folder, read_work_list(path, RUN))
     return caught.value.message
 
 
 def test_taken(folder, work):
     """A row is taken with what was written, both sides as they were, and its line of `rows.jsonl` as evidence."""
     path = work(fill("T1", "Ana", "Accepted until 2026-12-31", " agreed\nwith  them "))
-    (decision,) = taken(folder, read_work_list(path, RUN), approved_by="budi")
+    (decision,) = taken(folder, read_work_list(path, RUN))
     line = (folder / "rows.jsonl").read_bytes().splitlines()[0]
     assert decision.cells == ("Ana", "accepted until 2026-12-31", "agreed with them")
     assert (decision.run, decision.key, decision.ledger, decision.service) == (RUN, ("T1", "underpaid"), 100, 95)
-    assert (decision.by, decision.approved_by, decision.at) == ("ana", "budi", NOON)
+    assert (decision.by, decision.at) == ("ana", NOON)
     assert decision.evidence == hashlib.sha256(line).hexdigest()
 
 
@@ -288,48 +287,3 @@ def test_libreoffice(folder, work, tmp_path):
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     found = taken(folder, read_work_list(out / "report.xlsx", RUN))
     assert keys(found) == sorted([*expected(folder), ("007", "underpaid", "")])
-
-
-def test_approval(folder, work):
-    """Above the amount of the rules, somebody else has to approve what is accepted; its last day may be today."""
-    whole = (folder / "report.xlsx").read_bytes()
-    for reference, approved_by, message in (
-        ("T1", "", ""),
-        ("007", "", "4,999,999 is at stake; above 1,000,000 it needs approval"),
-        ("007", "budi", ""),
-        ("007", " ANA ", "'ana' cannot approve what 'ana' takes"),
-    ):
-        (folder / "report.xlsx").write_bytes(whole)
-        path = work(fill(reference, "Ana", "accepted until 2026-11-21", "agreed"))
-        options = {"approval": Approval(above=1_000_000), "approved_by": approved_by}
-        if message:
-            assert message in refusal(folder, path, **options)
-        else:
-            (decision,) = taken(folder, read_work_list(path, RUN), **options)
-            assert decision.until == date(2026, 11, 21)
-
-
-def test_approval_of_a_fee(tmp_path):
-    """For a fee that is not what the schedule says, the difference of the fees is at stake, not the whole amount."""
-    with ReportFiles(tmp_path, formats=["rows.jsonl", "report.xlsx"]) as files:
-        files.add(broken(2, "T1", 5000, 5000, Code.FEE_OFF_SCHEDULE, ledger=10, service=20, leakage=12))
-        files.finish(About(run=RUN))
-    path = tmp_path / "report.xlsx"
-    book = openpyxl.load_workbook(path)
-    fill("T1", "Ana", "accepted until 2026-12-31", "agreed")(book["Breaks"])
-    book.save(path)
-    assert "12 is at stake; above 11 it needs approval" in refusal(tmp_path, path, approval=Approval(above=11))
-
-
-def test_approval_of_the_unknown(folder, work):
-    """Where no amount is known, somebody else has to approve; other resolutions need nobody."""
-    lines = (folder / "rows.jsonl").read_text().splitlines()
-    row = json.loads(lines[2])
-    del row["ledger"]["amount"]
-    row["findings"][0] |= {"ledger": None, "at_stake": None}
-    lines[2] = json.dumps(row, separators=(",", ":"))
-    (folder / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    path = work(fill("<U+202E>T3", "Ana", "accepted until 2026-12-31", "agreed"))
-    assert "an amount that is not known is at stake" in refusal(folder, path, approval=Approval(above=10**9))
-    path = work(fill("<U+202E>T3", "Ana", "raised with the service"))
-    assert len(taken(folder, read_work_list(path, RUN), approval=Approval(above=0))) == 1
