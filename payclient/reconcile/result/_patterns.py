@@ -5,8 +5,7 @@ Design rules:
 
 - A pattern is a fact about rows, with the rule or option that would treat it. It never says who is to blame.
 - Only what explains at least a twentieth of the breaks, and at least twenty rows, is a pattern.
-- What is common in the whole ledger is no pattern of its breaks: a time or a prefix must be far more common among the
-  breaks.
+- What is common in the whole ledger is no pattern of its breaks: a time must be far more common among the breaks.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -22,8 +21,7 @@ from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.rules import duration_text
-from payclient.reconcile.values import Code, Finding, PatternKind, Row, Severity, Status, normalise
+from payclient.reconcile.values import Code, Finding, PatternKind, Row, Status, normalise
 
 _MAX_TEXT = 60
 _MAX_SENTENCE = 300
@@ -31,8 +29,6 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SETTLED = "settled amount"
 _TENS = frozenset(10**power for power in range(1, 7))
 
-
-_MICROSECOND = timedelta(microseconds=1)
 
 Cause: TypeAlias = tuple[Any, ...]
 """A `PatternKind`, and the values that the rows share, as JSON has them."""
@@ -72,38 +68,10 @@ def _status(row: Row, finding: Finding) -> Iterator[Cause]:
     yield PatternKind.STATUS, finding.code, *words, row.ledger_status, row.service_status
 
 
-def _method_names(_: Row, finding: Finding) -> Iterator[Cause]:
-    yield PatternKind.METHOD, _text(finding.ledger), _text(finding.service)
-
-
-def _affix(_: Row, finding: Finding) -> Iterator[Cause]:
-    name = finding.code.removesuffix("_differs")
-    ours, theirs = _text(finding.ledger), _text(finding.service)
-    if finding.severity is Severity.MEDIUM and finding.code is Code.MERCHANT_REFF_DIFFERS:
-        yield PatternKind.TEXT, name, "case", "", ""
-    for side, short, long in (("service", ours, theirs), ("ledger", theirs, ours)):
-        if not short or len(short) >= len(long):
-            continue
-        if long.endswith(short):
-            yield PatternKind.TEXT, name, "start", side, long[: -len(short)]
-        elif long.startswith(short):
-            yield PatternKind.TEXT, name, "end", side, long[len(short) :]
-
-
-def _expiry(row: Row, _: Finding) -> Iterator[Cause]:
-    ours = row.entry.expdate if isinstance(row.entry, Entry) else None
-    theirs = row.transaction and row.transaction.expdate
-    if isinstance(ours, datetime) and isinstance(theirs, datetime):
-        yield PatternKind.EXPIRY, (theirs - ours) // _MICROSECOND
-
-
 _CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
     PatternKind.FACTOR: _numbers,
     PatternKind.FEE: _fee,
     PatternKind.STATUS: _status,
-    PatternKind.METHOD: _method_names,
-    PatternKind.TEXT: _affix,
-    PatternKind.EXPIRY: _expiry,
 }
 
 
@@ -116,12 +84,8 @@ def time_place(entry: Entry | RejectedEntry) -> str | None:
 
 
 def are_alike(one: Cause, other: Cause) -> bool:
-    """Return whether two causes are of the same place, one of them less exactly."""
-    if one[0] != other[0]:
-        return False
-    if one[0] == PatternKind.PREFIX:
-        return bool(one[1].startswith(other[1]) or other[1].startswith(one[1]))
-    return one[0] == PatternKind.TIME and bool(one[1].endswith(f" {other[1]}") or other[1].endswith(f" {one[1]}"))
+    """Return whether two times are the same, one of them less exactly."""
+    return bool(one[1].endswith(f" {other[1]}") or other[1].endswith(f" {one[1]}"))
 
 
 def _text(value: object) -> str:
@@ -200,24 +164,6 @@ def _key(word: str) -> str:
     return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
 
 
-def _method(ours: str, theirs: str) -> tuple[str, str]:
-    sentence = f"payment_method is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
-    return sentence, "export the service's code or name, or leave the column out of the ledger"
-
-
-def _affix_words(name: str, place: str, side: str, text: str) -> tuple[str, str]:
-    if place == "case":
-        return f"{name} differs only in letter case or spacing", "export it unchanged, as it was sent to the service"
-    sentence = f"{name} has {quote(text)} more at the {place} {'at' if side == 'service' else 'in'} the {side}"
-    return sentence, "export it unchanged, as it was sent to the service"
-
-
-def _expiry_words(microseconds: int) -> tuple[str, str]:
-    word = "later" if microseconds > 0 else "earlier"
-    sentence = f"expdate is {duration_text(abs(microseconds) * _MICROSECOND)} {word} at the service"
-    return sentence, "export the ledger's times in the zone of the service"
-
-
 def _time(time: str) -> tuple[str, str]:
     *day, hour = time.split(" ")
     if not day and "-" in hour:
@@ -227,22 +173,12 @@ def _time(time: str) -> tuple[str, str]:
     return sentence, 'grace = "36h" if they were still on their way; otherwise see what ran then'
 
 
-def _prefix(prefix: str) -> tuple[str, str]:
-    sentence = f"the reference begins with {quote(prefix)}"
-    treatment = "ask with the key and --environment that these references belong to, in a run of their ledger alone"
-    return sentence, treatment
-
-
 _DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {
     PatternKind.FACTOR: _factor,
     PatternKind.DIFFERENCE: _difference,
     PatternKind.FEE: _fee_words,
     PatternKind.STATUS: _status_words,
-    PatternKind.METHOD: _method,
-    PatternKind.TEXT: _affix_words,
-    PatternKind.EXPIRY: _expiry_words,
     PatternKind.TIME: _time,
-    PatternKind.PREFIX: _prefix,
 }
 
 

@@ -424,9 +424,8 @@ _OF_CAUSE = "(SELECT *, cause AS place FROM causes JOIN rows ON id = row) WHERE 
 _PLACES = (
     (PatternKind.TIME, "created"),
     (PatternKind.TIME, "substr(created, 12)"),
-    *((PatternKind.PREFIX, f"CASE WHEN length(reference) > {n} THEN substr(reference, 1, {n}) END") for n in (2, 4, 6)),
 )
-"""The places of a row: the time of its creation, and the start of its reference."""
+"""The time of creation of a row: its day and hour, and its hour alone."""
 
 
 _BY_URGENCY = (

@@ -100,22 +100,14 @@ class PatternKind(StrEnum):
         DIFFERENCE: The amounts differ by the same number, between ledger and service or statement and service.
         FEE: The fees of one payment method differ by the same number.
         STATUS: The two sides use the same pair of status words.
-        METHOD: The two sides use the same pair of names for the payment method.
-        TEXT: One side has the same text more, before or after a code.
-        EXPIRY: The times of expiry differ by the same duration.
         TIME: They were created within the same hour, or on the same day.
-        PREFIX: Their references begin with the same characters.
     """
 
     FACTOR = "factor"
     DIFFERENCE = "difference"
     FEE = "fee"
     STATUS = "status"
-    METHOD = "method"
-    TEXT = "text"
-    EXPIRY = "expiry"
     TIME = "time"
-    PREFIX = "prefix"
 
 
 class _Trait(Flag):
@@ -248,7 +240,7 @@ class Code(StrEnum):
         "The ledger has paid the money back, and the service has not. Make the refund, or correct the ledger.",
     )
     MERCHANT_REFF_DIFFERS = (
-        *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), PatternKind.TEXT, None),
+        *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), None, None),
         "Other merchant_reff",
         "The two sides speak of different invoices. Find out which of them the payment belongs to.",
     )
@@ -337,12 +329,12 @@ class Code(StrEnum):
         "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
     )
     METHOD_DIFFERS = (
-        *("method_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_method",), PatternKind.METHOD, None),
+        *("method_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_method",), None, None),
         "Other payment method",
         "It was paid another way than recorded; the fee may differ too.",
     )
     PAYMENT_CODE_DIFFERS = (
-        *("payment_code_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_code",), PatternKind.TEXT, None),
+        *("payment_code_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_code",), None, None),
         "Other payment code",
         "The payer used another code than the ledger has.",
     )
@@ -352,7 +344,7 @@ class Code(StrEnum):
         "Neither side expects money. Only the recorded reason differs.",
     )
     EXPIRY_DIFFERS = (
-        *("expiry_differs", Severity.LOW, _Trait.OTHER, ("expdate",), PatternKind.EXPIRY, None),
+        *("expiry_differs", Severity.LOW, _Trait.OTHER, ("expdate",), None, None),
         "Other expiry",
         "The two sides give different times of expiry.",
     )
