@@ -108,7 +108,7 @@ class ReportFiles:
             resources.enter_context(workbook)
             self._take.append(workbook.add)
             self._take_gone.append(workbook.add_gone)
-            self._at_end.append(workbook.write)
+            self._at_end.append(lambda summary, about, _matrix: workbook.write(summary, about))
         if (module := self._modules.get("rows.parquet")) is not None:
             table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
             self._take.append(lambda row: table.add(row, self._run))

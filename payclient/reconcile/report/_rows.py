@@ -181,7 +181,6 @@ SHEETS: Mapping[str, tuple[Bucket, tuple[RowColumn, ...]]] = {
             *(_STATE, _FIRST_SEEN, _AGE_DAYS, _LINE_OF, *SIDES, *_TIMES),
         ),
     ),
-    "Open": (Bucket.OPEN, (_LINE, _REFERENCE, evolve(_WHAT, title="Why"), *SIDES, *_TIMES)),
     "Unresolved": (Bucket.UNRESOLVED, (_LINE, _REFERENCE, _ERROR, _REASON, *WORK, *SIDES, *_TIMES)),
     "Rejected": (Bucket.REJECTED, (_LINE, _REFERENCE, evolve(_REASON, width=90), _LEDGER_AMOUNT)),
 }

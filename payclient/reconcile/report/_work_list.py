@@ -54,7 +54,7 @@ def read_work_list(path: Path, run: str) -> list[WorkItem]:
 
 
 def _check_run(file: IO[bytes], run: str) -> None:
-    said = [cells.get(1) for _, cells in read_cells(file, "Run") if cells.get(0) == RUN_TERM]
+    said = [cells.get(1) for _, cells in read_cells(file, "To sign") if cells.get(0) == RUN_TERM]
     if said != [run]:
         which = quote(said[0]) if len(said) == 1 and isinstance(said[0], str) else "a run that it does not name"
         message = f"the work list is of {which}, and not of the run {quote(run)} in this folder"

@@ -24,14 +24,12 @@ from payclient.reconcile import Bucket, Row, Summary, Total
 from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
 from payclient.reconcile.report._about import About, facts, to_sign, when
-from payclient.reconcile.report._matrix import Matrix, status_of_word
 from payclient.reconcile.report._rows import SHEETS, WORK, Kind, RowColumn
 from payclient.reconcile.report._rows_file import ROWS
 from payclient.reconcile.report._wording import (
     BUCKETS,
     BridgeLine,
     bridge_lines,
-    money_by_status,
     open_lines,
     payout_sentence,
     roll_forward_lines,
@@ -224,29 +222,15 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         *(Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
         *(Column("First seen", 20), Column("Age in days", 10)),
     ),
-    "Patterns": (
-        *(Column("Pattern", 70), Column("Rows", 10), Column("At stake", 20), Column("What would treat it", 70)),
-        Column("First lines", 24),
-    ),
-    "By status": (
-        *(Column("Ledger's word", 20), Column("Means", 12), Column("Service's word", 20), Column("Means", 12)),
-        *_MONEY,
-    ),
-    "By method": (Column("Payment method", 20), *_MONEY),
     "Tie-out": (
         *(Column("Step", 26), Column("Description", 50), _MONEY[0], Column("Added", 18), Column("Taken off", 18)),
         *(Column("Net", 18), Column("Running total", 20)),
     ),
-    "Money by status": (
-        *(Column("Status", 20), Column("Ledger rows", 14), Column("Ledger amount", 20), Column("Service rows", 14)),
-        Column("Service amount", 20),
-    ),
     "To sign": (Column("What", 30), Column("Value", 100)),
-    "Run": (Column("What", 26), Column("Value", 100)),
 }
 """The sheets in their order, each with its columns; `Resolved` is there with a previous run."""
 
-_NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "To sign", "Run"})
+_NOT_FILTERED = frozenset({"Summary", "Tie-out", "To sign"})
 _REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
 _NOTHING = ("", "", "")
 
@@ -287,26 +271,17 @@ class ReportWorkbook(BookWriter):
             what = (change.reference, now.severity.word, now.code.value, now.sentence, history.state.label)
             self._sheets[_GONE].add((*what, by, change.why or None, seen, history.age_days))
 
-    def write(self, summary: Summary, about: About, matrix: Matrix) -> None:
+    def write(self, summary: Summary, about: About) -> None:
         """Write the sheets about all rows, and the file."""
         sheets: dict[str, Iterable[Sequence[Value]]] = {
             "Summary": _summary(summary, self._remarks()),
-            "Patterns": (
-                (each.sentence, each.rows, each.amount, each.treatment, ", ".join(map(str, each.lines)))
-                for each in summary.patterns
-            ),
-            "By status": (
-                (*(each for word in words for each in (word, status_of_word(word, about.rules))), *_money(total))
-                for words, total in matrix.by(lambda cell: cell.words).items()
-            ),
-            "By method": ((method, *_money(total)) for method, total in matrix.by(lambda cell: cell.method).items()),
             "Tie-out": _tie_out(summary),
-            "Money by status": ((label, *astuple(total)) for label, total in money_by_status(summary.tie_out).items()),
             "To sign": (
                 *((fact.term, value) for fact in to_sign(summary, about) for value in fact.values),
                 *(line for term in ("Prepared by", "Reviewed by", "Date", "Signature") for line in ((), (term,))),
+                (),
+                *((fact.term, value) for fact in facts(summary, about) for value in fact.values),
             ),
-            "Run": ((fact.term, value) for fact in facts(summary, about) for value in fact.values),
         }
         for name, rows in sheets.items():
             for row in rows:
@@ -315,8 +290,8 @@ class ReportWorkbook(BookWriter):
 
     def _remarks(self) -> Iterator[str]:
         """Yield remarks on rows that are not in this workbook."""
-        yield f"Matched rows are not listed here: {ROWS} has every row."
-        for name in ("Breaks", "Open", "Unresolved", "Rejected"):
+        yield f"Matched and open rows are not listed here: {ROWS} has every row."
+        for name in ("Breaks", "Unresolved", "Rejected"):
             if left_out := self._sheets[name].left_out:
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
 

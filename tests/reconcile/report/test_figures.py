@@ -111,7 +111,7 @@ def in_workbook(folder, summary):
         assert part[-3][-1] == part[-2][-1]  # the running total of the last step is the total below it
         for place, (_, _, *step, then) in enumerate(part):
             found[f"{name} {place}"] = (then,) if step[0] is None else tuple(step)
-    return found | {f"state {row[0]}": row[1:] for row in list(book["Money by status"].values)[1:]}
+    return found
 
 
 def on_page(folder, summary):
@@ -128,7 +128,7 @@ def on_page(folder, summary):
 
 
 async def test_same_everywhere(second):
-    """Buckets, findings, both bridges and the money by status are the same in each file."""
+    """Buckets, findings and both bridges are the same in each file, as is the money by status where it is."""
     folder, summary = second.run.folder, second.summary
     wanted = dict(expected(summary))
     assert all(total.rows for total in summary.buckets.values())
@@ -136,7 +136,9 @@ async def test_same_everywhere(second):
     for read in (in_json, in_workbook):
         found = read(folder, summary)
         misses += [
-            (read.__name__, name, found.get(name), each) for name, each in wanted.items() if found.get(name) != each
+            (read.__name__, name, found.get(name), each)
+            for name, each in wanted.items()
+            if found.get(name) != each and not (read is in_workbook and name.startswith("state"))
         ]
     shown = {name: each for name, each in wanted.items() if name.startswith("bucket")}
     for name in ("tie-out", "statement"):
@@ -148,7 +150,7 @@ async def test_same_everywhere(second):
 
 
 async def test_columns_add_up(second):
-    """The rows of each sheet and of `breaks.csv` add up to the sums of their bucket, as words and methods do to all."""
+    """The rows of each sheet and of `breaks.csv` add up to the sums of their bucket, as the buckets do to all."""
     folder, summary = second.run.folder, second.summary
     book, misses = openpyxl.load_workbook(folder / "report.xlsx"), []
     tables = {
@@ -163,10 +165,7 @@ async def test_columns_add_up(second):
     everything = sum(summary.buckets.values(), Total())
     (last,) = (line for line in tables["Summary"] if line["Result"] == "All")
     assert [last[title] for title in MONEY] == [*astuple(everything), everything.paid_difference]
-    sums = {
-        name: dict(zip(MONEY, (*astuple(everything), everything.paid_difference), strict=True))
-        for name in ("By status", "By method")
-    }
+    sums = {}
     for name, bucket in (("breaks.csv", Bucket.BREAK), *((name, bucket) for name, (bucket, _) in SHEETS.items())):
         total = summary.buckets[bucket]
         sums[name] = {

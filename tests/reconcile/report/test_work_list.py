@@ -226,12 +226,12 @@ def test_another_run(folder, work):
         DecisionError, match="the work list is of '20261121T020003Z-3f9a1c2d', and not of the run 'other'"
     ):
         read_work_list(folder / "report.xlsx", "other")
-    path = work(lambda book: book["Run"].append([RUN_TERM, "other"]), sheet=None)
+    path = work(lambda book: book["To sign"].append([RUN_TERM, "other"]), sheet=None)
     for run in (RUN, "other"):
         with pytest.raises(DecisionError, match="the work list is of a run that it does not name"):
             read_work_list(path, run)
-    path = work(lambda book: book.remove(book["Run"]), sheet=None)
-    with pytest.raises(DecisionError, match="does not have a sheet called 'Run'"):
+    path = work(lambda book: book.remove(book["To sign"]), sheet=None)
+    with pytest.raises(DecisionError, match="does not have a sheet called 'To sign'"):
         read_work_list(path, RUN)
 
 

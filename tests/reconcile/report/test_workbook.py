@@ -10,14 +10,13 @@ import openpyxl
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Rules, Status
+from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Status
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import BreakChange, breaks_of
-from payclient.reconcile.report import Matrix
 from payclient.reconcile.report._workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of
 
-BUCKETS = {"Breaks": Bucket.BREAK, "Open": Bucket.OPEN, "Unresolved": Bucket.UNRESOLVED, "Rejected": Bucket.REJECTED}
+BUCKETS = {"Breaks": Bucket.BREAK, "Unresolved": Bucket.UNRESOLVED, "Rejected": Bucket.REJECTED}
 
 
 def written(rows, folder, *, known=None, **options):
@@ -26,7 +25,7 @@ def written(rows, folder, *, known=None, **options):
     with ReportWorkbook(file, folder, **options) as workbook:
         for row in rows:
             workbook.add(row)
-        workbook.write(tally.summary(), known or about(), Matrix.of(tally))
+        workbook.write(tally.summary(), known or about())
     return openpyxl.load_workbook(file)
 
 
@@ -47,15 +46,12 @@ def rows():
 def test_sheets(rows, tmp_path):
     """The sheets are those that the page promises, in that order, each with its header."""
     workbook = written(rows, tmp_path)
-    assert workbook.sheetnames == [
-        *("Summary", "Breaks", "Open", "Unresolved", "Rejected"),
-        *("Patterns", "By status", "By method", "Tie-out", "Money by status", "To sign", "Run"),
-    ]
+    assert workbook.sheetnames == ["Summary", "Breaks", "Unresolved", "Rejected", "Tie-out", "To sign"]
     for sheet in workbook:
         assert [cell.value for cell in sheet[1]] == [column.title for column in COLUMNS[sheet.title]]
         assert sheet.freeze_panes == "A2"
     no_tables = {sheet.title for sheet in workbook if sheet.auto_filter.ref is None}
-    assert no_tables == {"Summary", "Tie-out", "Money by status", "To sign", "Run"}
+    assert no_tables == {"Summary", "Tie-out", "To sign"}
 
 
 def test_types(tmp_path):
@@ -78,15 +74,6 @@ def test_types(tmp_path):
     assert (cells["fee, ledger"].value, cells["Reference"].number_format) == (None, "@")
 
 
-def test_words_of_both_sides(tmp_path):
-    """The sheet by status has both words as they came, each with what it means by the rules."""
-    said = Transaction(reference="A", amount=1, status="BERHASIL")
-    row = Row(entry=Entry(line=1, reference="A", status="lunas"), bucket=Bucket.MATCHED, transaction=said)
-    known = about(rules=Rules(statuses={"berhasil": "paid"}))
-    (cells,) = values(written([row], tmp_path, known=known)["By status"])
-    assert cells == ("lunas", None, "BERHASIL", "paid", 1, 0, 1, 0, 0, 0)
-
-
 def test_gone(tmp_path):
     """A break that is gone says by what, or why that is not known; one that was gone before is not listed again."""
     finding = Finding(Code.UNDERPAID, "less", ledger=9, service=5)
@@ -100,7 +87,7 @@ def test_gone(tmp_path):
     with ReportWorkbook(file, tmp_path, has_previous=True) as workbook:
         for change in (lost, gone, attrs.evolve(gone, is_old=True)):
             workbook.add_gone(change)
-        workbook.write(tally.summary(), about(), Matrix.of(tally))
+        workbook.write(tally.summary(), about())
     what = ("high", "underpaid", "less")
     assert values(openpyxl.load_workbook(file)["Resolved"]) == [
         ("T1", *what, "not known", None, "timed out", None, 2),
@@ -117,6 +104,6 @@ def test_where_a_sheet_ends(rows, tmp_path):
         f"the sheet ends here: {breaks:,} more rows do not fit in it; breaks.csv has all of them"
     )
     said = [row[1] for row in values(workbook["Summary"])]
-    place = said.index("Matched rows are not listed here: rows.jsonl has every row.")
+    place = said.index("Matched and open rows are not listed here: rows.jsonl has every row.")
     end = f"{breaks:,} rows do not fit in the sheet Breaks; its last row says which file has them all."
     assert said[place + 1 : place + 3] == [end, None]
