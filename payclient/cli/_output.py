@@ -63,35 +63,6 @@ class OutputOptions:
         return summary.exit_status(self.fail_on_new, only_news=True)
 
 
-@Parameter(name="*")
-@frozen(kw_only=True)
-class PageOptions:
-    """
-    Output of a comparison of reports.
-
-    Attributes:
-        as_json: Print one JSON object with everything instead.
-        html: File for a page with the most severe changes; not in one of the folders.
-        quiet: Print errors only; with `--json`, also the object.
-    """
-
-    as_json: JsonFlag = False
-    html: Path | None = None
-    quiet: Flag = False
-
-    def check(self, folders: Sequence[Path], names: str) -> None:
-        if self.html is not None and any(self.html.resolve().is_relative_to(each.resolve()) for each in folders):
-            refuse(f"--html must be a file outside of {names}, which are not changed")
-
-    def show(self, found: Iterable[str], lines: Iterable[str], streams: Streams) -> None:
-        """Print *found*, which is JSON, or else the *lines* for people."""
-        if self.as_json:
-            streams.show(found)
-        elif not self.quiet:
-            page = [] if self.html is None else ["", f"Page: {self.html}"]
-            streams.show([*lines, *page])
-
-
 def check_other_folder(out: Path, folder: Path, what: str = "") -> None:
     if out.resolve().is_relative_to(folder.resolve()):
         refuse(f"--out must be another folder than {folder}, {what}which is not changed")

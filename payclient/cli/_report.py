@@ -18,7 +18,6 @@ from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._options import JudgingOptions, settling_within
 from payclient.cli._output import (
     OutputOptions,
-    PageOptions,
     Worst,
     check_other_folder,
     listed,
@@ -26,7 +25,7 @@ from payclient.cli._output import (
     verdict_lines,
 )
 from payclient.cli._reconcile import about_of, note_about, write_again
-from payclient.cli._streams import Exit, Flag, OwnStreams, aligned, refuse
+from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import (
     AtomicFiles,
@@ -104,7 +103,6 @@ Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the j
     "diff": """
 $ payclient diff reports/2026-11-20 reports/2026-11-21
 $ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
-$ payclient diff reports/2026-11-20 reports/2026-11-21 --html changes.html
 
 Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
 compared. 75 otherwise, when it is not known what became of a break.
@@ -305,7 +303,8 @@ def diff(
     /,
     *,
     fail_on: Severity = Severity.MEDIUM,
-    output: PageOptions = PageOptions(),  # noqa: B008  frozen
+    as_json: JsonFlag = False,
+    quiet: Flag = False,
     streams: OwnStreams,
 ) -> int:
     """
@@ -319,16 +318,15 @@ def diff(
         earlier: Folder of the earlier report.
         later: Folder of the later report.
         fail_on: The least severe new, changed or reopened break that makes the exit status 1.
-        output: Output.
+        as_json: Print one JSON object with everything instead.
+        quiet: Print errors only; with `--json`, also the object.
         streams: Streams of the process.
     """
-    output.check((earlier, later), f"{earlier} and {later}")
     with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
-        if output.html is not None:
-            from payclient.reconcile.report._page import write_diff_page  # noqa: PLC0415  it imports jinja2
-
-            write_diff_page(output.html, found)
-        output.show(found.as_json(), _compared(found), streams)
+        if as_json:
+            streams.show(found.as_json())
+        elif not quiet:
+            streams.show(_compared(found))
         return found.exit_status(fail_on)
 
 

@@ -7,18 +7,15 @@ import re
 import shutil
 from datetime import timedelta
 
-import attrs
 import pytest
 
 from payclient.cli._demo import generate
 from payclient.protocol.transaction import read_transaction
-from payclient.reconcile import Bucket, Code, Rules
+from payclient.reconcile import Bucket
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import FORMATS, RunDiff
-from payclient.reconcile.report._page import write_diff_page
+from payclient.reconcile.report import FORMATS
 from support.nights import Nights
 from support.planted import judged, page_of
-from support.reports import row, run_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
@@ -69,28 +66,6 @@ def example():
     return asyncio.run(judged(2412, unresolved=3))
 
 
-def compare_two(folder):
-    """Write the page about two nights with a break in each state that two nights can tell; return it."""
-    say = "amount is {:,} in the ledger and {:,} at the service".format
-    nights = []
-    for number in range(2):
-        rows = []
-        for place in range(12):
-            ours, theirs = 4_987_000 + place, 4_986_000 - 1_000 * number * (place % 3 == 0)
-            is_gone, is_new = number == 1 and place % 4 == 1, place > 9
-            found = [] if is_gone or (is_new and number == 0) else [Code.UNDERPAID, Code.FEE_DIFFERS][: 1 + place % 2]
-            each = row(f"T{place:010}DEMO", *found, ledger=ours, service=theirs, night=number)
-            said = [attrs.evolve(finding, sentence=say(ours, theirs)) for finding in each.findings]
-            rows.append(attrs.evolve(each, findings=tuple(said)))
-        lost = row("T0000000012DEMO", bucket=Bucket.UNRESOLVED, reason="no answer within 30 seconds", night=number)
-        rows.append(lost if number else row("T0000000012DEMO", Code.UNDERPAID, service=5))
-        about = {"environment": "live", "base_url": "https://pay.example/api"}
-        nights.append(run_of(folder, f"2026-11-2{number}", rows, rules=Rules(grace=DAY * number), **about))
-    with RunDiff(*nights) as diff:
-        write_diff_page(folder / "changes.html", diff)
-    return folder / "changes.html"
-
-
 def run_twice(folder, amount, *columns, every, has_statement=False):
     """Write the report of a run that has a previous one, with some payments of another *amount*; return its page."""
 
@@ -135,7 +110,6 @@ def pages(example, tmp_path_factory):
         "pictured": folder / "pictured.html",  # of a run that is complete, which most are
         "since": run_twice(folder / "since", 1000, every=90),
         "full": run_twice(folder / "full", 123_456_789_000, "payment_method", every=40, has_statement=True),
-        "diff": compare_two(folder),
     }
     return {name: path.as_uri() for name, path in found.items()}
 
@@ -209,7 +183,7 @@ OUTSIDE = """() => [...document.querySelectorAll('svg text')].filter(text => {
 def test_readable(open_page, pages, width, scheme):
     """Each page fits any screen and paper, hides nothing, and stands out by 4.5 to 1; paper is always white."""
     misses, media = [], "print" if width == A4 else "screen"
-    for name in ("report", "full", "diff"):
+    for name in ("report", "full"):
         page = open_page(name, width=width, color_scheme=scheme)
         page.emulate_media(media=media, color_scheme=scheme)
         contrasts = page.evaluate(CONTRASTS)
@@ -318,14 +292,13 @@ def test_pdf(open_page):
         ("dark", {"color_scheme": "dark"}, 1360),
         ("breaks", {}, 1280),
         ("since", {}, 1200),
-        ("diff", {}, 1200),
         ("phone", {"width": 390, "device_scale_factor": 2}, 1000),
         ("print", {"width": 794}, 1123),
     ],
 )
 def test_picture(screenshots, open_page, name, options, height):
     """The pictures in the documentation show the report as it is, each in less than 200 KB."""
-    page = open_page(name if name in ("since", "diff") else "pictured", height=height, **options)
+    page = open_page(name if name == "since" else "pictured", height=height, **options)
     if name == "breaks":
         page.goto(f"{page.url}#breaks")
     if name == "print":
@@ -342,12 +315,3 @@ def test_second_bridge(open_page):
     assert section.get_by_role("img", name="Bridge from the service's paid total to the statement's total").count() == 1
     assert section.get_by_role("row").count() > 6
     assert "Cannot be used: line 900" in section.inner_text()
-
-
-def test_difference(open_page):
-    """The page about two runs has the breaks by their state, and can be filtered as the report's own."""
-    page = open_page("diff")
-    states = ["New", "Changed", "Still open", "Resolved", "Not known"]
-    assert page.locator("h1, h2").all_inner_texts() == ["News", "What became of each break", *states, "The two runs"]
-    page.get_by_role("searchbox").fill("not known T0000000012")
-    assert listed(page) == ["T0000000012DEMO"]

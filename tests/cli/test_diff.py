@@ -61,16 +61,11 @@ def test_json_and_quiet(command, nights):
     assert (result.status, result.out.splitlines()[0]) == (0, "NO NEWS: 3 still open; none resolved since 20.")
 
 
-def test_page(command, nights, tmp_path):
-    """The page is written and named last; runs in the wrong order are compared as named, which is said in both."""
-    (tmp_path / "changes.html").write_text("of yesterday")
-    result = command("diff", *nights, "--html", "changes.html")
-    assert (result.status, result.out.splitlines()[-1]) == (1, "Page: changes.html")
-    page = (tmp_path / "changes.html").read_text()
-    assert (page.startswith("<!doctype html>"), page.count(">T2</th>"), "came before" in page) == (True, 1, False)
-    result = command("diff", *reversed(nights), "--html", "changes.html")
+def test_order(command, nights):
+    """Runs in the wrong order are compared as named, which is said."""
+    assert "came before" not in command("diff", *nights).out
     said = "All answers of 20 came before those of 21: name the earlier run first."
-    assert (result.out.splitlines()[1], said in (tmp_path / "changes.html").read_text()) == (said, True)
+    assert command("diff", *reversed(nights)).out.splitlines()[1] == said
 
 
 def test_many(command, night, tmp_path):
@@ -86,14 +81,7 @@ def test_many(command, night, tmp_path):
 
 
 def test_refused(command, nights, tmp_path):
-    """A page within one of the reports is refused, as neither is ever changed, and so is a report that was changed."""
-    (tmp_path / "link").symlink_to("21")
-    before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
-    paths = ("20/report.html", "21/new/page.html", "20", "link/page.html")
-    results = {path: command("diff", *nights, "--html", path) for path in paths}
-    refused = {path for path, each in results.items() if "--html must be a file outside of 20 and 21" in each.err}
-    assert (refused, {each.status for each in results.values()}) == ({*paths}, {2})
-    assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
+    """A report that was changed is refused."""
     (tmp_path / "20" / "breaks.csv").write_text("")
     result = command("diff", *nights)
     told = "payclient: 20 cannot be compared: breaks.csv: it was changed: it has 0 bytes, and had "
