@@ -8,6 +8,7 @@ logged without the API key.
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from attrs import define, field
@@ -86,8 +87,9 @@ class PayClientError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The default drops `__cause__`.
-        state = {**self.__dict__, "__cause__": self.__cause__, "__suppress_context__": self.__suppress_context__}
+        # The default drops `__cause__`, and shares `headers` and `__notes__` among copies.
+        state = {name: copy(value) for name, value in self.__dict__.items()}
+        state |= {"__cause__": self.__cause__, "__suppress_context__": self.__suppress_context__}
         return type(self), self.args, state
 
 

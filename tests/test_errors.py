@@ -166,6 +166,17 @@ def test_dictionaries_are_not_shared():
     assert second.headers == {}
 
 
+def test_copies_share_nothing():
+    """A note or a header that is added to a copy of an error is on no other."""
+    error = made(errors.ServiceError)
+    error.add_note("first")
+    before = str(vars(error))
+    other = copy.copy(error)
+    other.add_note("second")
+    other.headers["server"] = "another"
+    assert (str(vars(error)), other.__notes__) == (before, ["first", "second"])
+
+
 def test_facts_as_json():
     """A result backend of JSON can keep the facts of an error, the transaction of a wait by `as_json`."""
 
