@@ -189,7 +189,8 @@ class _Stream:
         self._begin(self._work(), f"payclient-stream-{self._started}")
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
+        # Not by the loop's factory: an eager one would begin each worker inside of the one before.
+        task = asyncio.Task(work, loop=asyncio.get_running_loop(), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._settle)
 

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import tracemalloc
+import types
+from functools import partial
 
 import pytest
 
@@ -610,3 +612,41 @@ async def test_pause_of_a_day():
     with pytest.raises(RateLimitedError) as caught:
         await collect(failing(RateLimitedError("later", status_code=429, retry_after=86400)), ["T1"])
     assert (caught.value.retry_after, asyncio.get_running_loop().time() < 1) == (86400, True)
+
+
+@types.coroutine
+def _resumed(work, awaited):
+    """Go on with *work*, whose first step has awaited something."""
+    while True:
+        try:
+            received = yield awaited
+        except BaseException as error:  # noqa: BLE001  thrown into it
+            step = partial(work.throw, error)
+        else:
+            step = partial(work.send, received)
+        try:
+            awaited = step()
+        except StopIteration as end:
+            return end.value
+
+
+async def _rest(work, awaited):
+    return await _resumed(work, awaited)
+
+
+def eager_factory(loop, work, **options):
+    """Do the first step of a task at once, as `asyncio.eager_task_factory` of Python 3.12 does."""
+    try:
+        awaited = work.send(None)
+    except StopIteration:
+        return asyncio.Task(asyncio.sleep(0), loop=loop, **options)
+    return asyncio.Task(_rest(work, awaited), loop=loop, **options)
+
+
+@pytest.mark.parametrize("concurrency", [8, 1000])
+async def test_eager_tasks(concurrency):
+    """However tasks are started, no worker of a stream begins inside of another, which would end in a recursion."""
+    asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory", eager_factory))
+
+    async with stream(found, (f"T{number}" for number in range(3000)), concurrency=concurrency) as outcomes:
+        assert sorted([outcome.index async for outcome in outcomes]) == list(range(3000))
