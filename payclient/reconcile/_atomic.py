@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -144,12 +145,15 @@ def remove_stale_files(folder: Path, pattern: str) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the renames survive a power cut; Windows cannot sync a folder."""
+    """Make the renames survive a power cut; Windows, SMB and some file systems of FUSE cannot sync a folder."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(descriptor)
 

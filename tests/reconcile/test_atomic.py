@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -95,6 +97,26 @@ def test_unsafe_disk(folder, monkeypatch):
         with pytest.raises(OSError, match=os.strerror(errno.EIO)):
             files.commit()
     assert content(folder) == OLD
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(errno.EINVAL, None), (errno.ENOTSUP, None), (errno.EIO, OSError)], ids=errno.errorcode.get
+)
+def test_folder_that_cannot_be_synced(folder, monkeypatch, number, expected):
+    """A file system that cannot sync a folder gets its files all the same; a disk that fails is an error."""
+    fsync = os.fsync
+
+    def fail(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with AtomicFiles(folder, NAMES) as files:
+        write(files)
+        with pytest.raises(expected) if expected else nullcontext():
+            files.commit()
+    assert content(folder) == NEW
 
 
 @pytest.mark.parametrize("number", [os.getpid(), 1], ids=["same process", "other process"])
