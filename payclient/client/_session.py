@@ -193,8 +193,10 @@ class Session:
                 await shielded(self._transport.aclose())
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        is_left_open = not self._is_closed and self._clock is not None and self._process == os.getpid()
-        if is_left_open and self._name is not None:
+        if self._clock is not None and self._name is not None and not self._is_closed and self._process == os.getpid():
+            if (abort := getattr(self._transport, "abort", None)) is not None:
+                with suppress(RuntimeError):  # the event loop is closed, and its sockets with it
+                    self._clock.loop.call_soon_threadsafe(abort)
             message = f"unclosed {self._name}; use it in `async with`, or await its aclose()"
             warn(message, ResourceWarning, source=self)
 

@@ -238,7 +238,7 @@ class HttpxTransport(HttpxClientTransport):
             connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
         finally:
             del proxy  # it may hold a password
-        library = self.library
+        self._connections, library = connections, self.library
         # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
         self._own = library.AsyncClient(transport=transport_over(connections, library), trust_env=False, timeout=None)
         self._own._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
@@ -252,6 +252,10 @@ class HttpxTransport(HttpxClientTransport):
 
     async def _send(self, native: Any) -> Any:
         return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
+
+    def abort(self) -> None:
+        """Close all connections of a client that was dropped."""
+        self._connections.abort()
 
     async def aclose(self) -> None:
         await self._own.aclose()

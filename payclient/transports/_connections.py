@@ -116,7 +116,8 @@ class Connections:
         if self._is_closed:
             raise ClientClosedError("the transport has been closed")
 
-    async def aclose(self) -> None:
+    def abort(self) -> list[Connection]:
+        """Close all connections, and return them; the event loop notices later."""
         self._is_closed = True
         connections: list[Connection] = []
         for pool in self._pools.values():
@@ -124,5 +125,8 @@ class Connections:
             connections += pool.connections
         for connection in connections:
             connection.abort()
-        if connections:
+        return connections
+
+    async def aclose(self) -> None:
+        if connections := self.abort():
             await asyncio.wait([connection.closed for connection in connections])

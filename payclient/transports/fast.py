@@ -71,6 +71,10 @@ class FastTransport:
         if isinstance(response.connection, Connection):
             response.connection.abort()
 
+    def abort(self) -> None:
+        """Close all connections of a client that was dropped."""
+        self._connections.abort()
+
     async def aclose(self) -> None:
         """Close all connections, also those in use."""
         await self._connections.aclose()

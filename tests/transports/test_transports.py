@@ -460,3 +460,25 @@ async def test_renegotiation(kind, tmp_path):
     finally:
         server.kill()
         await server.communicate()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed AsyncClient:ResourceWarning")
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+async def test_dropped_client(transport):
+    """A client that is dropped without being closed closes its sockets."""
+    left = asyncio.Event()
+
+    async def serve_once(connection):
+        await connection.request()
+        await connection.write(http(document("T1")))
+        await connection.peer_leaves()
+        left.set()
+
+    async def use(url):
+        return await own(url, transport).get_transaction("T1")
+
+    async with RawServer(serve_once) as server:
+        assert (await use(server.url)).reference == "T1"
+        gc.collect()
+        async with asyncio.timeout(30):
+            await left.wait()
