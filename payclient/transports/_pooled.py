@@ -39,8 +39,6 @@ class _Head:
 class PoolAdapter:
     """Takes the place of httpcore's pool below httpx, for lookups."""
 
-    is_known_to_respx = False
-
     def __init__(self, connections: Connections, library: Any) -> None:
         self.connections = connections
         self._library = library
@@ -55,8 +53,7 @@ class PoolAdapter:
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request of httpcore's form, and return its response."""
-        if not PoolAdapter.is_known_to_respx and (mocks := sys.modules.get("respx.mocks")) is not None:
-            _tell_respx(mocks)
+        if (mocks := sys.modules.get("respx.mocks")) is not None and _tell_respx(mocks):
             return await self.handle_async_request(request)  # which may be a mock now
         body, url = b"".join([part async for part in request.stream]), request.url
         scheme, host = url.scheme.decode("ascii"), url.host.decode("ascii").strip("[]")
@@ -74,6 +71,10 @@ class PoolAdapter:
         await self.connections.aclose()
 
 
+_told: set[str] = set()
+"""Mockers of respx that know `PoolAdapter`; pytest-httpx2 brings the one for httpcore2."""
+
+
 def transport_over(connections: Connections, library: Any) -> Any:
     """Return a transport of *library* (`httpx` or `httpx2`) that sends over *connections*."""
     kind = library.AsyncHTTPTransport
@@ -82,10 +83,13 @@ def transport_over(connections: Connections, library: Any) -> Any:
     return transport
 
 
-def _tell_respx(mocks: Any) -> None:
-    """Have respx patch `PoolAdapter` together with httpcore's classes, now if it is patching them already."""
-    PoolAdapter.is_known_to_respx = True
-    mocks.HTTPCoreMocker.add_targets(f"{__name__}.{PoolAdapter.__name__}")
+def _tell_respx(mocks: Any) -> bool:
+    """Have the mockers of httpcore and httpcore2 patch `PoolAdapter` too; return whether one of them is new."""
+    new = mocks.Mocker.registry.keys() & {"httpcore", "httpcore2"} - _told
+    _told.update(new)
+    for name in new:
+        mocks.Mocker.registry[name].add_targets(f"{__name__}.{PoolAdapter.__name__}")
+    return bool(new)
 
 
 def _message(request: Any, body: bytes) -> bytes:

@@ -23,19 +23,19 @@ KEY = "sk-0123456789abcdef"
 URL = "http://127.0.0.1:9"  # nothing answers there, so a request that goes out fails
 
 async def main(when):
-    transport = sys.argv[2]
+    transport, using = sys.argv[2], sys.argv[3]
     if when == "before":
-        import respx
+        import pytest_httpx2, respx
     client = AsyncClient(api_key=KEY, base_url=URL, retry=None, transport=transport)
     if when == "late":  # the client has sent already
         try:
             await client.get_transaction("T0")
         except Exception as error:
             print(type(error).__name__)
-    import httpx, respx
+    import pytest_httpx2, respx
     document = {"success": True, "data": dict(reference="T1", merchant_reff="m", payment_method="QR", payment_name="q",
         amount=1, fee=0, amount_received=1, payment_code="c", expdate="2030-01-01 00:00:00", status="Paid")}
-    with respx.mock as router:
+    with respx.mock(using=using, assert_all_called=False) as router:
         route = router.post(URL + "/api/transaction/detail").respond(200, json=document)
         print((await client.get_transaction("T1")).status, route.call_count)
         router.reset(); router.clear()
@@ -57,11 +57,17 @@ asyncio.run(main(sys.argv[1]))
 
 
 @pytest.mark.skipif(httpx.__name__ != "httpx", reason="respx patches httpx by its name")
-@pytest.mark.parametrize("when", ["before", "after", "late"])
-def test_respx_in_a_script(when):
+@pytest.mark.parametrize(
+    ("when", "transport", "using"),
+    [
+        *((when, "httpx", "httpcore") for when in ("before", "after", "late")),
+        *(("before", "httpx2", "httpcore2"), ("late", "httpx2", "httpcore2"), ("after", "httpx2", "httpcore")),
+    ],
+)
+def test_respx_in_a_script(when, transport, using):
     """In a plain script respx answers, and refuses what it was not told of, whenever it is imported."""
     ended = subprocess.run(
-        [sys.executable, "-c", SCRIPT, when, "httpx"], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", SCRIPT, when, transport, using], capture_output=True, text=True, check=False, timeout=60
     )
     went_out = ["ConnectionFailedError"]
     expected = [*(went_out if when == "late" else []), "Paid 1", "AllMockedAssertionError", *went_out]
