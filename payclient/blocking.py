@@ -222,6 +222,16 @@ class _Items(Iterator[_Result], Generic[_Result]):
         return await anext(self._items, _END)
 
 
+def _check_threads() -> None:
+    patches = sys.modules.get("gevent.monkey")
+    if patches is not None and patches.is_module_patched("threading"):
+        message = (
+            "payclient.blocking needs threads of the operating system, which gevent has replaced in this process; "
+            "use a worker with threads, such as gunicorn -k gthread or celery -P threads"
+        )
+        raise ConfigurationError(message)
+
+
 async def _leave(block: AbstractAsyncContextManager[Any]) -> None:
     await block.__aexit__(None, None, None)
 
@@ -242,12 +252,13 @@ class Client:
         thread, lazily; an input that blocks holds up all calls.
 
     Raises:
-        ConfigurationError: When the client cannot be created.
+        ConfigurationError: When the client cannot be created, such as in a process that gevent has patched.
     """
 
     def __init__(self, client: AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
         has_options = bool(options)
         try:
+            _check_threads()
             made = cast("object", AsyncClient(**options) if client is None else client)
         finally:
             del options  # a traceback with locals would show the key when any option is refused

@@ -16,6 +16,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from traceback import TracebackException
+from types import SimpleNamespace
 from typing import get_type_hints
 
 import pytest
@@ -267,6 +268,16 @@ def test_stream():
             assert len(list(outcomes)) == 1
             with pytest.raises(RuntimeError, match="has been read to its end"):
                 list(outcomes)
+
+
+def test_gevent(monkeypatch):
+    """In a process whose threads gevent has replaced, the client is refused by name, before anything is started."""
+    patches = SimpleNamespace(is_module_patched=lambda name: name == "threading")
+    monkeypatch.setitem(sys.modules, "gevent.monkey", patches)
+    with pytest.raises(
+        ConfigurationError, match="which gevent has replaced in this process; use a worker with threads"
+    ):
+        Client(api_key=KEY, base_url="https://pay.example")
 
 
 def test_closed_while_a_stream_is_read():
