@@ -6,6 +6,7 @@ agree on whether the connection can be reused.
 """
 
 import random
+import re
 import sys
 from collections.abc import Callable
 
@@ -87,6 +88,14 @@ def _case(draw: random.Random, message: bytearray) -> None:
 MUTATIONS = (_digit, _digit, _digit, _byte, _cut, _insert, _line, _behind, _length, _case)
 
 
+def nested(message: bytes, prefix: bytes) -> tuple[bytes, int]:
+    """Return a response whose body ends with *message*, and where that begins."""
+    head, _, _ = message.partition(b"\r\n\r\n")
+    size = len(prefix) + len(message)
+    outer = re.sub(rb"(?i)(content-length: +)[0-9]+", rb"\g<1>%d" % size, head) + b"\r\n\r\n" + prefix
+    return outer + message, len(outer)
+
+
 class PlainParser(ResponseParser):
     """One that remembers no head."""
 
@@ -127,6 +136,9 @@ def differences(count: int, seed: int, make: Callable[[], ResponseParser] = Resp
                 if mutated:
                     draw.choice(MUTATIONS)(draw, mutated)
             place = draw.randrange(len(mutated)) if mutated and draw.random() < 0.1 else len(mutated)
+            if draw.random() < 0.1:  # a known head inside of a body, at the beginning of a segment
+                whole, place = nested(message, draw.choice([b"", b"<html>", BODY]))
+                mutated = bytearray(whole)
             parts = [bytes(part) for part in (mutated[:place], mutated[place:]) if part]
             known += parsers[0].known_head is not None and parsers[0].known_head.find(bytes(mutated)) is not None
             found, expected = (outcome(parser, parts) for parser in parsers)

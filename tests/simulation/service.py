@@ -333,6 +333,13 @@ class Service:
         peer.send(answer)
         peer.lagging = answer
 
+    def _gateway_page(self, peer, reference, _answer, _value):
+        """Send a page that quotes a response like those before, which comes in a segment of its own."""
+        quoted = http(document(reference, amount=amount_of(reference) + 1, status="Paid"))
+        page = http(b"<html>Bad gateway: " + quoted, "502 Bad Gateway", "Content-Type: text/html")
+        peer.send(page[: -len(quoted)])
+        self._loop.call_later(0.001, peer.send, quoted)
+
     def _no_content(self, peer, _reference, _answer, _value):
         peer.send(head("HTTP/1.1 204 No Content"))
 
@@ -374,7 +381,7 @@ _SPOILT = {
     "throttled bare": _sends(http(b"", "429 Too Many Requests")),
     "unavailable": Service._unavailable,
     "error 500": _sends(_refusal("500 Internal Server Error", "Server error")),
-    "gateway page": _sends(http(b"<html>Bad gateway</html>", "502 Bad Gateway", "Content-Type: text/html")),
+    "gateway page": Service._gateway_page,
     "maintenance": _sends(_refusal("404 Not Found", "Transaction not found: database under maintenance")),
     "echo of the key": Service._echo,
     "other not found": _sends(_refusal("404 Not Found", "Transaction not found", data={"reference": OTHER})),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from fuzz.heads import BODY, differences
+from fuzz.heads import BODY, differences, nested
 from payclient.transports._known_head import KnownHead
 from payclient.transports._parser import ResponseParser
 
@@ -89,6 +89,16 @@ def test_always_new():
     assert parser.known_head.status_code == 415
 
 
+@pytest.mark.parametrize("prefix", [b"", b"<html>"])
+def test_inside_of_a_body(prefix):
+    """A segment of a body that looks like a response received before is a part of that body."""
+    parser = ResponseParser()
+    received(parser, FIRST)
+    message, place = nested(FIRST, prefix)
+    assert received(parser, message[:place]) is None
+    assert parser.feed(memoryview(message[place:])).body == prefix + FIRST
+
+
 def broken(kind):
     """Return parsers whose known heads are of *kind*."""
 
@@ -114,7 +124,20 @@ class DoesNotLookBehind(KnownHead):
         return super().find(data[: self.size + int(length)] if length.isdigit() else data)
 
 
-@pytest.mark.parametrize("kind", [BelievesAnotherLength, DoesNotLookBehind])
-def test_controls(kind):
-    """The comparison notices a known head that believes another length, or does not look behind the body."""
-    assert differences(5_000, seed=2, make=broken(kind))[0] > 0
+class LooksInsideOfABody(ResponseParser):
+    def feed(self, data):
+        before, self.received = self.received, 0
+        try:
+            return super().feed(data)
+        finally:
+            self.received += before
+
+
+@pytest.mark.parametrize(
+    "parser",
+    [broken(BelievesAnotherLength), broken(DoesNotLookBehind), LooksInsideOfABody],
+    ids=["length", "behind", "inside"],
+)
+def test_controls(parser):
+    """The comparison notices a known head of another length, and one that is sought behind or inside of a body."""
+    assert differences(5_000, seed=2, make=parser)[0] > 0
