@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import tzinfo
 from functools import partial
 from typing import NoReturn, Self, TypedDict, Unpack
+from weakref import WeakValueDictionary
 
 from attrs import evolve
 
@@ -22,6 +23,7 @@ from payclient.client._config import (
     resolve_environment,
     resolve_rate,
     resolve_transport_object,
+    takes_deadline,
 )
 from payclient.client._confirm import Claim, Confirmation
 from payclient.client._keys import Keys, KeySource
@@ -192,7 +194,8 @@ class AsyncClient:
             not_found_messages=not_found_messages,
             name=repr(self) if is_ours else None,
         )
-        self._calls, self._polls = SingleFlight[Transaction](), Polls()
+        self._calls_by_options = WeakValueDictionary[tuple[object, ...], SingleFlight[Transaction]]()
+        self._calls, self._polls = self._shared(self._options), Polls()
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
         """
@@ -202,8 +205,8 @@ class AsyncClient:
             changes: Any of `timeout`, `deadline`, `retry`, `on_attempt`, `tracing` and `on_outage`.
 
         Note:
-            A view shares connections, limiter and counters with its client. Closing either closes
-            both.
+            A view shares connections, limiter and counters with its client, and lookups in flight with
+            views that differ in `deadline` and `on_outage` only. Closing either closes both.
 
         Raises:
             TypeError: For any other option.
@@ -214,7 +217,8 @@ class AsyncClient:
             message = f"with_options cannot change {', '.join(sorted(unknown))}; it changes {', '.join(known)}"
             raise TypeError(message)
         view = object.__new__(type(self))
-        vars(view).update(vars(self), _options=evolve(self._options, **changes), _calls=SingleFlight())
+        options = evolve(self._options, **changes)
+        vars(view).update(vars(self), _options=options, _calls=self._shared(options))
         return view
 
     def __repr__(self) -> str:
@@ -257,7 +261,10 @@ class AsyncClient:
         """A snapshot of the counters, for all views together."""
         return self._session.stats()
 
-    async def get_transaction(self, reference: str, *, fresh: bool = False) -> Transaction:
+    @takes_deadline
+    async def get_transaction(
+        self, reference: str, *, deadline: float | None = None, fresh: bool = False
+    ) -> Transaction:
         """
         Look up one transaction.
 
@@ -265,6 +272,7 @@ class AsyncClient:
 
         Args:
             reference: The service's reference code; sent exactly as given.
+            deadline: Seconds for this lookup; the client's own if not given.
             fresh: Send the request after this call, and over a new connection, to confirm an earlier answer.
 
         Raises:
@@ -281,10 +289,17 @@ class AsyncClient:
             Transaction detail specification, part 4.
         """
         clock = self._session.check_usable()
-        until, outage = self._deadline(clock), self._outage()
+        until, outage = self._deadline(clock, deadline), self._outage()
         return await self._look_up(reference, clock, until=until, outage=outage, is_newer=fresh, is_fresh=fresh)
 
-    async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
+    @takes_deadline
+    async def get_transactions(
+        self,
+        references: Iterable[str],
+        *,
+        concurrency: int | None = None,
+        deadline: float | None = None,
+    ) -> list[Outcome]:
         """
         Look up a small number of transactions, within one deadline for all of them.
 
@@ -292,6 +307,7 @@ class AsyncClient:
             references: As many as can be answered in `deadline` seconds; for more, use
                 `stream_transactions`.
             concurrency: Maximum of lookups in flight; the client's limit if not given.
+            deadline: Seconds for all of them together; the client's own if not given.
 
         Note:
             One outcome per reference, in the order of *references*.
@@ -303,7 +319,7 @@ class AsyncClient:
         """
         check_references(references)
         clock = self._session.check_usable()
-        until, outage = self._deadline(clock), self._outage()
+        until, outage = self._deadline(clock, deadline), self._outage()
         async with stream(
             lambda reference: self._look_up(reference, clock, until=until, outage=outage),
             references,
@@ -367,6 +383,7 @@ class AsyncClient:
             stall_timeout=stall_timeout,
         )
 
+    @takes_deadline
     async def wait_for(
         self,
         reference: str,
@@ -424,6 +441,7 @@ class AsyncClient:
         wait = Wait(reference, terms, began_at=clock.now(), random=random.random)
         return await poll_until(wait, self._polls, partial(self._poll, clock, reference, wait.ends_at))
 
+    @takes_deadline
     async def confirm(
         self,
         reference: str,
@@ -431,6 +449,7 @@ class AsyncClient:
         amount: int,
         merchant_reff: str | None = None,
         status: Collection[str],
+        deadline: float | None = None,
     ) -> Confirmation:
         """
         Check a claim about a transaction, such as that of a callback.
@@ -440,6 +459,7 @@ class AsyncClient:
             amount: The expected amount, in the unit of the service.
             merchant_reff: The expected merchant reference; not compared if not given, or empty.
             status: The accepted status words of the service, compared exactly.
+            deadline: Seconds for the lookup; the client's own if not given.
 
         Note:
             "Not found" is a result: the claim is not confirmed. Neither is it when the service says that it is paid,
@@ -454,7 +474,7 @@ class AsyncClient:
         clock = self._session.check_usable()
         try:
             transaction = await self._look_up(
-                reference, clock, until=self._deadline(clock), outage=self._outage(), is_newer=True
+                reference, clock, until=self._deadline(clock, deadline), outage=self._outage(), is_newer=True
             )
         except TransactionNotFoundError:
             transaction = None
@@ -475,8 +495,13 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _deadline(self, clock: Clock) -> float | None:
-        seconds = self._options.deadline
+    def _shared(self, options: Options) -> SingleFlight[Transaction]:
+        """Return the calls in flight that lookups with *options* share: deadline and outages are each caller's own."""
+        key = options.timeout, options.retry, id(options.on_attempt), id(options.tracing)
+        return self._calls_by_options.setdefault(key, SingleFlight[Transaction]())
+
+    def _deadline(self, clock: Clock, given: float | None) -> float | None:
+        seconds = self._options.deadline if given is None else check_seconds("deadline", given)
         return None if seconds is None else clock.now() + seconds
 
     def _outage(self) -> Outage | None:
@@ -508,13 +533,14 @@ class AsyncClient:
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
-        while (other := self._calls.joinable(lookup.reference, after=lookup.after)) is not None:
+        is_fresh = lookup.needs_fresh_connection
+        while (other := self._calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)) is not None:
             self._session.refuse(lookup)
             with lookup.phase("queued"):
                 transaction = await other.join()
             if transaction is not None:
                 return transaction
-        with self._calls.start(lookup.reference, lambda: lookup.sent_at) as call:
+        with self._calls.start(lookup.reference, lambda: lookup.sent_at, is_fresh=is_fresh) as call:
             try:
                 return call.set_result(await self._session.look_up(lookup, self._options))
             finally:

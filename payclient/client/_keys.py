@@ -2,7 +2,8 @@
 The API key of one client: given once, or asked for and asked again when the service refuses it.
 
 The key source runs in a separate task, shared by all lookups that need the key meanwhile. So each of them can be
-cancelled, or run out of time, without ending the call for the others; the last one ends it.
+cancelled, or run out of time, without ending the call for the others; the last one ends it. It does so a moment later,
+because a caller who shares its lookup may take over, and wait for the same call.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import TypeAlias
 from attrs import define
 
 from payclient._shared.escape import escape_unprintable
-from payclient._shared.until_done import until_done
 from payclient.errors import ConfigurationError, KeySourceError, PayClientError
 from payclient.protocol import ApiKey
 
@@ -27,6 +27,7 @@ KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 _TOKEN = re.compile(r"(?=[\w~+=-]*[0-9])[\w~+=-]{12,}")
 """What may be a key that is not known yet, in the words of a source that failed."""
 _MAX_WORDS = 200
+_TAKEOVER = 0.1  # seconds
 
 
 @define(eq=False, repr=False)  # the repr of a task shows its exception
@@ -68,13 +69,16 @@ class Keys:
                 await asyncio.wait([call.task])
             finally:
                 call.waiters -= 1
-                if not (call.waiters or call.task.done()):
-                    self._call = None
-                    call.task.cancel()
-                    await until_done([call.task])
+                if not call.task.done():
+                    asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
             if failure := _failure(call.task, self.redact):
                 raise failure
         return self.version != known_version
+
+    def _end_unused(self, call: _Call) -> None:
+        if not (call.waiters or call.task.done()):
+            self._call = None
+            call.task.cancel()
 
     def close(self) -> None:
         if self._call is not None:

@@ -225,7 +225,6 @@ class _Stream:
             self._wakeup.set()
 
     async def _work(self) -> None:
-        in_bulk.set(self._deferral.is_on)
         while (row := await self._next_row()) is not None and not self._is_stopping:
             if self._started < self._concurrency and not (self._is_ending or self._deferral.is_one_enough):
                 self.start()
@@ -296,13 +295,21 @@ class _Stream:
     async def _ask(self, row: PendingRow) -> Outcome | None:
         row.answers_when_sent = self._deferral.answers
         try:
-            transaction = await self._lookup(row.reference)
+            transaction = await self._in_bulk(row.reference)
         except PayClientError as error:
             await self._ask_known(row, error)
             return self._judge(row, error)
         self._deferral.succeed()
         self._known, self._ended_at = row.reference, self._clock.now()
         return Found(row.reference, transaction, index=row.index)
+
+    async def _in_bulk(self, reference: str) -> Transaction:
+        # Not for the whole worker: the input is read there as well, and tasks that it begins are no rows.
+        token = in_bulk.set(self._deferral.is_on)
+        try:
+            return await self._lookup(reference)
+        finally:
+            in_bulk.reset(token)
 
     async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
         """Look up a known-good reference if no other row can show whether the service answers, or has been reached."""
@@ -317,7 +324,7 @@ class _Stream:
         if not (is_unclear and self._known is not None and is_passing(error)):
             return
         with suppress(PayClientError):  # the row's own error is reported instead
-            await self._lookup(self._known)
+            await self._in_bulk(self._known)
             self._deferral.succeed()
 
     def _judge(self, row: PendingRow, error: PayClientError) -> Failed | None:

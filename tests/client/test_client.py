@@ -438,14 +438,6 @@ async def test_view_shares_the_client():
         assert (pay._options.retry.max_attempts, view._options.retry.max_attempts) == (4, 1)
 
 
-async def test_view_asks_for_itself():
-    """A lookup of a view does not join one of the client: its options may be stricter."""
-    transport = ScriptedTransport()
-    async with client(transport) as pay:
-        await asyncio.gather(pay.get_transaction("T1"), pay.with_options(deadline=1).get_transaction("T1"))
-    assert len(transport.sent) == 2
-
-
 async def test_attempt_records():
     """`on_attempt` gets one record per attempt: number, status, error class and time."""
     transport, records = ScriptedTransport(latency=2), []

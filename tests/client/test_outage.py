@@ -473,3 +473,31 @@ async def test_slow_start():
         calls = await crowd(pay, rate=400, until=13.5)
     first = min(call.at + call.seconds for call in calls if call.error is None and call.at > 11.0)
     assert len(service.sent_between(first, first + 0.045)) <= 2
+
+
+async def test_input_is_not_in_bulk():
+    """A task that the input of a stream has begun is no row: it is told of an outage as others are."""
+    service, told = AbsentService("503", absences=((0.0, 60.0),)), []
+
+    async def visit(pay, number):
+        began = now()
+        try:
+            await pay.get_transaction(f"T{number}")
+        except PayClientError:
+            told.append(now() - began)
+
+    async def references(pay):
+        for number in range(20):
+            visitors.append(asyncio.create_task(visit(pay, number)))
+            await asyncio.sleep(0.1)
+            yield f"B{number}"
+
+    visitors = []
+    async with client(service, deadline=6.0) as pay:
+        with suppress(PayClientError):
+            async with pay.stream_transactions(references(pay), stall_timeout=10.0) as outcomes:
+                async for _ in outcomes:
+                    pass
+        await asyncio.gather(*visitors)
+    assert len(told) > 10
+    assert max(told) < 1.1

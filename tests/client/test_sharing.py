@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient import Transaction
+from payclient import ConfigurationError, DeadlineExceededError, Transaction
 from support.chance import examples
 from support.fakes import ScriptedTransport, answer, client, document, now
 
@@ -146,3 +146,81 @@ async def test_trace_that_suppresses():
         with pytest.raises(TypeError, match="the tracing context suppressed what the lookup raised"):
             await use
     assert len(transport.sent) == 2
+
+
+async def test_fresh_lookup_joins_what_is_as_fresh():
+    """A fresh lookup shares no ordinary one, though that is not sent yet; it shares another fresh one."""
+    transport = stating()
+    pay = client(transport, max_concurrency=1)
+    other = asyncio.create_task(pay.get_transaction("T2"))
+    await asyncio.sleep(0.5)
+    plain = asyncio.create_task(pay.get_transaction("T1"))
+    await asyncio.sleep(0)
+    await asyncio.gather(*(pay.get_transaction("T1", fresh=True) for _ in range(5)))
+    await asyncio.gather(other, plain)
+    assert [request.needs_fresh_connection for request in transport.sent] == [False, False, True]
+
+
+async def test_fresh_row_of_a_stream():
+    """The second lookup of a stream joins no request that was sent before it."""
+    transport = stating()
+    pay = client(transport)
+    page = asyncio.create_task(pay.get_transaction("T1"))
+    await asyncio.sleep(0.5)
+    async with pay.stream_transactions(["T1"], fresh={"T1"}) as outcomes:
+        (outcome,) = [each async for each in outcomes]
+    assert (outcome.transaction.status, (await page).status) == ("0.5", "0.0")
+
+
+async def test_views_share(subtests):
+    """Views share equal lookups unless their attempts differ; each keeps its own deadline."""
+    cases = {
+        "deadline": ({"deadline": 5.0}, 1),
+        "on_outage": ({"on_outage": "wait"}, 1),
+        "timeout": ({"timeout": 5.0}, 2),
+        "retry": ({"retry": None}, 2),
+        "on_attempt": ({"on_attempt": lambda _: None}, 2),
+    }
+    for case, (options, requests) in cases.items():
+        with subtests.test(case):
+            transport = stating()
+            pay = client(transport)
+            view = pay.with_options(**options)
+            await asyncio.gather(*(each.get_transaction("T1") for each in (pay, view, pay.with_options(**options))))
+            assert len(transport.sent) == requests
+    transport = stating((3.0,))
+    pay = client(transport)
+    patient = asyncio.create_task(pay.get_transaction("T1"))
+    with pytest.raises(DeadlineExceededError):
+        await pay.with_options(deadline=1.0, timeout=1.0).get_transaction("T1")
+    assert (await patient).reference == "T1"
+
+
+async def test_deadline_per_call():
+    """Each call may have a deadline of its own, and ten of them share a request."""
+    transport = stating((3.0,))
+    pay = client(transport)
+    for late in (
+        pay.get_transaction("T1", deadline=1.0),
+        pay.confirm("T1", deadline=1.0, **CLAIM),
+    ):
+        with pytest.raises(DeadlineExceededError):
+            await late
+    began = now()
+    (outcome,) = await pay.get_transactions(["T1"], deadline=1.0)
+    assert (type(outcome.error), now() - began) == (DeadlineExceededError, 1.0)
+    before = len(transport.sent)
+    await asyncio.gather(*(pay.get_transaction("T2", deadline=20.0) for _ in range(10)))
+    assert len(transport.sent) == before + 1
+    for wrong in (0.0, -1.0, True, "5"):
+        with pytest.raises(ConfigurationError, match="deadline must be"):
+            await pay.get_transaction("T1", deadline=wrong)
+
+
+@pytest.mark.parametrize("name", ["get_transaction", "get_transactions", "confirm", "wait_for"])
+async def test_timeout_by_mistake(name):
+    """Who passes `timeout`, as to other clients, is told what to pass."""
+    with pytest.raises(
+        TypeError, match=rf"^{name} takes no timeout; pass deadline= for the whole lookup, or use with_"
+    ):
+        await getattr(client(ScriptedTransport()), name)("T1", timeout=5.0)

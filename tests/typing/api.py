@@ -266,7 +266,7 @@ def clients() -> list[AsyncClient]:
 async def lookups(client: AsyncClient) -> None:
     """One, a few, many."""
     assert_type(await client.get_transaction("T0000000033KGJ0D"), Transaction)
-    assert_type(await client.get_transaction("T0000000033KGJ0D", fresh=True), Transaction)
+    assert_type(await client.get_transaction("T0000000033KGJ0D", deadline=2.0, fresh=True), Transaction)
     assert_type(await client.get_transactions(("a", "b"), concurrency=2), list[Outcome])
     async with client.stream_transactions(references(), concurrency=8, stall_timeout=60) as stream:
         assert_type(stream, AsyncIterator[Outcome])
@@ -287,7 +287,7 @@ async def waits(client: AsyncClient) -> None:
     )
     assert_type(paid, Transaction)
     await client.wait_for("a", until=["Paid"], deadline=9, time_zone=ZoneInfo("Asia/Jakarta"), grace=600)
-    found = await client.confirm("a", amount=15000, merchant_reff="INV-7", status={"Paid"})
+    found = await client.confirm("a", amount=15000, merchant_reff="INV-7", status={"Paid"}, deadline=2.0)
     assert_type(found, Confirmation)
     assert_type((found.is_confirmed, bool(found)), tuple[bool, bool])
     for difference in found.differences:
@@ -300,7 +300,7 @@ async def waits(client: AsyncClient) -> None:
 def without_a_loop() -> None:
     """The same, waited for."""
     with Client(AsyncClient(api_key=lambda: "k")) as pay:
-        assert_type(pay.get_transaction("a"), Transaction)
+        assert_type(pay.get_transaction("a", deadline=2.0), Transaction)
         assert_type(pay.get_transactions(["a"], concurrency=2), list[Outcome])
         assert_type(pay.wait_for("a", until={"Paid"}, deadline=9), Transaction)
         assert_type(pay.confirm("a", amount=1, status={"Paid"}), Confirmation)

@@ -24,15 +24,18 @@ class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
     # The first caller for a key makes the call in its own task; later callers wait for its result. If the first is
     # cancelled or exceeds its own deadline, there is no result, and one of the waiters makes the call again. So there
     # is no background task, and the cancellation of one caller does not affect the others. A caller that needs a
-    # result newer than a moment joins no call that was sent before it, and makes one for all later callers.
+    # result newer than a moment, or a fresh one, joins no call that was sent before it, or that is not fresh, and makes
+    # one for all later callers.
 
-    def start(self, key: str, sent_at: Callable[[], float | None]) -> InFlight[_Value]:
+    def start(self, key: str, sent_at: Callable[[], float | None], *, is_fresh: bool = False) -> InFlight[_Value]:
         """Return a block in which the caller makes the call for *key*."""
-        return InFlight(key, self, sent_at)
+        return InFlight(key, self, sent_at, is_fresh)
 
-    def joinable(self, key: str, *, after: float = -math.inf) -> InFlight[_Value] | None:
-        """Return the call in flight for *key*; None if it was sent at the time *after* or before."""
+    def joinable(self, key: str, *, after: float = -math.inf, is_fresh: bool = False) -> InFlight[_Value] | None:
+        """Return the call in flight for *key*; None if it was sent at the time *after* or before, or is less fresh."""
         call = self.get(key)
+        if call is not None and is_fresh and not call.is_fresh:
+            return None
         if call is None or (sent_at := call.sent_at()) is None or sent_at > after:
             return call
         return None
@@ -45,6 +48,7 @@ class InFlight(Generic[_Value]):
     _key: str
     _others: dict[str, InFlight[_Value]]
     sent_at: Callable[[], float | None]  # None while the request is still to be sent
+    is_fresh: bool  # over a new connection
     _value: _Value | None = field(default=None, init=False)
     is_cut_short: bool = field(default=False, init=False)  # the caller gives up earlier than others would
     _ended: asyncio.Future[_Result[_Value]] | None = field(default=None, init=False)  # most calls are not shared
