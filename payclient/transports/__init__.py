@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._network import resolve_transport as resolve_transport
     from payclient.transports._protocol import HttpClient, Transport
-    from payclient.transports._trust import is_publicly_trusted as is_publicly_trusted
 
 _HOME = {
     "payclient.protocol": ("BODY_LIMIT", "Request", "Response"),
@@ -29,7 +28,6 @@ _HOME = {
         "resolve_network",
         "resolve_transport",
     ),
-    "payclient.transports._trust": ("is_publicly_trusted",),
     "payclient.transports._failures": ("Progress", "progress_of"),
     "payclient.transports._protocol": ("HttpClient", "Transport"),
 }

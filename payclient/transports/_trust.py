@@ -1,4 +1,4 @@
-"""Build an SSL context from the TLS options, and check whether the service's certificate is of a public authority."""
+"""Build an SSL context from the TLS options."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import NoReturn, cast
 
 from payclient._shared.checks import unfit
 from payclient._shared.escape import escape_unprintable
-from payclient.errors import ConfigurationError, TLSVerificationError, TransportError
-from payclient.protocol import Request
-from payclient.transports._dial import Dialer
-from payclient.transports._proxy import Origin, Proxy
+from payclient.errors import ConfigurationError
 
 
 def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
@@ -101,25 +98,3 @@ def _problem(error: OSError) -> str:
 def _unusable(name: str, path: str | None, problem: str) -> ConfigurationError:
     message = f"{name} {escape_unprintable(path or '')} {problem}"
     return ConfigurationError(message)
-
-
-_TIMEOUT = 5.0  # seconds
-
-
-async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | None:
-    """Return whether the authorities that browsers trust vouch for the host of *request*; nothing is sent to it."""
-    try:
-        import certifi  # noqa: PLC0415  httpx brings it, and only this needs it
-    except ModuleNotFoundError:
-        return None
-    try:
-        connection = await Dialer(make_context({"ca_file": certifi.where()}), _TIMEOUT, proxy).dial(
-            Origin.of(request.url)
-        )
-    except TLSVerificationError:
-        return False
-    except TransportError:
-        return None
-    connection.abort()
-    await connection.closed
-    return True

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
-import sys
 
 import pytest
 import trustme
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from payclient import errors
-from payclient.cli._doctor import (
-    Check,
-    State,
-    advice_for,
-    certificates,
-    clock,
-    in_json,
-    read_certificate,
-    table,
-)
+from payclient.cli._doctor import Check, advice_for, certificate_of, in_json, table
 from payclient.testing import Reply
 from support.fakes import KEY
 from support.in_thread import serving
@@ -66,7 +52,7 @@ def test_healthy(configured, service):
     topics = [re.split(r"  +", line)[1] for line in lines]
     assert topics == [
         *("versions", "address", "environment", "proxy", "authorities", "API key"),
-        *("request", "connection", "clock", "lookup", "limiter"),
+        *("request", "connection", "lookup"),
     ]
     assert service.api_key not in result.out
     assert "sandbox, from PAYCLIENT_ENVIRONMENT" in result.out
@@ -109,30 +95,22 @@ def test_configuration(doctor, command, monkeypatch):
     assert "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH" in result.out
 
 
-def test_secure(doctor, authority, monkeypatch, tmp_path):
-    """With TLS, version, issuer and days of the certificate are told; a private authority and a log of secrets look."""
-    server, log = RawServer(ssl=server_context(AUTHORITY, "localhost")), tmp_path / "secrets"
-    monkeypatch.setenv("SSLKEYLOGFILE", str(log))
+def test_secure(doctor, authority, tmp_path):
+    """With TLS, version, issuer and days of the certificate are shown, and the files of both sides."""
+    server, path = RawServer(ssl=server_context(AUTHORITY, "localhost")), tmp_path / "client.pem"
+    path.write_bytes(AUTHORITY.issue_cert("clerk@merchant.example").private_key_and_cert_chain_pem.bytes())
     with serving(server):
-        checks, status = doctor("T1", "--base-url", server.url, "--ca-file", authority)
-        monkeypatch.setitem(sys.modules, "certifi", None)  # then nothing is known of public authorities
-        unknown, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
-    assert (checks["secrets of TLS"]["state"], unknown["TLS"]["state"]) == ("look", "ok")
-    assert not log.exists() or b"CLIENT_" not in log.read_bytes()
+        options = ("--base-url", server.url, "--ca-file", authority, "--client-cert", str(path))
+        checks, status = doctor("T1", *options)
     assert (status, checks["lookup"]["state"]) == (0, "ok")
     assert checks["authorities"]["text"] == f"those in {authority}, from --ca-file"
-    assert checks["TLS"]["state"] == "look"
-    assert re.fullmatch(
-        r"TLSv1\.3, issued by trustme v.*, which is not a public authority",
-        checks["TLS"]["text"],
-    )
-    assert "something in between opens TLS" in checks["TLS"]["advice"]
-    assert re.fullmatch(r"expires in [\d,]+ days", checks["certificate"]["text"])
+    assert checks["client certificate"]["text"] == f"{path}, from --client-cert"
+    assert re.fullmatch(r"TLSv1\.3, issued by trustme v.*, expires in [\d,]+ days", checks["TLS"]["text"])
     assert re.fullmatch(
         r"127\.0\.0\.1:\d+(, (name|connect|tls) \d{1,2}\.\d{3} s){3}",  # of each step, and not since the machine began
         checks["connection"]["text"],
     )
-    assert len(server.requests) == 2
+    assert len(server.requests) == 1
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a handshake that fails on the server's side
@@ -176,43 +154,6 @@ def test_refusing_proxy(doctor, authority):
     assert "(407 Proxy Authentication Required); it wants a user" in found[0]["text"]
     assert "[step proxy, " in found[0]["text"]
     assert found[1]["advice"] == "if this network wants you to sign in first, open a page in a browser"
-
-
-def test_client_certificate(doctor, authority, tmp_path):
-    """The certificate that is shown is read before anything is asked: its issuer, and whether its time is over."""
-    path, now = tmp_path / "client.pem", dt.datetime.now(dt.UTC)
-    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
-    expected = {
-        "ok": ({}, r"expires in [\d,]{4,} days"),
-        "look": ({"not_after": now + dt.timedelta(days=9.5)}, "expires in 9 days"),
-        "wrong": ({"not_after": now - dt.timedelta(days=1)}, r"expired on \w{3} .* GMT"),
-        "wrong, early": ({"not_before": now + dt.timedelta(days=1)}, r"expires in [\d,]+ days, valid from .* GMT"),
-    }
-    with serving(server):
-        for state, (validity, text) in expected.items():
-            issued = AUTHORITY.issue_cert("clerk@merchant.example", **validity)
-            path.write_bytes(issued.private_key_and_cert_chain_pem.bytes())
-            checks, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority, "--client-cert", str(path))
-            check = checks["client certificate"]
-            assert check["state"] == state.partition(",")[0]
-            assert re.fullmatch(rf"{path}, from --client-cert, issued by trustme .*, {text}", check["text"])
-            assert bool(check["advice"]) == (state != "ok")
-
-
-def test_kinds_of_client_certificates(tmp_path):
-    """A certificate that vouches for itself, expired and for clients alone, and one with its issuers, are read."""
-    path = tmp_path / "client.pem"
-    path.write_bytes(AUTHORITY.create_child_ca().issue_cert("a@b.example").private_key_and_cert_chain_pem.bytes())
-    assert {"issuer", "notBefore", "notAfter"} <= read_certificate(path, None).keys()
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=clerk")
-    at = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    builder = builder.serial_number(7).not_valid_before(at).not_valid_after(at + dt.timedelta(days=9))
-    use = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CLIENT_AUTH])
-    certificate = builder.add_extension(use, critical=True).sign(key, hashes.SHA256())
-    clear = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(*clear))
-    assert read_certificate(path, None)["notAfter"] == "Jan 10 00:00:00 2020 GMT"
 
 
 VARIABLES = {
@@ -266,51 +207,20 @@ def test_answers(configured, service):
         lookup = checks["lookup"]
         assert (result.status, lookup["advice"][: len(advice)], says in lookup["text"]) == (status, advice, True), says
         assert lookup["state"] == ("wrong" if status else "look")
-        assert checks["limiter"]["state"] == ("look" if "retry" in says else "ok")
         assert re.fullmatch(r"POST http://.*/api-sandbox/transaction/detail", checks["request"]["text"])
 
 
 NOW = 1_790_000_000.0
-DATE = "Mon, 21 Sep 2026 14:13:20 GMT"
-BANK = "Bank, Bank Root"
-ISSUER = ((("countryName", "ID"),), (("organizationName", "Bank"),), (("commonName", "Bank Root"),))
-
-
-def certificate(days):
-    at = {20: "Oct 11 14:13:20 2026 GMT", 21: "Oct 12 14:13:20 2026 GMT", -1: "Sep 20 14:13:20 2026 GMT"}
-    return {"issuer": ISSUER, "notAfter": at[days]}
 
 
 def test_certificate():
-    """A stranger's authority and a certificate about to expire need attention, and say what to do."""
-    issued, expires = f"TLSv1.3, issued by {BANK}", "expires in {} days"
-    strange = f"{issued}, which is not a public authority"
-    for days, is_public, tls, end in (
-        (21, True, ("ok", issued), ("ok", expires.format(21))),
-        (20, None, ("ok", issued), ("look", expires.format(20))),
-        (21, False, ("look", strange), ("ok", expires.format(21))),
-    ):
-        found = list(certificates("TLSv1.3", certificate(days), NOW, is_public=is_public))
-        assert [(each.topic, each.state, each.text) for each in found] == [("TLS", *tls), ("certificate", *end)]
-        assert [bool(each.advice) for each in found] == [each.state == "look" for each in found]
-    tls, _ = certificates("TLSv1.2", {"notAfter": "Oct 12 14:13:20 2026 GMT"}, NOW, is_public=True)
-    assert tls.text == "TLSv1.2, issued by an authority without a name"
-
-
-def test_clock():
-    """A clock that differs by more than a minute, beside the time of the answer, needs attention."""
-    near, unknown = "within 60 s of the service's", "not compared: the service names no date"
-    cases = {
-        (DATE, 0, 0): ("ok", near),
-        (DATE, 60, 0): ("ok", near),
-        (DATE, 65, 10): ("ok", near),
-        (DATE, 61, 0): ("look", "61 s ahead of the service's"),
-        (DATE, -3600, 10): ("look", "3600 s behind the service's"),
-        (None, 0, 0): ("ok", unknown),
-        ("yesterday", 0, 0): ("ok", unknown),
-    }
-    found = {case: clock(case[0], NOW + case[1], case[2]) for case in cases}
-    assert {case: (each.state, each.text) for case, each in found.items()} == cases
+    """A certificate about to expire needs attention, and says what to do; an issuer without a name is no error."""
+    issuer = ((("countryName", "ID"),), (("organizationName", "Bank"),), (("commonName", "Bank Root"),))
+    for named, day, days, state in ((issuer, 12, 21, "ok"), (issuer, 11, 20, "look"), ((), 12, 21, "ok")):
+        found = certificate_of("TLSv1.3", {"issuer": named, "notAfter": f"Oct {day} 14:13:20 2026 GMT"}, NOW)
+        name = "Bank, Bank Root" if named else "an authority without a name"
+        assert (found.state, found.text) == (state, f"TLSv1.3, issued by {name}, expires in {days} days")
+        assert bool(found.advice) == (state == "look")
 
 
 def test_advice():
@@ -329,8 +239,11 @@ def test_advice():
 
 def test_checkup():
     """A checkup is as good as its worst check; advice stands below it."""
-    checks = [Check("one", State.WRONG, "broken", "mend it"), Check("two", State.LOOK, "odd")]
-    assert table(checks) == ["wrong  one  broken", "            -> mend it", "look   two  odd"]
+    checks = [Check("one", "broken", "mend it", is_wrong=True), Check("two", "odd", "see"), Check("three", "fine")]
+    assert table(checks) == [
+        *("wrong  one    broken", "              -> mend it", "look   two    odd", "              -> see"),
+        "ok     three  fine",
+    ]
     assert in_json([]) == {"status": "ok", "checks": []}
     found = in_json(checks)
     assert (found["status"], found["checks"][0]) == (
