@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from payclient import errors
-from payclient.reconcile import Accepted, BreakState, Rules, Tally, TieOutError
+from payclient.reconcile import Accepted, BreakState, Bucket, Code, Finding, Row, Rules, Tally, TieOutError
 from payclient.reconcile.ledger import ABSENT, Entry
-from payclient.reconcile.nights import PreviousRun
+from payclient.reconcile.nights import PreviousRun, breaks_of
 from payclient.reconcile.report import RunDiff
 from payclient.reconcile.values import FindingTotal
 from support.nights import FIRST, Nights, paid
@@ -50,7 +50,7 @@ class Oracle:
             rows.append((reference, amount, word, bucket))
             for code, at_stake, said in findings if bucket == "break" else ():
                 money, values = found.get((reference, code), (0, []))
-                found[reference, code] = (money + at_stake, sorted({*values, said}, key=repr))
+                found[reference, code] = (max(money, at_stake), sorted({*values, said}, key=repr))
             sums[bucket] += 1
             is_first = reference not in [each[0] for each in rows[:-1]]
             totals["ledger"] += amount if word == "Paid" and not is_carried else 0
@@ -195,6 +195,35 @@ async def test_listed_twice(tmp_path):
         rules = Rules(accepted=[Accepted(**known, largest_difference=most)])
         done = await run(rows, {"A": paid("A", 70_000)}, rules=rules)
         assert (known["code"] not in done.summary.open_findings.by_code) is is_accepted
+
+
+def test_at_stake_once():
+    """Any finding of a reference is at stake once, with the largest amount of its rows, in every total."""
+    for code in (code for code in Code if not code.is_soft):
+        for amounts in ((7,), (7, 7), (5, 7, 3), (7, 2**70, 7)):
+            entries = [Entry(line=line, reference="A", amount=9) for line in range(2, 2 + len(amounts))]
+            found = [(Finding(code, "", at_stake=amount),) for amount in amounts]
+            rows = [Row(entry=e, bucket=Bucket.BREAK, findings=f) for e, f in zip(entries, found, strict=True)]
+            total, tally = FindingTotal(1, max(amounts)), Tally()
+            for row in rows:
+                tally.add(row)
+            summed = tally.open_findings()
+            assert {summed.new, summed.closing, summed.by_code[code], summed.payments} == {total}
+            (known,) = breaks_of(rows, run="").values()
+            assert known.at_stake == total.amount
+
+
+async def test_one_payment_stands(tmp_path):
+    """Of several payments of one invoice the smallest stands, in any order of the ledger; the others are at stake."""
+    run = Nights(tmp_path)
+    answers = {each: paid(each, amount, merchant_reff="INV") for each, amount in (("A", 70), ("B", 40), ("C", 40))}
+    rows = [Entry(line=line, reference=each, amount=answers[each].amount) for line, each in enumerate("ABC", 2)]
+    one = await run(rows, answers)
+    other = await run(rows[::-1], answers, previous=one)
+    for night in (one, other):
+        stakes = {row.reference: row.findings[0].at_stake for row in night.rows}
+        assert stakes == {"A": 70, "B": 0, "C": 40}
+        assert night.summary.open_findings.by_code["paid_twice"] == FindingTotal(3, 110)
 
 
 async def test_age_without_answer(tmp_path):

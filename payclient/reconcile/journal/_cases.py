@@ -70,6 +70,10 @@ _PAID_WITH = f"""
     SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
     WHERE paid_reff = ? AND position != ? ORDER BY position LIMIT 3
 """
+_STANDING = f"""
+    SELECT entries.position FROM ({LATEST_PAID}) AS paid JOIN answers USING (id) JOIN entries ON position = paid.id / 2
+    WHERE paid.paid_reff = ? ORDER BY CAST(answers.amount AS REAL), entries.reference LIMIT 1
+"""
 _CASE = f"""
     position, entries.first, repeats.rows, paid_twice.paid_reff, earlier.data,
     sums.duplicated, sums.apart, unusable.line,
@@ -270,6 +274,7 @@ class Cases:
             duplicated=None if duplicated is None else int(duplicated),
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(other for (other,) in paid_with),
+            stands=bool(paid_with) and self.database.fetch(_STANDING, same_reff[:1]) == [same_reff[1:]],
             other_found=self.found - is_found,
             ended_by=self.ended_by,
             earlier=earlier,

@@ -170,6 +170,7 @@ class Case:
         duplicated: The sum of their amounts without the smallest; None if the ledger states none.
         is_repeat: A row before this one has the same reference.
         paid_with: Other references that are paid under the same merchant_reff; the first few.
+        stands: It is the smallest of the payments under this merchant_reff, so the others are at stake.
         other_found: The number of other references found in the same run.
         ended_by: The failure that ended the run early; None when it did not.
         parts: The lines of one payment, which are summed; empty where each row is for itself. The entry is the
@@ -188,6 +189,7 @@ class Case:
     duplicated: int | None = None
     is_repeat: bool = False
     paid_with: tuple[str, ...] = ()
+    stands: bool = False
     other_found: int = 0
     ended_by: Observation | None = None
     parts: tuple[Entry, ...] = ()

@@ -151,7 +151,7 @@ class _Judgement:
         if side is not None and not case.is_repeat:
             findings += statement_findings(side, entry, last.transaction, at=last.at, rules=self.rules)
         if last.transaction is not None and case.paid_with:
-            findings.append(_paid_twice(case.paid_with, last.transaction))
+            findings.append(_paid_twice(case, last.transaction))
         if last.transaction is not None and case.second and (damage := self._lost_zeros(last.transaction, findings)):
             return self._row(Bucket.REJECTED, findings, damage)
         is_open = self._is_in_ledger and self._is_open(last, findings)
@@ -252,7 +252,7 @@ class _Judgement:
         )
 
 
-def _paid_twice(others: tuple[str, ...], transaction: Transaction) -> Finding:
-    reff = quote(transaction.merchant_reff)
-    sentence = f"merchant_reff {reff} is paid under other references too: {', '.join(map(quote, others))}"
-    return Finding(Code.PAID_TWICE, sentence, ledger=", ".join(others), service=transaction.merchant_reff)
+def _paid_twice(case: Case, transaction: Transaction) -> Finding:
+    reff, others, at_stake = transaction.merchant_reff, case.paid_with, 0 if case.stands else None
+    sentence = f"merchant_reff {quote(reff)} is paid under other references too: {', '.join(map(quote, others))}"
+    return Finding(Code.PAID_TWICE, sentence, ledger=", ".join(others), service=reff, at_stake=at_stake)

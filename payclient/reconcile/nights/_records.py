@@ -54,7 +54,7 @@ class BreakRecord:
     state: BreakState = BreakState.NEW  # RESOLVED and NOT_KNOWN are memories of a break of an earlier run
     by: ResolvedBy | None = None
     gone_for: int = 0  # runs since the one that resolved it
-    at_stake: int = 0  # the sum over the rows that have it; of one about all rows, once
+    at_stake: int = 0  # the largest over the rows that have it
 
     @property
     def is_resolved(self) -> bool:
@@ -105,7 +105,7 @@ def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord
             first_seen=observed_at(rows) if before is None else before.first_seen,
             first_run=run if before is None else before.first_run,
             state=BreakState.NEW if before is None else before.state,
-            at_stake=sum(each.at_stake or 0 for each in findings[: 1 if code.is_of_ledger else None]),
+            at_stake=max(each.at_stake or 0 for each in findings),
         )
     return breaks
 

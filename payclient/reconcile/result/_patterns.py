@@ -191,7 +191,7 @@ class Pattern:
         kind: What that is.
         sentence: The same in words, with the values; safe to print.
         rows: Breaks that have it. A break may be in several patterns.
-        amount: The amount at stake in them, as `Row.at_stake` has it; of a reference that is listed twice, once.
+        amount: The amount at stake in them, as `Row.at_stake` has it; of each payment, the largest.
         treatment: The rule or option that would treat it; safe to print.
         lines: The ledger lines of the first few.
     """

@@ -292,7 +292,7 @@ AGES: Mapping[str, int | None] = MappingProxyType(
 class OpenFindings:
     """The findings that make rows breaks, with the amounts at stake in them, and their roll-forward."""
 
-    # A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over
+    # A finding is counted once for its reference and code, whatever number of rows has it; its amount is the largest
     # the rows, or of one about all rows the amount itself. It stays open until it is resolved, also while its state is
     # not known. A payment with several findings has its money at stake in each of them; `payments` counts it once, with
     # its largest. The closing count is `opening + new + reopened - resolved`, and its amount is that `+ changed`.

@@ -82,11 +82,17 @@ class _Exact:
         return stored(self._sum)
 
 
-class _Largest(_Exact):
-    """The largest of whole numbers of any size, at least 0."""
+class _Largest:
+    """The largest of whole numbers of any size."""
+
+    def __init__(self) -> None:
+        self._numbers: tuple[int, ...] = ()
 
     def step(self, number: Value) -> None:
-        self._sum = max(self._sum, int(number or 0))
+        self._numbers = (max(*self._numbers, int(number or 0)),) if self._numbers else (int(number or 0),)
+
+    def finalize(self) -> Value:
+        return stored(*self._numbers) if self._numbers else None
 
 
 def stored(number: int | None) -> Value:
@@ -241,7 +247,7 @@ def _others(row: Row) -> tuple[Value, ...]:
         entry.reference if isinstance(entry, Entry) else None,
         time_place(entry),
         row.line,
-        0 if row.is_repeat and row.primary and row.primary.code.is_of_ledger else stored(row.at_stake),
+        stored(row.at_stake),
     )
 
 

@@ -398,7 +398,11 @@ class Tally:
 
     def _shared(self, source: str, least: int) -> list[Any]:
         """Return what many breaks share, with their number and the amount at stake in them."""
-        query = f"SELECT place, count(*), exact(at_stake) FROM {source} GROUP BY place HAVING count(*) >= ?"
+        of_payments = f"SELECT place, count(*) AS rows, largest(at_stake) AS at_stake FROM {source}"
+        query = f"""
+            SELECT place, sum(rows), exact(at_stake) FROM ({of_payments} GROUP BY place, reference)
+            GROUP BY place HAVING sum(rows) >= ?
+        """
         return list(self._tables.select(query, (least,)))
 
     def _common_places(self, rows: int, breaks: int, least: int) -> Iterator[tuple[Cause, int, Value, str, str]]:
@@ -457,13 +461,11 @@ def _posting(
 
 
 def _posted(parts: Iterable[str] = ()) -> str:
-    """Return the query of the findings in *parts*, or in all: one for all rows of a reference, with their amount."""
-    # The columns of a group are those of its first row. What is about all rows of a reference is at stake once.
-    once = ", ".join(f"'{code.value}'" for code in Code if code.is_of_ledger)
+    """Return the query of the findings in *parts*, or in all: one for all rows of a reference, with the largest."""
+    # The columns of a group are those of its first row. However many rows list a payment, it is at stake once.
     where = f"WHERE part IN ({', '.join(repr(str(part)) for part in parts)})" if parts else ""
     return f"""
-        SELECT part, severity, code, age, reference, min(rowid),
-            CASE WHEN code IN ({once}) THEN amount ELSE exact(amount) END AS amount
+        SELECT part, severity, code, age, reference, min(rowid), largest(amount) AS amount
         FROM postings {where} GROUP BY part, reference, code
     """
 

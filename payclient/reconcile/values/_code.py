@@ -143,8 +143,7 @@ class Code(StrEnum):
         is_of_status: Whether it is about the states of both sides.
         is_of_statement: Whether it is about the statement.
         is_of_service: Whether it is about the existence of a usable answer, which the service alone can change.
-        is_of_ledger: Whether it is about all rows of its reference, which the ledger alone can change. Its amount at
-            stake counts once.
+        is_of_ledger: Whether it is about all rows of its reference, which the ledger alone can change.
     """
 
     severity: Severity
