@@ -389,8 +389,8 @@ def decisions(
     run = _unchanged_summary(run_folder, "cannot be used")["run"]
     importer = DecisionImporter(run=run, by=by.strip(), at=utc_now())
     found = importer.take(read_work_list(workbook, run), run_folder / ROWS)
-    added = add_decisions(run_folder, found) if found else ()
-    known = len(found) - len(added)
+    added = {each.evidence for each in add_decisions(run_folder, found)} if found else set[str]()
+    known = len({each.evidence for each in found} - added)
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"
     streams.show([f"{taken}; {known:,} known before"])
     return Exit.DONE

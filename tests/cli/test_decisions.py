@@ -6,7 +6,7 @@ import openpyxl
 import pytest
 
 from payclient.testing import Reply
-from support.reports import summary_of
+from support.reports import rows_of, summary_of
 
 LINES = ("T1,15500,Paid", "T2,9000,Canceled", "T3,1,Paid")
 
@@ -15,8 +15,8 @@ LINES = ("T1,15500,Paid", "T2,9000,Canceled", "T3,1,Paid")
 def run(night):
     """Reconcile a ledger into a folder of this name."""
 
-    def run(name, *arguments, lines=LINES):
-        return night(name, "--quiet", *arguments, lines=lines)
+    def run(name, *arguments, lines=LINES, **options):
+        return night(name, "--quiet", *arguments, lines=lines, **options)
 
     return run
 
@@ -56,6 +56,22 @@ def write(path, **resolutions):
             for title, value in (("Owner", "Ana"), ("Resolution", resolution), ("Comment", "agreed")):
                 sheet.cell(row, places[title]).value = value
     book.save(path)
+
+
+def test_covers_the_row(run, first, take, service, tmp_path):
+    """A decision covers all findings that the row had, so that an accepted payment is matched the next night."""
+    service.add(reference="T4", amount=100_000, fee=1_000, amount_received=99_000, status="Paid")
+    header, shows = "reference,amount,fee,amount_received,status", ["T4,100500,1000,99500,Paid"]
+    assert run("one", lines=shows, header=header).status == 1
+    (row,) = rows_of(tmp_path / "one")
+    assert [each["code"] for each in row["findings"]] == ["underpaid", "net_differs"]
+    result = take(tmp_path / "one" / "report.xlsx", T4="accepted until 2999-12-31")
+    assert result.out.startswith("1 decision taken into")
+    assert run("two", "--previous", "one", lines=shows, header=header).status == 0
+    service.add(reference="T4", amount=100_000, fee=900, amount_received=99_000, status="Paid")
+    assert run("three", "--previous", "two", lines=shows, header=header).status == 1  # a finding that it had not
+    (row,) = rows_of(tmp_path / "three")
+    assert [each["code"] for each in row["findings"] if not each["waived"]] == ["short_received", "fee_differs"]
 
 
 def test_resumed_after_decisions(run, first, take, command, service, tmp_path):

@@ -74,7 +74,12 @@ def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
 
 
 def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-    """Add those of the *decisions* that are not known yet, wait for the disk, and return them."""
+    """
+    Add those of the *decisions* that are not known yet, wait for the disk, and return them.
+
+    Of a row with several findings, the first one tells whether anything was decided: what the work list still shows of
+    an earlier night decides nothing about a finding that is new.
+    """
     path = folder / DECISIONS
     with open(path, "a+b", opener=own) as file:
         if not lock(file):
@@ -84,7 +89,13 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
         file.seek(0)
         log = _log(file, folder)
         known, head, lines = log.latest, log.head, list[str]()
-        added = tuple(each for each in decisions if each.key not in known or known[each.key].cells != each.cells)
+        leading: dict[tuple[str, str], Decision] = {}
+        rows = [(leading.setdefault((each.reference, each.evidence), each), each) for each in decisions]
+        added = tuple(
+            each
+            for first, each in rows
+            if _is_new(each, known) and (_is_new(first, known) or known[first.key].evidence == first.evidence)
+        )
         for each in added:
             line, head = decision_line(each, head)
             lines.append(f"{line}\n")
@@ -92,6 +103,10 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
         file.flush()
         os.fsync(file.fileno())
     return added
+
+
+def _is_new(decision: Decision, known: Mapping[tuple[str, str], Decision]) -> bool:
+    return decision.key not in known or known[decision.key].cells != decision.cells
 
 
 def _cut_off(file: IO[bytes]) -> None:

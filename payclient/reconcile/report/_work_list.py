@@ -131,18 +131,18 @@ class DecisionImporter:
         missing = dict.fromkeys(item for each in wanted.values() for item in each)
         for item, row, line in _matching(wanted, rows):
             missing.pop(item, None)
-            decision = self._decision(item, row, hashlib.sha256(line).hexdigest())
-            other, place = found.setdefault(decision.key, (decision, item.place))
-            if other.cells != decision.cells:
-                message = f"{item.place}: it is decided otherwise than {place}, the same finding"
-                raise DecisionError(message)
+            for decision in self._decisions(item, row, hashlib.sha256(line).hexdigest()):
+                other, place = found.setdefault(decision.key, (decision, item.place))
+                if other.cells != decision.cells:
+                    message = f"{item.place}: it is decided otherwise than {place}, the same finding"
+                    raise DecisionError(message)
         for item in missing:
             message = f"{item.place}: line {item.line} of this run has no {item.code} of {quote(item.reference)}"
             raise DecisionError(message)
         return tuple(decision for decision, _ in found.values())
 
-    def _decision(self, item: WorkItem, row: Row, evidence: str) -> Decision:
-        finding = None if item.code == UNRESOLVED else row.primary
+    def _decisions(self, item: WorkItem, row: Row, evidence: str) -> Iterator[Decision]:
+        """Yield the decision about each finding that makes the row a break, the leading one first."""
         try:
             resolution, until = read_resolution(item.resolution)
             if resolution is Resolution.ACCEPTED:
@@ -150,20 +150,22 @@ class DecisionImporter:
         except DecisionError as error:
             message = f"{item.place}: {error.message}"
             raise DecisionError(message) from error
-        return Decision(
-            run=self.run,
-            reference=row.reference or "",
-            code=item.code,
-            owner=item.owner,
-            resolution=resolution,
-            until=until,
-            comment=item.comment,
-            ledger=None if finding is None else finding.ledger,
-            service=None if finding is None else finding.service,
-            by=self.by,
-            at=self.at,
-            evidence=evidence,
-        )
+        decided = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
+        for code, ledger, service in [(UNRESOLVED, None, None)] if item.code == UNRESOLVED else decided:
+            yield Decision(
+                run=self.run,
+                reference=row.reference or "",
+                code=code,
+                owner=item.owner,
+                resolution=resolution,
+                until=until,
+                comment=item.comment,
+                ledger=ledger,
+                service=service,
+                by=self.by,
+                at=self.at,
+                evidence=evidence,
+            )
 
     def _check(self, item: WorkItem, until: date | None) -> None:
         problem = ""
