@@ -71,7 +71,7 @@ class LedgerOptions:
         ignore_column: Column to leave unused, and not to name in the verdict. May be repeated, and
             adds to the rules file.
         require: Fields that the ledger must have, such as `amount,status`. Adds to the rules file.
-        allow_empty: Accept a ledger or a statement without rows, which may be a failed export.
+        allow_empty: Accept a ledger without rows, which may be a failed export.
         format: File format, when the name of the file does not tell.
         sheet: Sheet of an XLSX file. Default: the first.
         delimiter: Delimiter of a CSV file. Default: recognised from the header.
@@ -315,7 +315,7 @@ class StatementOptions:
             refuse(f"--payout: {problem}")
 
     @contextmanager
-    def open(self, rules: Rules, ledger: Ledger, *, allow_empty: bool = False) -> Generator[Ledger | None]:
+    def open(self, rules: Rules, ledger: Ledger) -> Generator[Ledger | None]:
         if self.statement is None:
             yield None
             return
@@ -329,7 +329,7 @@ class StatementOptions:
                 how.kind,
                 how.columns,
                 ignore=how.ignore_columns,
-                allow_empty=allow_empty,
+                allow_empty=True,  # a night without a payout is usual
                 dialect=how.reading,
                 time_zone=rules.time_zone,
                 is_statement=True,

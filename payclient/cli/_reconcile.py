@@ -158,7 +158,7 @@ def _opened(
 ) -> Generator[tuple[Ledger, Ledger | None]]:
     with reading_ledger():
         opened = source.open(path, rules, streams)
-    with opened as ledger, other.open(rules, ledger, allow_empty=source.allow_empty) as statement:
+    with opened as ledger, other.open(rules, ledger) as statement:
         yield ledger, statement
 
 
@@ -422,6 +422,7 @@ def about_of(journal: Journal) -> About:
         else attrs.evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
+        ledger_change=journal.ledger_change,
     )
 
 

@@ -240,7 +240,9 @@ class _Reconciler:
                     self._journal.add(entry)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
-        finish = partial(self._journal.finish_ledger, previous=self._previous, has_statement=has_statement)
+        finish = partial(
+            self._journal.finish_ledger, previous=self._previous, has_statement=has_statement, rules=self._rules
+        )
         await in_thread(finish, ignored.counted())
         self._tell(Phase.READING, self._done)
 

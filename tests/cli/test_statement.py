@@ -157,13 +157,10 @@ def test_columns(reconcile, tmp_path):
 
 
 def test_without_rows(reconcile):
-    """A statement without rows is refused unless that is allowed; a ledger without rows still has the whole report."""
+    """A statement without rows is usual, and a ledger without rows is refused unless that is allowed."""
+    result = reconcile(lines=[], ledger=["reference,amount"])
+    assert (result.status, result.err.splitlines()[-1].partition("; ")[2]) == (2, "--allow-empty accepts that")
     result = reconcile(lines=[])
-    assert (result.status, result.err.splitlines()[-1]) == (
-        2,
-        "payclient: the statement settlement.csv: it has a header and no rows; --allow-empty accepts that",
-    )
-    result = reconcile("--allow-empty", lines=[])
     assert (result.status, "T1: high, not_settled" in result.out) == (1, True)
     result = reconcile("--allow-empty", lines=["T1,15000"], ledger=["reference,amount"], out="other")
     assert (result.status, "T1: critical, not_in_ledger" in result.out) == (1, True)
@@ -224,10 +221,10 @@ def test_rejudged(reconcile, command, tmp_path):
 def test_late_by_new_rules(reconcile, command):
     """A payment that is late by the new rules alone waits for a second lookup, which the same run then takes."""
     given = {"ledger": ["reference,amount,created_at", "T1,15000,2020-01-01"], "lines": []}
-    assert reconcile("--allow-empty", "--settles-within", "36500d", **given).status == 0
+    assert reconcile("--settles-within", "36500d", **given).status == 0
     result = command("rejudge", "report", "--settles-within", "0s", "--out", "again")
     assert (result.status, "1 reference needs a second lookup" in result.out) == (75, True)
-    result = reconcile("--allow-empty", out="again", **given)
+    result = reconcile(out="again", **given)
     assert (result.status, "T1: high, not_settled" in result.out) == (1, True)
 
 
@@ -235,7 +232,7 @@ def test_business_days(reconcile, command, tmp_path):
     """A run is judged again by business days; the report says which they are."""
     row = f"T1,15000,{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}+00:00"
     (tmp_path / "calendar.toml").write_text('[calendar]\nholidays = [2026-12-25]\ncut_off = "17:00"\n')
-    result = reconcile("--allow-empty", ledger=["reference,amount,created_at", row], lines=[])
+    result = reconcile(ledger=["reference,amount,created_at", row], lines=[])
     assert "1 break" in result.out.splitlines()[0]
     by_days = ("rejudge", "report", "--settles-within", "2 business days", "--out", "again")
     assert "business days need time_zone, the zone in which they begin" in command(*by_days).err

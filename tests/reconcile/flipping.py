@@ -54,7 +54,7 @@ async def _ask(reference):
     )
 
 
-def _records(_is_listed):
+def _records(_is_listed, _on_row):
     """Yield what the previous run says about some references, and a row that is not in the ledger any more."""
     for number in range(3, 12):
         carried = [Entry(line=number, reference=f"O{1000 + number}", amount=5, status="paid")] if number < 6 else []

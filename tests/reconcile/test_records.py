@@ -331,9 +331,9 @@ async def test_other_tasks_go_on(night):
         loop.call_soon_threadsafe(reached.set)
         waits.append(reached.wait(60))
 
-    def records(is_listed):
+    def records(is_listed, on_row):
         wait_for_loop()
-        yield from first.run.records(is_listed)
+        yield from first.run.records(is_listed, on_row)
 
     def answers():
         wait_for_loop()
@@ -352,7 +352,7 @@ async def test_cells(night):
     second = await night([entry("A")], {"A": paid("A")}, previous=first)
     lines = [text for _, text in second.run.memory()]
     assert [json.loads(line)["state"] for line in lines] == ["resolved", "resolved"]
-    ((record, _),) = second.run.records(lambda _: True)
+    ((record, _),) = second.run.records(lambda _: True, lambda _: None)
     assert record_from("A", record_cell(record)) == record
     assert (record.is_paid, len(record.breaks), record_from("B", None).is_paid, record_from("C", "").is_paid) == (
         True,

@@ -111,5 +111,7 @@ class Nights:
                 for change in break_changes(journal, rules=rules):
                     files.add_change(change)
                 side = None if journal.statement is None else StatementAbout(file=FILE, totals=journal.statement.totals)
-                summary = files.finish(evolve(About(rules=rules), run=name, statement=side))
+                summary = files.finish(
+                    evolve(About(rules=rules), run=name, statement=side, ledger_change=journal.ledger_change)
+                )
         return Night(open_past_run(self._folder / name), summary, tuple(rows))

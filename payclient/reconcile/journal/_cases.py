@@ -29,11 +29,21 @@ from payclient.reconcile.journal._schema import (
     insertion,
     observation_from,
     of,
+    time_from,
 )
 from payclient.reconcile.judgement import Case, are_parts, settled_by, why_not_summed
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_cell, record_from
-from payclient.reconcile.rules import Rules, as_json, from_json
+from payclient.reconcile.nights import (
+    LedgerChange,
+    ListedRow,
+    PreviousRun,
+    Records,
+    ReferenceRecord,
+    ledger_change,
+    record_cell,
+    record_from,
+)
+from payclient.reconcile.rules import Rules, as_json, from_json, in_zone
 from payclient.reconcile.values import JournalError, Observation, Settled, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
@@ -292,19 +302,44 @@ class Cases:
         return evolve(case, parts=parts, unusable_line=unusable_line, rows=1)
 
 
-def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool) -> None:
-    """Store the records of the previous run and, *after* the ledger, its rows to look up again."""
+_LISTED = "CREATE TEMP TABLE listed (reference TEXT, number INTEGER, amount, created TEXT, is_matched INTEGER)"
+_ADD_LISTED = "INSERT INTO listed VALUES (?, ?, ?, ?, ?)"
+_BOTH_LEDGERS = """
+    SELECT reference, 0 AS is_now, number, amount, created, is_matched FROM listed UNION ALL
+    SELECT coalesce(reference, ''), 1, 1, amount, NULL, 0 FROM entries WHERE position <= ?
+    ORDER BY reference
+"""
+_CREATIONS = "SELECT DISTINCT created_at FROM entries WHERE position <= ? AND length(created_at)"
+
+
+def carry_over(
+    writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool, rules: Rules
+) -> LedgerChange:
+    """Store the records of the previous run and, *after* the ledger, its rows to look up again; compare the ledgers."""
     # *writing* is in a transaction, with the index of the references. What the statement alone had is looked up again
     # only with a statement.
     position, find = after, writing.cursor().execute
     query = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
-    for earlier, entries in records(lambda reference: find(query, (reference, after)).fetchone() is not None):
+    writing.execute(_LISTED)
+
+    def is_listed(reference: str) -> bool:
+        return find(query, (reference, after)).fetchone() is not None
+
+    def add_listed(row: ListedRow) -> None:
+        writing.execute(_ADD_LISTED, (*row[:2], str(row[2]), *row[3:]))  # of any size
+
+    for earlier, entries in records(is_listed, add_listed):
         if earlier != ReferenceRecord(reference=earlier.reference):
             cells = earlier.reference, len(earlier.breaks), record_cell(earlier)
             writing.execute(insertion("earlier", len(cells)), with_checksum(*cells))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
             writing.execute(ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))
+    times = (time_from(cell) for (cell,) in writing.cursor().execute(_CREATIONS, (after,)))
+    first = min(times, key=lambda at: in_zone(at, rules.time_zone), default=None)
+    change = ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)
+    writing.execute("DROP TABLE listed")
+    return change
 
 
 def _without_smallest(cells: Iterable[StoredCell]) -> str | None:

@@ -40,7 +40,7 @@ from payclient.reconcile.journal._schema import (
 )
 from payclient.reconcile.judgement import Case, PendingLookup, judge, judged_entries, paid_reff_of
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
-from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord
+from payclient.reconcile.nights import LedgerChange, PreviousRun, Records, ReferenceRecord
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
 from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals
 
@@ -223,6 +223,7 @@ class Journal:
         *,
         previous: tuple[PreviousRun, Records] | None = None,
         has_statement: bool = False,
+        rules: Rules = STRICT,
     ) -> None:
         """Record that all rows were added, with those *ignored* by the rules and what *previous* says of each."""
         if self._ledger.finish():
@@ -233,7 +234,8 @@ class Journal:
             if previous is not None:
                 run, records = previous
                 notes["previous"] = json.dumps(as_json(evolve(run, rows=self._ledger.count)))
-                carry_over(db, records, after=self._ledger.count, has_statement=has_statement)
+                change = carry_over(db, records, after=self._ledger.count, has_statement=has_statement, rules=rules)
+                notes["ledger change"] = json.dumps(as_json(change))
             for statement in _FINISH_LEDGER:
                 db.execute(statement)
         self._count_rows("entries", "repeats", "earlier")
@@ -242,6 +244,12 @@ class Journal:
     @property
     def ignored(self) -> tuple[IgnoredLines, ...]:
         return from_json(json.loads(self.note("ignored") or "[]"), tuple[IgnoredLines, ...])
+
+    @property
+    def ledger_change(self) -> LedgerChange | None:
+        """The rows of the ledger beside those of the previous run; None without one."""
+        noted = self.note("ledger change")
+        return None if noted is None else from_json(json.loads(noted), LedgerChange)
 
     def _last_of_ledger(self) -> int:
         if self.previous is not None:

@@ -171,13 +171,16 @@ def _values(names: Sequence[str], cells: Sequence[Any]) -> dict[str, Any]:
         if isinstance(cell := values[name], str):
             values[name] = int(cell)
     for name in _TIMES:
-        if isinstance(cell := values.get(name), int):
-            values[name] = _EPOCH + timedelta(microseconds=cell)
-        elif isinstance(cell, str):
-            values[name] = datetime.fromisoformat(cell)
+        if isinstance(cell := values.get(name), int | str):
+            values[name] = time_from(cell)
     if _ABSENT in cells:
         values |= dict.fromkeys((name for name, cell in values.items() if cell == _ABSENT), ABSENT)
     return values
+
+
+def time_from(cell: int | str) -> datetime:
+    """Return a time of a file from its cell: microseconds without a zone, or text with one."""
+    return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else datetime.fromisoformat(cell)
 
 
 def moment_cell(at: datetime) -> int:

@@ -14,6 +14,7 @@ from payclient.reconcile.nights._decisions import with_decisions as with_decisio
 from payclient.reconcile.nights._records import MAX_GONE_FOR as MAX_GONE_FOR
 from payclient.reconcile.nights._records import BreakChange as BreakChange
 from payclient.reconcile.nights._records import BreakRecord as BreakRecord
+from payclient.reconcile.nights._records import ListedRow as ListedRow
 from payclient.reconcile.nights._records import PreviousRun as PreviousRun
 from payclient.reconcile.nights._records import Records as Records
 from payclient.reconcile.nights._records import ReferenceRecord as ReferenceRecord
@@ -24,4 +25,7 @@ from payclient.reconcile.nights._records import record_cell as record_cell
 from payclient.reconcile.nights._records import record_from as record_from
 from payclient.reconcile.nights._records import reversal as reversal
 from payclient.reconcile.nights._records import with_history as with_history
+from payclient.reconcile.nights._since import LedgerChange as LedgerChange
+from payclient.reconcile.nights._since import RowTotal as RowTotal
 from payclient.reconcile.nights._since import SincePrevious as SincePrevious
+from payclient.reconcile.nights._since import ledger_change as ledger_change

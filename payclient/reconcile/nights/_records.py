@@ -233,9 +233,18 @@ class ReferenceRecord:
         return {each.code: each for each in self.breaks}
 
 
-Records: TypeAlias = Callable[[Callable[[str], bool]], Iterator[tuple[ReferenceRecord, Sequence[Entry]]]]
+ListedRow: TypeAlias = tuple[str, int, int, str | None, bool]
 """
-Yields each reference to remember and its entries to look up again. Args: whether today's ledger lists a reference.
+Rows of the previous ledger: reference, empty without one; number; amount; creation as text; and whether they matched.
+"""
+
+Records: TypeAlias = Callable[
+    [Callable[[str], bool], Callable[[ListedRow], object]], Iterator[tuple[ReferenceRecord, Sequence[Entry]]]
+]
+"""
+Yields each reference to remember and its entries to look up again.
+
+Args: whether today's ledger lists a reference, and a function that takes each row of the previous ledger.
 """
 
 

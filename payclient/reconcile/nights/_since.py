@@ -2,17 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from attrs import frozen
 
-from payclient._shared.escape import plural
+from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.nights._records import PreviousRun
+from payclient.reconcile.rules import in_zone
 from payclient.reconcile.values import Bucket
 
 _OF_ROWS = ("ledger", "statement", "lines")
 """Rules that decide which rows there are; the rows by the rules before are gone."""
+
+
+_MAX_MISSING = 20
+
+
+@frozen
+class RowTotal:
+    """A number of ledger rows and the sum of their amounts."""
+
+    rows: int = 0
+    amount: int = 0
+
+    def __add__(self, other: RowTotal) -> RowTotal:
+        return RowTotal(self.rows + other.rows, self.amount + other.amount)
+
+    def __sub__(self, other: RowTotal) -> RowTotal:
+        return RowTotal(self.rows - other.rows, self.amount - other.amount)
+
+
+@frozen(kw_only=True)
+class LedgerChange:
+    """The rows of the ledger beside those of the previous run: `before + new - left = now`, amounts with `changed`."""
+
+    before: RowTotal = RowTotal()
+    new: RowTotal = RowTotal()
+    left: RowTotal = RowTotal()
+    changed: int = 0  # of rows that both have
+    now: RowTotal = RowTotal()
+    missing: RowTotal = RowTotal()  # of those that left: matched before, and of the time that the ledger still covers
+    references: tuple[str, ...] = ()  # of the first of these
+    covers_from: datetime | None = None  # the first creation in the ledger; None if no row has one
+
+    @property
+    def sentence(self) -> str:
+        """The roll-forward in rows and money."""
+        parts = {name: (getattr(self, name).rows, getattr(self, name).amount) for name in ("before", "new", "left")}
+        rows, amounts = (
+            f"{parts['before'][place]:,} before + {parts['new'][place]:,} new - {parts['left'][place]:,} left"
+            for place in (0, 1)
+        )
+        changed = f" {'+' if self.changed > 0 else '-'} {abs(self.changed):,} changed" if self.changed else ""
+        return f"Rows of the ledger: {rows} = {self.now.rows:,}; amounts: {amounts}{changed} = {self.now.amount:,}."
+
+    @property
+    def missing_sentence(self) -> str:
+        """The rows that left although the ledger covers their time; safe to print, empty if there are none."""
+        if not self.missing.rows:
+            return ""
+        start = self.covers_from
+        when = "no row says when it was created" if start is None else f"it begins at {start:%Y-%m-%d %H:%M}"
+        named = ", ".join(map(quote, self.references)) + (", …" if self.missing.rows > len(self.references) else "")
+        rows = f"{plural(self.missing.rows, 'row')} that matched before, with {self.missing.amount:,},"
+        left = f"{rows} left the ledger, although it still covers their time ({when}): {named}."
+        return escape_unprintable(f"{left} Export it again, or declare may_leave = true in the rules.", max_length=2000)
+
+
+def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, zone: tzinfo | None) -> LedgerChange:
+    """Return the change from *rows* in order: reference, is_now, number, amount, creation, and whether it matched."""
+    totals = {name: RowTotal() for name in ("before", "new", "left", "now", "missing")}
+    changed, references = 0, list[str]()
+    for reference, group in groupby(rows, key=itemgetter(0)):
+        sides, is_missing = [RowTotal(), RowTotal()], True
+        for _, is_now, number, amount, created, is_matched in group:
+            sides[is_now] += RowTotal(number, int(amount or 0))
+            is_missing = is_missing and not is_now and bool(is_matched) and _is_covered(created, covers_from, zone)
+        more = sides[1] - sides[0]
+        totals["before"] += sides[0]
+        totals["now"] += sides[1]
+        if more.rows:
+            totals["new" if more.rows > 0 else "left"] += more if more.rows > 0 else RowTotal() - more
+        else:
+            changed += more.amount
+        if is_missing:
+            totals["missing"] += sides[0]
+            references += [reference][: _MAX_MISSING - len(references)]
+    return LedgerChange(**totals, changed=changed, references=tuple(references), covers_from=covers_from)
+
+
+def _is_covered(created: str | None, covers_from: datetime | None, zone: tzinfo | None) -> bool:
+    if created is None or covers_from is None:
+        return True
+    return in_zone(datetime.fromisoformat(created), zone) >= in_zone(covers_from, zone)
 
 
 @frozen(kw_only=True)
@@ -27,6 +113,12 @@ class SincePrevious:
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
+    ledger: LedgerChange | None = None  # None where the rows of the run before are not known
+
+    @property
+    def ledger_sentence(self) -> str:
+        """The rows of the ledger, and those that left although it covers their time; empty if they are not known."""
+        return "" if self.ledger is None else f"{self.ledger.sentence} {self.ledger.missing_sentence}".rstrip()
 
     @property
     def reused_sentence(self) -> str:

@@ -15,6 +15,7 @@ from attrs import field, frozen
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Summary, expiry_rule, rules_as_json
 from payclient.reconcile.ledger import Excluded, UnusedColumn
+from payclient.reconcile.nights import LedgerChange
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.reconcile.rules import as_json, from_json
 
@@ -111,6 +112,7 @@ class About:
         ended_by: The failure that ended the run early; empty when it was not.
         ignored_lines: Ledger lines that the rules leave out, by kind.
         statement: The other side; None without one.
+        ledger_change: The rows of the ledger beside those of the previous run; None without one.
         payclient_version: Of the package that wrote the report.
     """
 
@@ -125,6 +127,7 @@ class About:
     ended_by: str = ""
     ignored_lines: tuple[IgnoredLines, ...] = ()
     statement: StatementAbout | None = None
+    ledger_change: LedgerChange | None = None
     payclient_version: str = field(factory=lambda: version("payclient"))
 
     @property

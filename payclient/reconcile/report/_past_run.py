@@ -30,7 +30,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile._own_file import read_own
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.nights import BreakRecord, PreviousRun, ReferenceRecord, breaks_of
+from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report._manifest import HISTORY, MANIFEST, WORK_LIST, verify
 from payclient.reconcile.report._rows_file import (
     ROWS,
@@ -84,10 +84,12 @@ class PastRun:
         rows = [row_from_json(each) for each in found if "known" not in each]
         return breaks_of(rows, run=self.note.run, remembered=remembered), rows
 
-    def records(self, is_listed: Callable[[str], bool]) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
-        """Yield its records for a run after it, by reference, merged on the disk."""
+    def records(
+        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
+    ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
+        """Yield its records for a run after it, by reference, merged on the disk; *on_row* takes its ledger."""
         with temporary_database("kept (reference TEXT, text BLOB)") as database:
-            database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed))
+            database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed, on_row))
             stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
                 texts = [text for _, text in group]
@@ -96,8 +98,12 @@ class PastRun:
                 else:
                     yield self._record(reference, texts, is_listed=is_listed(reference))
 
-    def _kept(self, is_listed: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    def _kept(
+        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
+    ) -> Iterator[tuple[str, bytes]]:
         for line in self.lines():
+            if (listed := line.listed) is not None:
+                on_row(listed)
             if line.reference is None:
                 continue
             if line.bucket in _UNFINISHED or line.is_listed_again:

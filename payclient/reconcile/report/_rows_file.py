@@ -14,6 +14,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Code, Finding, Row, Settled, StatementSide, Status
 from payclient.reconcile._own_file import own
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.reconcile.nights import ListedRow
 from payclient.reconcile.rules import from_json
 
 _TIMES = ("expdate", "created_at")
@@ -40,6 +41,16 @@ class RowLine:
     @property
     def is_settled(self) -> bool:
         return bool("statement" in self.data and self.data["statement"]["is_settled"])
+
+    @property
+    def listed(self) -> ListedRow | None:
+        """What the ledger of its run lists; None for a row that was carried over, or is of the statement alone."""
+        data = self.data
+        if data.get("carried_from") or not data.get("statement", {"is_in_ledger": True})["is_in_ledger"]:
+            return None
+        lines = data.get("parts") or [data["ledger"]]
+        amount = sum(line.get("amount") or 0 for line in lines)
+        return self.reference or "", len(lines), amount, lines[0].get("created_at"), self.bucket == Bucket.MATCHED
 
     @property
     def row(self) -> Row:

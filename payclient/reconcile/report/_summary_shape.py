@@ -85,6 +85,7 @@ def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
         "news_by_severity": as_json(found.news),
         **_of(since, "changed_rules", "removed_by_rules", "added_by_rules"),
         "reused": reused_as_json(since),
+        "ledger": as_json(since.ledger),
     }
 
 

@@ -112,6 +112,8 @@ _NOT_TIED = Wording(
     "Breaks", "No row differs, but the statement does not tie: see the bridge to it, and what is below."
 )
 
+_LEFT = Wording("Breaks", "Rows left the ledger, although it covers their time: see below, and export it again.")
+
 VERDICTS: Mapping[Verdict, Wording] = {
     Verdict.EMPTY: Wording("Empty", "Check that the right file was given, and that it has more than a header."),
     Verdict.CLEAN: Wording("Clean", "There is nothing to do."),
@@ -148,7 +150,7 @@ def verdict_wording(summary: Summary) -> Wording:
     if summary.verdict is Verdict.BREAKS and not any(
         summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)
     ):
-        return _NOT_TIED
+        return _LEFT if summary.missing_rows else _NOT_TIED
     if summary.verdict is Verdict.PARTIAL and summary.compared.are_amounts_left_out:
         return _NO_AMOUNTS
     if summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence:

@@ -390,26 +390,31 @@ class Summary:
     @property
     def verdict(self) -> Verdict:
         """The result in one word."""
-        if not sum(total.rows for total in self.buckets.values()):
+        if not sum(total.rows for total in self.buckets.values()) and not self.missing_rows:
             return Verdict.EMPTY
         if self.buckets[Bucket.UNRESOLVED].rows:
             return Verdict.INCOMPLETE
-        if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows or self._is_statement_off:
+        if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows or self._is_a_side_off:
             return Verdict.BREAKS
         compared = self.compared
         is_partial = compared.are_amounts_left_out or compared.status_left_out or compared.unused_sentence
         return Verdict.PARTIAL if is_partial else Verdict.CLEAN
 
     @property
-    def _is_statement_off(self) -> bool:
-        return self.settlement is not None and self.settlement.needs_attention
+    def _is_a_side_off(self) -> bool:
+        return bool(self.missing_rows) or (self.settlement is not None and self.settlement.needs_attention)
+
+    @property
+    def missing_rows(self) -> int:
+        """The rows that left the ledger although it covers their time, and the rules do not say that they may."""
+        return 0 if self.since is None or self.since.ledger is None else self.since.ledger.missing.rows
 
     @property
     def completeness(self) -> str:
         """The limits of the report, in one sentence."""
         sentences = [COMPLETENESS if self.settlement is None else BOTH_WAYS]
         if self.since is not None:
-            sentences.append(self.since.reused_sentence)
+            sentences += [self.since.ledger_sentence, self.since.reused_sentence]
         return " ".join(filter(None, sentences))
 
     @property
@@ -417,7 +422,8 @@ class Summary:
         """The scope and the result, in one sentence."""
         if self.verdict is Verdict.EMPTY:
             return "Nothing was read, so nothing was compared."
-        counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
+        found = [self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows]
+        counts = ", ".join(found) or "none"
         what = f"{self.compared.what} of " if self.compared.what else ""
         what = f"amounts not compared; {what}" if self.compared.are_amounts_left_out else what
         summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
@@ -429,6 +435,7 @@ class Summary:
             carried, reused = self.since.carried_rows, self.since.reused
             more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
             counts += f"; {self.open_findings.sentence}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
+            counts += f"; {plural(self.missing_rows, 'row')} left the ledger" if self.missing_rows else ""
         unused = f"; {self.compared.unused_sentence}" if self.compared.unused_sentence else ""
         return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}{unused}."
 
@@ -448,8 +455,8 @@ class Summary:
 
         Returns:
             The first that applies: 3 when nothing was found, so the key or the environment may be wrong; 1 for breaks
-            that matter, rejected rows, and rows not paid at the service whose status was not compared; 75 for
-            unresolved rows; 0.
+            that matter, rejected rows, rows that left the ledger, a statement that does not tie, and rows not paid at
+            the service whose status was not compared; 75 for unresolved rows; 0.
         """
         least = Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
         breaks = self.open_findings.news if only_news and self.since is not None else self.breaks
@@ -457,7 +464,7 @@ class Summary:
             return 3
         if (
             self.buckets[Bucket.REJECTED].rows
-            or self._is_statement_off
+            or self._is_a_side_off
             or self.compared.not_paid
             or any(count for severity, count in breaks.items() if severity >= least)
         ):

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from payclient.reconcile.ledger import UnusedColumn
 from payclient.reconcile.nights import (
@@ -18,7 +18,9 @@ from payclient.reconcile.nights import (
     Decision,
     Decisions,
     Key,
+    LedgerChange,
     PreviousRun,
+    RowTotal,
     SincePrevious,
 )
 from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
@@ -195,6 +197,7 @@ class Tally:
         payout: int | None = None,
         unused: Iterable[UnusedColumn] = (),
         unused_in_statement: Iterable[UnusedColumn] = (),
+        ledger_change: LedgerChange | None = None,
     ) -> Summary:
         """
         Return the result.
@@ -204,6 +207,7 @@ class Tally:
             payout: What came to the bank for it.
             unused: `Ledger.unused`, which a verdict has to name.
             unused_in_statement: That of the statement.
+            ledger_change: The rows of the ledger beside those of the previous run.
 
         Raises:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
@@ -214,7 +218,7 @@ class Tally:
         codes = dict(self._totals(_CODES, Code))
         breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
         origins = dict(select("SELECT origin, sum(rows) FROM cells GROUP BY origin"))
-        since = None if self._previous is None else self._since(self._previous)
+        since = None if self._previous is None else self._since(self._previous, ledger_change)
         counted = sum(total.rows for total in buckets.values())
         expected = origins.get("ledger", 0) + origins.get("statement", 0) + (since.carried_rows if since else 0)
         if not counted == expected == self._tables.count:
@@ -365,7 +369,9 @@ class Tally:
         names = ("rows", "short_received", "fee_off_schedule", "possible")
         return tuple(Leakage(method=method, **dict(zip(names, found[method], strict=True))) for method in sorted(found))
 
-    def _since(self, previous: PreviousRun) -> SincePrevious:
+    def _since(self, previous: PreviousRun, ledger: LedgerChange | None) -> SincePrevious:
+        if ledger is not None and self._rules.may_leave:
+            ledger = evolve(ledger, missing=RowTotal(), references=())
         select = self._tables.select
         carried = dict(select("SELECT bucket, sum(rows) FROM cells WHERE origin = 'carried' GROUP BY bucket"))
         ((added, removed, reused, oldest, newest),) = select(_SINCE)
@@ -378,6 +384,7 @@ class Tally:
             reused=reused,
             oldest_reused_at=_moment(oldest),
             newest_reused_at=_moment(newest),
+            ledger=ledger,
         )
 
     def _patterns(self) -> tuple[Pattern, ...]:

@@ -318,6 +318,7 @@ class Rules:
         columns: Name of the ledger's column, by field, where it is not one that is known.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
+        may_leave: Whether rows may leave the ledger, so that a run does not miss those of the run before.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up; a journal with other ones is of another run.
         ledger: The notation of the ledger.
@@ -348,6 +349,7 @@ class Rules:
     )
     ignore_columns: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     not_found_messages: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
+    may_leave: bool = field(default=False, validator=instance_of(bool))
     ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     tolerances: Mapping[str, Tolerance] = field(
         default=EMPTY, converter=values.to_table, validator=values.has_only(*MONEY)
@@ -417,7 +419,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
 
 
 def _is_said(attribute: Attribute[Any], value: object) -> bool:
-    is_nothing = value == attribute.default and (value in (None, (), _FINAL) or has(type(value)))
+    is_nothing = value == attribute.default and (value is False or value in (None, (), _FINAL) or has(type(value)))
     return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
 
 

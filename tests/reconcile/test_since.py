@@ -1,0 +1,107 @@
+"""The rows of the ledger from night to night: before + new - left = now, and those that it lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from random import Random
+
+import attrs
+import pytest
+
+from payclient.reconcile import Rules, Verdict
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.nights import LedgerChange, RowTotal
+from support.nights import Nights, paid
+from support.reports import summary_of
+
+DAY = datetime(2026, 11, 20)
+"""Of a ledger, whose times have no zone."""
+
+
+@pytest.fixture
+def night(tmp_path):
+    """Give nights of one service."""
+    return Nights(tmp_path)
+
+
+def ledger_of(references, *, days=None):
+    """Return a row of 9 for each reference, created on the day of this number; undated without one."""
+    created = [ABSENT if days is None else DAY + timedelta(days=day) for day in days or references]
+    return [
+        Entry(line=line, reference=each, amount=9, created_at=at)
+        for line, (each, at) in enumerate(zip(references, created, strict=True), 2)
+    ]
+
+
+ANSWERS = {each: paid(each) for each in "ABCDEFGH"}
+HALF = (
+    "Rows of the ledger: 8 before + 0 new - 5 left = 3; amounts: 72 before + 0 new - 45 left = 27. 5 rows that matched "
+    "before, with 45, left the ledger, although it still covers their time (no row says when it was created): 'D', 'E',"
+    " 'F', 'G', 'H'. Export it again, or declare may_leave = true in the rules."
+)
+
+
+async def test_half_an_export(night):
+    """Rows that matched and are gone make the verdict and the exit status, unless the rules say that they may go."""
+    first = await night(ledger_of("ABCDEFGH"), ANSWERS)
+    half = await night(ledger_of("ABC"), ANSWERS, previous=first)
+    assert (half.summary.verdict, half.summary.exit_status(only_news=True)) == (Verdict.BREAKS, 1)
+    assert half.summary.sentence.endswith("; 5 rows left the ledger.")
+    assert HALF in half.summary.completeness
+    again = await night(ledger_of("ABC"), ANSWERS, previous=half)
+    assert (again.summary.verdict, again.summary.since.ledger.left) == (Verdict.CLEAN, RowTotal())
+    declared = await night(ledger_of("ABC"), ANSWERS, previous=first, rules=Rules(may_leave=True))
+    assert (declared.summary.verdict, declared.summary.exit_status()) == (Verdict.CLEAN, 0)
+    assert HALF.partition(" 5 rows")[0] in declared.summary.completeness
+    nothing = await night([], ANSWERS, previous=first)
+    assert (nothing.summary.verdict, nothing.summary.exit_status()) == (Verdict.BREAKS, 1)
+
+
+async def test_period(night):
+    """What is older than the ledger may leave it; what is lost in its middle or at its end may not."""
+    first = await night(ledger_of("ABCDEF", days=[1, 2, 3, 4, 5, 6]), ANSWERS)
+    for kept, missing in (("DEF", ""), ("BDEF", "C"), ("ABC", "DEF"), ("CDEFG", "")):
+        days = [1 + "ABCDEFG".index(each) for each in kept]
+        done = await night(ledger_of(kept, days=days), ANSWERS, previous=first)
+        assert "".join(done.summary.since.ledger.references) == missing
+        assert done.summary.since.ledger.missing == RowTotal(len(missing), 9 * len(missing))
+
+
+async def test_followed(night):
+    """A break that leaves the ledger is carried over, and so is not missed; nor is one of two rows of a reference."""
+    first = await night([*ledger_of("AAB"), Entry(line=9, reference="C", amount=5)], ANSWERS)
+    second = await night(ledger_of("AB"), ANSWERS, previous=first)
+    change = second.summary.since.ledger
+    assert (change.left, change.missing, second.summary.since.carried_rows) == (RowTotal(2, 14), RowTotal(), 1)
+
+
+async def test_oracle(night):
+    """Of random ledgers with repeated, changed and unusable rows, all figures are those that counting gives."""
+    random, before, rows = Random(7), None, Counter()
+    for _ in range(6):
+        kept = [each for each in "ABCDEFGH" for _ in range(random.choice([0, 1, 1, 1, 2]))]
+        entries = [Entry(line=line, reference=each, amount=random.choice([9, 9, 7])) for line, each in enumerate(kept)]
+        entries += [RejectedEntry(line=99, reason="bad", amount=4)] * random.randint(0, 2)
+        now = Counter((each.reference, each.amount, number) for number, each in enumerate(entries))
+        done = await night(entries, ANSWERS, previous=before)
+        if before is not None:
+            change, count = done.summary.since.ledger, lambda found: Counter(each for each, _, _ in found)
+            new, left = count(now) - count(rows), count(rows) - count(now)
+            assert (change.new.rows, change.left.rows) == (new.total(), left.total())
+            for total, found in ((change.before, rows), (change.now, now)):
+                assert total == RowTotal(len(found), sum(amount for _, amount, _ in found))
+            money = change.before.amount + change.new.amount - change.left.amount + change.changed
+            assert (change.before + change.new - change.left).rows == change.now.rows == done.summary.lines
+            assert money == change.now.amount
+        before, rows = done, now
+
+
+async def test_written_again(night, tmp_path):
+    """What left is in `summary.json`, with the first references."""
+    first = await night(ledger_of("ABCDEFGH"), ANSWERS)
+    await night(ledger_of("ABC"), ANSWERS, previous=first, name="half")
+    found = summary_of(tmp_path / "half")["since"]["ledger"]
+    assert found["missing"] == {"rows": 5, "amount": 45}
+    assert (found["references"], found["covers_from"]) == (list("DEFGH"), None)
+    assert found.keys() == {each.name for each in attrs.fields(LedgerChange)}
