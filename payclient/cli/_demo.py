@@ -21,10 +21,11 @@ from payclient import AsyncClient, Environment
 from payclient._shared.escape import plural
 from payclient.cli._output import Worst, verdict_lines
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconcile import Reconciliation, write_again
+from payclient.cli._reconcile import Reconciliation
 from payclient.cli._sandbox import faults_of, limit_of, serving
 from payclient.cli._streams import Exit, OwnStreams, Streams
 from payclient.reconcile import Bucket, Code, Row, Severity
+from payclient.reconcile.folders import write_again
 from payclient.reconcile.ledger import COMPARED, open_ledger
 from payclient.reconcile.report import verify
 from payclient.testing import FakeService, Latency

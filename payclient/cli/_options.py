@@ -15,16 +15,8 @@ from cyclopts import Group, Parameter
 
 from payclient._shared.escape import quote
 from payclient.cli._streams import Flag, Streams, Texts, refuse
-from payclient.reconcile import (
-    STRICT,
-    Assumed,
-    Kinds,
-    Rules,
-    read_duration,
-    read_limit,
-    read_rules,
-    with_decisions,
-)
+from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_duration, read_limit, read_rules, with_decisions
+from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import (
     CellProblem,
     Dialect,
@@ -37,7 +29,7 @@ from payclient.reconcile.ledger import (
     RejectedEntry,
     open_ledger,
 )
-from payclient.reconcile.report import JOURNAL, carry_log, earlier_decisions
+from payclient.reconcile.report import carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import attrs
-from attrs import asdict, field, frozen
+from attrs import field, frozen
 from cyclopts import Parameter
 
 from payclient import AsyncClient
@@ -47,30 +47,23 @@ from payclient.reconcile import (
     Rules,
     StoppedError,
     Summary,
-    as_json,
-    break_changes,
     duration_text,
-    from_json,
-    replay,
     utc_now,
 )
 from payclient.reconcile import reconcile as judged_rows
-from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
-from payclient.reconcile.report import (
+from payclient.reconcile.folders import (
     JOURNAL,
-    WORK_LIST,
-    About,
-    LedgerAbout,
     PastRun,
-    ReportFiles,
-    StatementAbout,
-    about_as_json,
-    about_from_json,
+    about_of,
+    finish,
+    ledger_about,
+    note_about,
+    note_statement,
     open_past_run,
-    read_log,
-    run_name,
-    verdict_wording,
+    started_at,
 )
+from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
+from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementAbout, read_log, verdict_wording
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report
@@ -228,10 +221,6 @@ def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator
 
 OnRow: TypeAlias = Callable[[Row], object]
 
-_ABOUT = "about"
-_STARTED = "started"
-_STATEMENT = "about the statement"
-
 
 @frozen(kw_only=True)
 class Reconciliation:
@@ -273,7 +262,7 @@ class Reconciliation:
                     self.streams.tell(f"payclient: {left_out}")
                 if self.statement is not None:
                     self.statement.check_unchanged()
-                return _finished(files, journal, about, self.ledger)
+                return finish(files, journal, about, self.ledger)
 
     def _opened_journal(self) -> Journal:
         try:
@@ -336,14 +325,9 @@ class Reconciliation:
                         for take in (files.add, *on_row):
                             take(row)
 
-    def _started(self, journal: Journal) -> datetime:
-        noted = journal.note(_STARTED)
-        return self.clock() if noted is None else datetime.fromisoformat(noted)
-
     def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, then note its totals, known only at its end."""
-        if journal.note(_STARTED) is None:
-            journal.set_note(_STARTED, self.clock().isoformat())
+        started_at(journal, self.clock())
         if self.statement is not None:
             self.ledger.tell_left_out(journal.statement_lines.leave_out)
         with reading_ledger():
@@ -351,7 +335,7 @@ class Reconciliation:
         for suggestion in self.ledger.suggestions:
             self.streams.tell(f"payclient: {about_ledger(str(suggestion))}")
         about = About(
-            ledger=_ledger_about(self.ledger),
+            ledger=ledger_about(self.ledger),
             rules=self.rules,
             base_url=self.client.url,
             environment=self.environment,
@@ -366,8 +350,8 @@ class Reconciliation:
         yield from statement_lines(statement, self.ledger)
         for suggestion in statement.suggestions:
             self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
-        about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
-        journal.set_note(_STATEMENT, json.dumps(as_json(about)))
+        about = StatementAbout(file=ledger_about(statement), payout=self.payout)
+        note_statement(journal, about)
 
 
 def _advice(changed: Iterable[str], out: Path, arguments: Sequence[str]) -> str:
@@ -379,60 +363,3 @@ def _advice(changed: Iterable[str], out: Path, arguments: Sequence[str]) -> str:
     given = [word for name, value in pairwise(words) if name in judging for word in (name, value)]
     command = ("payclient", "rejudge", str(out), *given, "--out", f"{out}-rejudged")
     return f"to judge its answers by the rules of today: {shlex.join(command)}"
-
-
-def note_about(journal: Journal, about: About) -> str:
-    """Note the facts and the name of the run in the journal; return the name, unchanged when resumed."""
-    if (started := journal.note(_STARTED)) is not None:
-        about = attrs.evolve(about, run=run_name(about, datetime.fromisoformat(started)))
-    journal.set_note("run", about.run)
-    journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
-    return about.run
-
-
-def write_again(folder: Path, *on_row: OnRow) -> tuple[Summary, Rules]:
-    """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
-    with Journal(folder / JOURNAL, must_exist=True) as journal:
-        about = about_of(journal)
-        with ReportFiles(folder, rules=about.rules, previous=journal.previous) as files:
-            files.name_run(about.run)
-            for row in replay(journal, rules=about.rules):
-                for take in (files.add, *on_row):
-                    take(row)
-            return _finished(files, journal, about), about.rules
-
-
-def _finished(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | None = None) -> Summary:
-    """Add the journal's facts beside the rows, and write the files."""
-    for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
-        files.add_change(change)
-    return files.finish(about, ledger=ledger)
-
-
-def about_of(journal: Journal) -> About:
-    """Return the noted facts of the run; none about a ledger that was not read to its end."""
-    noted = journal.note(_ABOUT)
-    about = About() if noted is None else about_from_json(json.loads(noted))
-    ended_by = journal.ended_by
-    statement, known = journal.note(_STATEMENT), journal.statement
-    return attrs.evolve(
-        about,
-        statement=None
-        if statement is None or known is None
-        else attrs.evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
-        ended_by="" if ended_by is None else ended_by.message,
-        ignored_lines=journal.ignored,
-        ledger_change=journal.ledger_change,
-    )
-
-
-def _ledger_about(ledger: Ledger) -> LedgerAbout:
-    return LedgerAbout(
-        **asdict(ledger.fingerprint),
-        format=ledger.format,
-        columns=ledger.columns.used,
-        ignored_columns=ledger.columns.ignored,
-        warnings=ledger.warnings,
-        excluded=ledger.excluded,
-        unused=ledger.unused,
-    )

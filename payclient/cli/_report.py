@@ -24,7 +24,6 @@ from payclient.cli._output import (
     roll_forward,
     verdict_lines,
 )
-from payclient.cli._reconcile import about_of, note_about, write_again
 from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import (
@@ -51,19 +50,17 @@ from payclient.reconcile import (
     with_decisions,
     with_reading_of,
 )
+from payclient.reconcile.folders import JOURNAL, RunDiff, about_of, note_about, open_past_run, write_again
 from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.report import (
     DECISIONS,
-    JOURNAL,
     MANIFEST,
     ROWS,
     WORK_LIST,
     JudgedAgain,
-    RunDiff,
     add_decisions,
     carry_log,
     markdown_lines,
-    open_past_run,
     open_rows,
     read_log,
     verify_decisions,
@@ -380,7 +377,7 @@ def decisions(
         folder: Folder of the run. Default: that of the workbook.
         streams: Streams of the process.
     """
-    from payclient.reconcile.report._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter
+    from payclient.reconcile.folders._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter
 
     assert action == "take"  # noqa: S101  the only one so far
     run_folder = workbook.parent if folder is None else folder

@@ -37,6 +37,7 @@ MODULES = (
     "payclient.reconcile.ledger",
     "payclient.otel",
     "payclient.reconcile",
+    "payclient.reconcile.folders",
     "payclient.reconcile.report",
     "payclient.testing",
     "payclient.testing.plugin",

@@ -16,8 +16,8 @@ from payclient import AsyncClient, RetryPolicy
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
+from payclient.reconcile.folders import open_past_run
 from payclient.reconcile.ledger import open_ledger
-from payclient.reconcile.report import open_past_run
 
 CONCURRENCY = 8
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

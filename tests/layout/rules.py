@@ -32,8 +32,8 @@ EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "utils"})
 
 MAY_BE_ENTERED = {
     "payclient.reconcile.ledger._parquet": "it needs pyarrow, so `payclient.reconcile.ledger` cannot import it",
-    "payclient.reconcile.report._page": "it needs jinja2, so `payclient.reconcile.report` cannot import it",
-    "payclient.reconcile.report._work_list": "it needs xlsxwriter, so `payclient.reconcile.report` cannot import it",
+    "payclient.reconcile.report._workbook": "it needs xlsxwriter, so `payclient.reconcile.report` cannot import it",
+    "payclient.reconcile.folders._work_list": "it needs xlsxwriter, so `payclient.reconcile.folders` cannot import it",
 }
 """Private modules that other packages import, each with the reason."""
 

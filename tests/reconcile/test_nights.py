@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import BreakState, Bucket, Journal, Lines, Rules, Tolerance, break_changes, judge_again, replay
+from payclient.reconcile.folders import JOURNAL, RunDiff
 from payclient.reconcile.journal import Reuse, copy_journal
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import JOURNAL, RunDiff
 from support.chance import examples
 from support.nights import FIRST, FORMATS, Nights, paid
 from support.reconciling import Service

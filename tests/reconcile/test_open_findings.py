@@ -12,9 +12,9 @@ import pytest
 
 from payclient import errors
 from payclient.reconcile import Accepted, BreakState, Bucket, Code, Finding, Row, Rules, Tally, TieOutError
+from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.nights import PreviousRun, breaks_of
-from payclient.reconcile.report import RunDiff
 from payclient.reconcile.values import FindingTotal
 from support.nights import FIRST, Nights, paid
 from support.reconciling import Clock

@@ -34,11 +34,11 @@ from payclient.reconcile import (
     break_changes,
     reconcile,
 )
+from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, ReferenceRecord
 from payclient.reconcile.nights._records import record_cell, record_from
-from payclient.reconcile.report import JOURNAL
 from support.chance import examples
 from support.misses import check_each
 from support.nights import Nights, paid

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from payclient import Transaction, errors
 from payclient.reconcile import STRICT, Bucket, Journal, JournalError, Rules, Tolerance, reconcile, replay
 from payclient.reconcile._replay import judge_again
+from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import JOURNAL
 from support.chance import examples
 from support.nights import Nights, paid
 from support.reconciling import NOON

@@ -15,7 +15,7 @@ from payclient.reconcile.nights import LedgerChange, RowTotal
 from support.nights import Nights, paid
 from support.reports import summary_of
 
-DAY = datetime(2026, 11, 20)
+DAY = datetime.fromisoformat("2026-11-20")
 """Of a ledger, whose times have no zone."""
 
 

@@ -17,9 +17,10 @@ from unittest import mock
 
 from payclient import errors
 from payclient.reconcile import Journal, JournalWriteError, reconcile
+from payclient.reconcile.folders import open_past_run
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import About, ReportFiles, open_past_run
+from payclient.reconcile.report import About, ReportFiles
 from payclient.reconcile.rules import Rules
 from simulation import oracles
 from simulation.loop import KilledError

@@ -10,15 +10,8 @@ from attrs import evolve, frozen
 from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import STRICT, Journal, Row, Summary, break_changes, reconcile
-from payclient.reconcile.report import (
-    JOURNAL,
-    About,
-    LedgerAbout,
-    PastRun,
-    ReportFiles,
-    StatementAbout,
-    open_past_run,
-)
+from payclient.reconcile.folders import JOURNAL, PastRun, open_past_run
+from payclient.reconcile.report import About, LedgerAbout, ReportFiles, StatementAbout
 from support.reconciling import Clock, Service
 
 FIRST = datetime(2026, 11, 20, 2, tzinfo=UTC)

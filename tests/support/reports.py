@@ -9,8 +9,9 @@ from hashlib import sha256
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Finding, Row, Rules, Tally
 from payclient.reconcile._atomic import Fingerprint
+from payclient.reconcile.folders import open_past_run
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import About, ReportFiles, open_past_run
+from payclient.reconcile.report import About, ReportFiles
 from payclient.reconcile.report._manifest import manifest_as_json
 from support.nights import FIRST
 

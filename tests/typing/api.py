@@ -77,6 +77,7 @@ from payclient.reconcile import (
     Settled,
     Settlement,
     SettlementStep,
+    Severity,
     StatementRules,
     StatementSide,
     StatementTotals,
@@ -91,6 +92,7 @@ from payclient.reconcile import (
     rules_from_json,
     verify_journal,
 )
+from payclient.reconcile.folders import PastRun, RunDiff, open_past_run, write_again
 from payclient.reconcile.ledger import (
     ABSENT,
     Absent,
@@ -527,3 +529,11 @@ def on_spark(df: Any, ledger: Any, spec: LookupSpec, rules: ReconcileSpec) -> No
 def on_ray(ds: Any, spec: LookupSpec) -> None:
     """The same in Ray Data, whose own types are not looked at."""
     ray.write(ray.lookup(ds, spec, reference="trx_id", workers=4, cpus=0.5, rows=5000, retries=2), "answers")
+
+
+def folders(folder: Path) -> None:
+    run: PastRun = open_past_run(folder)
+    with RunDiff(run, open_past_run(folder)) as found:
+        print(found.sentence, found.exit_status(Severity.MEDIUM))
+    summary, rules = write_again(folder, print)
+    print(summary.verdict, rules.fingerprint)

@@ -1,6 +1,7 @@
 """Write the findings of a reconciliation into files that a person can sign."""
 
 from payclient._shared.escape import escape_unprintable
+from payclient.reconcile.report._about import RUN_TERM as RUN_TERM
 from payclient.reconcile.report._about import (
     About,
     JudgedAgain,
@@ -16,18 +17,21 @@ from payclient.reconcile.report._decision_file import carry_log as carry_log
 from payclient.reconcile.report._decision_file import earlier_decisions as earlier_decisions
 from payclient.reconcile.report._decision_file import read_log as read_log
 from payclient.reconcile.report._decision_file import verify_decisions as verify_decisions
-from payclient.reconcile.report._diff import RunDiff as RunDiff
 from payclient.reconcile.report._files import ReportFiles
 from payclient.reconcile.report._manifest import FORMATS, MANIFEST, Problem, verify
+from payclient.reconcile.report._manifest import HISTORY as HISTORY
 from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
 from payclient.reconcile.report._matrix import Cell, Matrix
-from payclient.reconcile.report._past_run import JOURNAL as JOURNAL
-from payclient.reconcile.report._past_run import PastRun as PastRun
-from payclient.reconcile.report._past_run import open_past_run as open_past_run
 from payclient.reconcile.report._rows import Top as Top
+from payclient.reconcile.report._rows import change_as_json as change_as_json
 from payclient.reconcile.report._rows import row_as_json
 from payclient.reconcile.report._rows_file import ROWS as ROWS
+from payclient.reconcile.report._rows_file import RowLine as RowLine
 from payclient.reconcile.report._rows_file import open_rows as open_rows
+from payclient.reconcile.report._rows_file import read_time as read_time
+from payclient.reconcile.report._rows_file import row_from_json as row_from_json
+from payclient.reconcile.report._rows_file import row_lines_of as row_lines_of
+from payclient.reconcile.report._summary_shape import open_findings_as_json as open_findings_as_json
 from payclient.reconcile.report._summary_shape import summary_as_json
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
 from payclient.reconcile.report._wording import bridge_lines as bridge_lines

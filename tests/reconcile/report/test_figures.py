@@ -27,8 +27,9 @@ from payclient.reconcile import (
     Total,
     judge,
 )
+from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import FORMATS, About, ReportFiles, RunDiff
+from payclient.reconcile.report import FORMATS, About, ReportFiles
 from payclient.reconcile.report._rows import SHEETS
 from payclient.reconcile.report._wording import BUCKETS, bridge_lines, open_lines, settlement_lines
 from payclient.reconcile.values import FindingTotal

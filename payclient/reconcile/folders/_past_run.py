@@ -31,14 +31,17 @@ from payclient.reconcile import (
 from payclient.reconcile._own_file import read_own
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
-from payclient.reconcile.report._manifest import HISTORY, MANIFEST, WORK_LIST, verify
-from payclient.reconcile.report._rows_file import (
+from payclient.reconcile.report import (
+    HISTORY,
+    MANIFEST,
     ROWS,
+    WORK_LIST,
     RowLine,
     open_rows,
     read_time,
     row_from_json,
     row_lines_of,
+    verify,
 )
 from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import FindingTotal

@@ -12,8 +12,8 @@ import pytest
 from attrs import evolve
 
 from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError, Row, Rules, Severity
+from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import RunDiff
 from payclient.reconcile.report._rows_file import row_from_json
 from support.json_schema import problems
 from support.nights import FIRST, Nights, paid

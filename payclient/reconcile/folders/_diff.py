@@ -13,11 +13,9 @@ from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
+from payclient.reconcile.folders._past_run import PastRun, temporary_database
 from payclient.reconcile.nights import BreakChange, changes_of, observed_at
-from payclient.reconcile.report._past_run import PastRun, temporary_database
-from payclient.reconcile.report._rows import change_as_json
-from payclient.reconcile.report._rows_file import RowLine
-from payclient.reconcile.report._summary_shape import open_findings_as_json
+from payclient.reconcile.report import RowLine, change_as_json, open_findings_as_json
 from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.rules import as_json, changed_rules
 

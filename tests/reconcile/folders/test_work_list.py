@@ -12,10 +12,10 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import Bucket, Code, DecisionError, Finding, Resolution, Row
+from payclient.reconcile.folders._work_list import DecisionImporter, read_work_list
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
 from payclient.reconcile.report._about import RUN_TERM
-from payclient.reconcile.report._work_list import DecisionImporter, read_work_list
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RUN = "20261121T020003Z-3f9a1c2d"

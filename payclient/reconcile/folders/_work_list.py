@@ -14,8 +14,7 @@ from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile import Bucket, Decision, DecisionError, Resolution, Row
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile.nights import UNRESOLVED, read_resolution
-from payclient.reconcile.report._about import RUN_TERM
-from payclient.reconcile.report._rows_file import open_rows, row_lines_of
+from payclient.reconcile.report import RUN_TERM, open_rows, row_lines_of
 from payclient.reconcile.report._workbook import COLUMNS, shown
 
 _SHEETS = ("Breaks", "Unresolved")

@@ -8,8 +8,9 @@ import shutil
 import pytest
 
 from payclient.reconcile import STRICT, Bucket, Journal, PastRunError, Row, Rules
+from payclient.reconcile.folders import JOURNAL, open_past_run
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import FORMATS, JOURNAL, About, ReportFiles, open_past_run
+from payclient.reconcile.report import FORMATS, About, ReportFiles
 
 
 def write(folder, *, formats=FORMATS, rules=STRICT, **about):
