@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import attrs
 from attrs import frozen
 from cyclopts import Group, Parameter
 
-from payclient._shared.escape import quote
 from payclient.cli._streams import Flag, Streams, Texts, refuse
-from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_duration, read_limit, read_rules, with_decisions
+from payclient.reconcile import (
+    STRICT,
+    Assumed,
+    Kinds,
+    Rules,
+    check_currencies,
+    read_duration,
+    read_limit,
+    read_rules,
+    with_decisions,
+)
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import (
     CellProblem,
@@ -112,35 +121,21 @@ class LedgerOptions:
             dialect=rules.ledger,
             time_zone=rules.time_zone,
         )
-        if rules.grace:
-            _check_age("grace", found)
+        with ExitStack() as on_failure:
+            on_failure.enter_context(found)
+            rules.check_columns(found.columns.used)
+            on_failure.pop_all()
         return found
 
 
 def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping[str, str], **options: Any) -> Ledger:
     columns = {**({} if kinds is None else {"kind": kinds.column}), **columns}
     try:
-        found = open_ledger(source, columns=columns or None, **options)
+        return open_ledger(source, columns=columns or None, **options)
     except LedgerError:
         raise
     except ValueError as error:  # a field that does not exist, or an option that the format does not have
         refuse(f"the {what} cannot be read like this: {error}")
-    if kinds is None and (name := found.columns.used.get("kind")):
-        table = "[statement.kind]" if what == "statement" else "[lines.kind]"
-        told = f"the column {quote(name)} is read as kind; say what its words mean in the table {table} of the rules "
-        _refuse(found, f"{told}file")
-    return found
-
-
-def _check_age(rule: str, ledger: Ledger) -> None:
-    if ledger.columns.used and "created_at" not in ledger.columns.used:
-        message = f"{rule} needs the age of each row, and no column of the ledger is read as created_at; "
-        _refuse(ledger, f"{message}choose one with --column created_at=NAME, or leave {rule} out")
-
-
-def _refuse(ledger: Ledger, message: str) -> NoReturn:
-    with ledger:  # closes it
-        refuse(message)
 
 
 def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
@@ -311,8 +306,7 @@ class StatementOptions:
         if self.statement is None:
             yield None
             return
-        if rules.statement.settles_within:
-            _check_age("settles_within", ledger)
+        rules.check_columns(ledger.columns.used, has_statement=True)
         how = rules.statement
         try:
             statement = _opened(
@@ -329,6 +323,7 @@ class StatementOptions:
         except LedgerError as error:
             raise _of_statement(self.statement.name, error) from error
         with statement:
+            rules.check_statement(statement.columns.used)
             yield statement
 
 
@@ -360,13 +355,7 @@ def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | Rejec
         yield from statement
     except LedgerError as error:
         raise _of_statement(name, error) from error
-    ours, theirs = ledger.currency, statement.currency
-    if ours and theirs and ours != theirs:
-        message = (
-            f"the statement {name} has amounts in {theirs}, and the ledger in {ours}, which are never compared; "
-            "give the statement of the same currency"
-        )
-        raise LedgerError(message)
+    check_currencies(ledger, statement)
 
 
 def about_statement(text: str) -> str:

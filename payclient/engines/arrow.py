@@ -170,6 +170,7 @@ class _Reconciliation:
         self.schema = reconcile_schema(spec, schema)
         self._rules = rules_of(spec)
         self._columns = ledger_columns(spec, schema.names)
+        self._rules.check_columns(self._columns.used)
         self._places = tuple(self._columns.places.values())
         _check_text(schema.field(self._places[0]))
         self._reader = RowReader(only_used(self._columns), self._rules.ledger)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from payclient.reconcile.rules import as_json as as_json
     from payclient.reconcile.rules import changed_rules as changed_rules
+    from payclient.reconcile.rules import check_currencies as check_currencies
     from payclient.reconcile.rules import duration_text as duration_text
     from payclient.reconcile.rules import from_json as from_json
     from payclient.reconcile.rules import read_duration as read_duration
@@ -232,6 +233,7 @@ _HOME = {
     ),
     "payclient.reconcile.rules": (
         "with_reading_of",
+        "check_currencies",
         "read_limit",
         "read_duration",
         "from_json",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 
 from attrs import evolve
 
 from payclient.reconcile.journal import Journal
 from payclient.reconcile.judgement import Case, judge
 from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, with_history
-from payclient.reconcile.rules import STRICT, Rules
+from payclient.reconcile.rules import STRICT, KindGuard, Rules
 from payclient.reconcile.values import JournalError, ResolvedBy, Row
 
 
@@ -77,6 +78,9 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
     """Derive a copy of a journal again by other *rules*; return the number of second lookups it lacks by them."""
     # The ledger and the answers stay as they are. What lacks its second lookup is unresolved.
     rules.check_zone()
+    guard = KindGuard(rules.lines.kind)
+    for case in islice(journal.cases(rules=STRICT), 1):  # if one row has a kind, all have
+        guard.check(case.entry)
     if not journal.is_ledger_complete:
         message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"
         raise JournalError(message)

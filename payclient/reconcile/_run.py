@@ -39,9 +39,9 @@ from payclient.reconcile.judgement import (
     stated_money,
     usable_line,
 )
-from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, Entry, Ledger, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, Records
-from payclient.reconcile.rules import STRICT, IgnoredCount, KindGuard, Rules, duration_text
+from payclient.reconcile.rules import STRICT, IgnoredCount, KindGuard, Rules, check_currencies, duration_text
 from payclient.reconcile.values import (
     Answer,
     Observation,
@@ -151,7 +151,9 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
             succeed. Rows that were not looked up, or not confirmed, are then unresolved.
         ConfigurationError: Likewise, when the canary is not found.
         StoppedError: When *stop* was set.
-        RulesError: When the rules count business days, and name no time zone.
+        RulesError: When the rules count business days and name no time zone, when they give the kinds of lines no
+            meaning, or when they have a limit of the age of rows that have none.
+        LedgerError: When refunds of one kind have different signs, or *entries* and *statement* different currencies.
         JournalError: When the journal began with other entries.
         JournalWriteError: At once, when the journal cannot be written; the run can be resumed later.
     """
@@ -170,7 +172,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         run = _Reconciler(kept, lookup, confirm or _second(lookup), *limits, rules, stop, clock, on_progress, previous)
         await run.read(entries, has_statement=statement is not None)
         if statement is not None:
-            await run.read_statement(statement)
+            await run.read_statement(statement, entries)
         if reuse is not None:
             await run.reuse(reuse)
         if kept.count_references():
@@ -232,21 +234,26 @@ class _Reconciler:
     async def read(self, entries: Entries, *, has_statement: bool) -> None:
         self._journal.begin_ledger()
         ignored, guard = IgnoredCount(self._rules.lines.kind_of), KindGuard(self._rules.lines.kind)
+        are_ageless = set[bool]()
         async with aclosing(_each(entries)) as each:  # else a cancellation leaves it to the garbage collector
             async for entry in each:
                 guard.check(entry)
+                if isinstance(entry, Entry):
+                    are_ageless.add(entry.created_at is ABSENT)
                 amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
                 if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
                     self._journal.add(entry)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
+        if are_ageless == {True}:
+            self._rules.check_columns(("reference",), has_statement=has_statement)
         finish = partial(
             self._journal.finish_ledger, previous=self._previous, has_statement=has_statement, rules=self._rules
         )
         await in_thread(finish, ignored.counted())
         self._tell(Phase.READING, self._done)
 
-    async def read_statement(self, statement: Iterable[Entry | RejectedEntry]) -> None:
+    async def read_statement(self, statement: Iterable[Entry | RejectedEntry], entries: Entries) -> None:
         """Copy the whole statement into the journal, and the references that only it has."""
         self._journal.statement_lines.begin()
         total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement.kind_of)
@@ -260,6 +267,8 @@ class _Reconciler:
                 self._journal.statement_lines.add(line)
             if self.is_turn_over():
                 await self.yield_to_loop(Phase.READING, None)
+        if isinstance(entries, Ledger) and isinstance(statement, Ledger):
+            check_currencies(entries, statement)
         await in_thread(self._journal.finish_statement, total.totals(ignored.counted()))
 
     async def reuse(self, reuse: Reuse) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import pickle
 import re
@@ -22,6 +23,7 @@ from payclient.reconcile import (
     Code,
     FeeSchedule,
     Finding,
+    Journal,
     Kind,
     Kinds,
     Lines,
@@ -32,10 +34,13 @@ from payclient.reconcile import (
     StatementRules,
     Status,
     Tolerance,
+    judge_again,
     read_status,
+    reconcile,
     rules_as_json,
     rules_from_json,
 )
+from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry, open_ledger
 from payclient.reconcile.rules import IgnoredCount
 from support.misses import check_table
 from support.ruling import DAYS, rules_of
@@ -420,3 +425,51 @@ def test_kinds():
     taken = [count.takes(*line) for line in (("Payout", -5), ("charge", 7), ("payout", None), ("TOP-UP", 3), (None, 1))]
     assert taken == [True, False, True, True, False]
     assert [(each.word, each.lines, each.amount) for each in count.counted()] == [("payout", 2, -5), ("top up", 1, 3)]
+
+
+async def _reconciled(entries, rules, statement=None):
+    return [row async for row in reconcile(entries, None, rules=rules, statement=statement)]
+
+
+def _opened(text, **options):
+    return open_ledger(io.StringIO(text), **options)
+
+
+KINDS_WITHOUT_MEANING = r"a column is read as kind; say which of its words .* in the table \[{}\]"
+
+
+async def test_kind_without_meaning():
+    """A column that is used as the kind needs words for it in Python too: else a refund counts as a receipt."""
+    text = "reference,amount,Type\nT1,100000,payment\nT2,50000,refund\n"
+    with pytest.raises(RulesError, match=KINDS_WITHOUT_MEANING.format("lines.kind")):
+        await _reconciled(_opened(text, columns={"kind": "Type"}), STRICT)
+    entries = [Entry(line=2, reference="T1", amount=1)]
+    with pytest.raises(RulesError, match=KINDS_WITHOUT_MEANING.format("statement.kind")):
+        await _reconciled(entries, STRICT, _opened(text, columns={"kind": "Type"}, is_statement=True))
+    kinds = Kinds(column="Type", charge=("payment",), refund=("refund",))
+    with Journal() as journal:
+        for entry in _opened(text, columns={"kind": "Type"}):
+            journal.add(entry)
+        journal.finish_ledger()
+        assert judge_again(journal, rules=Rules(lines=Lines(of_one_reference="sum", kind=kinds))) == 0
+        with pytest.raises(RulesError, match=KINDS_WITHOUT_MEANING.format("lines.kind")):
+            judge_again(journal, rules=STRICT)
+
+
+async def test_limits_without_age():
+    """A limit on the age of rows is refused if no row has one."""
+    entries = [Entry(line=2, reference="T1", amount=1), RejectedEntry(line=3, reason="x")]
+    with pytest.raises(RulesError, match=r"grace needs the age of each row, .* --column created_at=NAME"):
+        await _reconciled(entries, Rules(grace="3d"))
+    within = Rules(statement=StatementRules(settles_within="3d"))
+    with pytest.raises(RulesError, match="settles_within needs the age of each row"):
+        await _reconciled(entries, within, [])
+    assert len(await _reconciled(entries[1:], Rules(grace="3d"))) == 1
+
+
+async def test_two_currencies():
+    """A ledger and a statement in two currencies are never compared."""
+    ledger = _opened("reference,amount,currency\nT1,5,IDR\n")
+    statement = _opened("reference,amount,currency\nT1,5,USD\n", is_statement=True)
+    with pytest.raises(LedgerError, match="has amounts in USD, and the ledger in IDR, which are never compared"):
+        await _reconciled(ledger, STRICT, statement)

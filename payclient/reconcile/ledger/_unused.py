@@ -83,7 +83,7 @@ class Evidence:
     """The words with `#` for each part that has a digit, such as the number of an invoice."""
 
     def add(self, cell: Any, reader: MoneyReader) -> None:
-        key = str(cell) if isinstance(cell, list | dict) else cell
+        key = str(cell) if cell.__hash__ is None else cell  # a list or an object of JSON
         self.counts[key] = self.counts.get(key, 0) + 1
         if len(self.counts) > _MAX_COUNTED:
             self.look(reader)

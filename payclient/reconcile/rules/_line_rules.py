@@ -10,7 +10,7 @@ from attrs import Factory, define, evolve, field, frozen
 from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile.ledger import ABSENT, CellProblem, Entry, LedgerError, RejectedEntry, SignLaw
+from payclient.reconcile.ledger import ABSENT, CellProblem, Entry, Ledger, LedgerError, RejectedEntry, SignLaw
 from payclient.reconcile.rules._rule_values import are_texts, is_filled, to_member, to_texts
 from payclient.reconcile.values import RulesError, normalise
 
@@ -145,6 +145,22 @@ class KindGuard:
                     except (CellProblem, LedgerError) as problem:
                         message = f"line {line.line}: {problem}"
                         raise LedgerError(message, line=line.line) from None
+
+
+def check_currencies(ledger: Ledger, statement: Ledger) -> None:
+    """
+    Check that the amounts of two files that were read to their end have one currency, where they state it.
+
+    Raises:
+        LedgerError: When they have two.
+    """
+    ours, theirs = ledger.currency, statement.currency
+    if ours and theirs and ours != theirs:
+        message = (
+            f"the statement {statement.fingerprint.name} has amounts in {theirs}, and the ledger in {ours}, which are "
+            "never compared; give the statement of the same currency"
+        )
+        raise LedgerError(message)
 
 
 def without_meaning(table: str) -> RulesError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
@@ -31,7 +31,7 @@ from payclient.reconcile.ledger import (
 )
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines
+from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines, without_meaning
 from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 
@@ -394,6 +394,30 @@ class Rules:
         if self.counts_business_days and self.time_zone is None:
             message = "business days need time_zone, the zone in which they begin and end, such as Asia/Jakarta"
             raise RulesError(message, key=("time_zone",))
+
+    def check_columns(self, used: Collection[str], *, has_statement: bool = False) -> None:
+        """
+        Check that the rules have all that a ledger with these fields needs, and it what they need.
+
+        Raises:
+            RulesError: When its kinds have no meaning, or a limit is set on the age of rows that have none.
+        """
+        if "kind" in used and self.lines.kind is None:
+            raise without_meaning("lines.kind")
+        limits = {"grace": self.grace, "settles_within": has_statement and self.statement.settles_within}
+        for name in (name for name, limit in limits.items() if limit and used and "created_at" not in used):
+            message = f"{name} needs the age of each row, and no column of the ledger is read as created_at; choose one"
+            raise RulesError(f"{message} with --column created_at=NAME, or leave {name} out", key=(name,))
+
+    def check_statement(self, used: Collection[str]) -> None:
+        """
+        Check that the rules have all that a statement with these fields needs.
+
+        Raises:
+            RulesError: When its kinds have no meaning.
+        """
+        if "kind" in used and self.statement.kind is None:
+            raise without_meaning("statement.kind")
 
     @property
     def judging(self) -> str:
