@@ -61,6 +61,7 @@ class DialectOptions:
         currency_suffix: Currency after an amount.
         date_format: How times are written, such as `%d/%m/%Y %H:%M`. May be repeated.
         null: Text that means an empty cell, such as `NULL`. May be repeated.
+        allow_references: Reference that would be taken for an empty cell, such as `NA` or `0`. May be repeated.
         debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
         skip_totals: Leave totals rows out, instead of rejecting them.
         only_currency: Read the rows of this currency only, such as `IDR`.
@@ -77,6 +78,7 @@ class DialectOptions:
     currency_suffix: str | None = None
     date_format: Texts = ()
     null: Texts = ()
+    allow_references: Annotated[Texts, Parameter(name="--allow-reference")] = ()
     debit_columns: Annotated[Texts, Parameter(name="--debit-column")] = ()
     skip_totals: Flag = False
     only_currency: str | None = None

@@ -45,8 +45,11 @@ _OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}
 """Declarations that are options of `payclient reconcile` too, because they may be another each night."""
 
 
+_SINGULAR = {"debit_columns": "debit-column", "allow_references": "allow-reference"}
+
+
 def option_name(name: str) -> str:
-    return "--" + {**_OF_A_RUN, "debit_columns": "debit-column"}.get(name, name.replace("_", "-"))
+    return "--" + {**_OF_A_RUN, **_SINGULAR}.get(name, name.replace("_", "-"))
 
 
 _DECLARED = {option_name(each.name): each.name for each in attrs.fields(Dialect)}

@@ -382,7 +382,8 @@ def test_declared(reconcile, command, report):
 def test_keys_are_no_options(command):
     """An option of `payclient ledger` that writes a key of the rules file is refused, and the message names the key."""
     keys = {name.name for name in fields(Dialect)} - {"profile", "created_from", "created_to"}
-    options = {key: "--debit-column" if key == "debit_columns" else f"--{key.replace('_', '-')}" for key in keys}
+    called = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
+    options = {key: f"--{called.get(key, key).replace('_', '-')}" for key in keys}
     assert len(options) == 14
     calls = {key: command("reconcile", "ledger.csv", "--out", "report", option, "x") for key, option in options.items()}
     told = {key: call.err.removeprefix("payclient: ").rstrip() for key, call in calls.items() if call.status == 2}

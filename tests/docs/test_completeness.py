@@ -225,7 +225,12 @@ def test_profiles():
 def test_declarations():
     """The table of declarations has an option for each attribute of a dialect, and no other."""
     options = {name for name in rows("ledger.md", "How a ledger is written") if re.match("--[a-z]", name)}
-    called = {"created_from": "from", "created_to": "to", "debit_columns": "debit_column"}
+    called = {
+        "created_from": "from",
+        "created_to": "to",
+        "debit_columns": "debit_column",
+        "allow_references": "allow_reference",
+    }
     assert options == {f"--{called.get(f.name, f.name).replace('_', '-')}" for f in attrs.fields(Dialect)}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Any
 
@@ -81,6 +82,27 @@ def read_code(cell: Any) -> str | None:
     if text is not None and _DAMAGED.fullmatch(text):
         message = f"{quote(text)} looks damaged by a spreadsheet; export the column as text"
         raise CellProblem(message)
+    return text
+
+
+_NO_REFERENCES = frozenset(
+    (
+        *("", "na", "n/a", "n.a", "nan", "nat", "none", "null", "nil", "undefined", "unknown", "blank", "empty"),
+        *("missing", "not set", "leer", "kosong", "vide", "vacio", "vacío", "tidak ada", "kein", "keine", "aucun"),
+    )
+)
+"""What programs and people write for nothing, without the marks around it."""
+
+
+def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
+    """Return a reference, or None for an empty cell; what programs write for nothing is none unless *allowed*."""
+    text = read_code(cell)
+    if text is not None and text not in allowed:
+        plain = text.casefold().strip(" .-_/?*#'()[]<>{}\u2013\u2014\u2212")
+        if plain in _NO_REFERENCES or not plain.strip("0"):
+            how = as_option("allow-reference", text)
+            message = f"{quote(text)} stands for an empty cell, and is no reference; {how} reads it as one"
+            raise CellProblem(message)
     return text
 
 

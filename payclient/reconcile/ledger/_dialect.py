@@ -224,6 +224,7 @@ class Dialect:
         currency_suffix: The same, after an amount.
         date_format: How times are written as text, in the letters of `strftime`; each cell fits exactly one.
         null: Texts that mean an empty cell, such as `NULL`.
+        allow_references: References that would be taken for an empty cell otherwise, such as `NA` and `0`.
         debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
             each row one of the two is empty.
         skip_totals: Whether totals rows are left out, and not rejected.
@@ -249,6 +250,7 @@ class Dialect:
     currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
     date_format: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     null: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    allow_references: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, validator=_are_debits, hash=False)
     skip_totals: bool = field(default=False, validator=_is_flag)
     only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)

@@ -61,6 +61,7 @@ SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
 _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1\x15"  # the fifth byte begins every header inside, and no line of text holds it
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PAGES = (b"<html", b"<!doctype", b"<table", b"<?xml", b"<meta", b"mime-version:")
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
 GZIP = b"\x1f\x8b"
 
@@ -76,6 +77,9 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     """Return the format of a ledger: as chosen, or else by suffix, or else by its *first* eight bytes, or else CSV."""
     if first.startswith(_OLE):
         message = "this is an old .xls file or has a password; save it as .xlsx without a password"
+        raise LedgerError(message)
+    if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(_PAGES):
+        message = "this is a web page or XML, whatever its name says; open it in a spreadsheet, and save it as .xlsx"
         raise LedgerError(message)
     found = _by_content(first)
     wanted = chosen or SUFFIXES.get(PurePath(name.lower().removesuffix(".gz")).suffix) or found or "csv"

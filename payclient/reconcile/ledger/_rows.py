@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import field, frozen
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_word
+from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_reference, read_word
 from payclient.reconcile.ledger._columns import SIGNS, Columns, Finder, column_names, normalise_name, opposites, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._entry import ABSENT, Entry, RejectedEntry
@@ -116,6 +116,7 @@ class RowReader:
         self._directions = _DirectionReader()
         self._totals = Totals()
         self._money = MoneyReader(dialect)
+        self._reference = partial(read_reference, allowed=frozenset(dialect.allow_references))
         times, self._null = TimeReader(dialect.date_format), frozenset(dialect.null)
         self._readers: Mapping[str, CellReader] = {
             "code": read_code,
@@ -135,7 +136,7 @@ class RowReader:
     def _reader_of(self, name: str) -> CellReader:
         """Return the reader of a field; it also shows each unusual text to the suggester."""
         kind, column, null = KINDS[name], self.columns.used[name], self._null
-        plain = self._readers[kind]
+        plain = self._reference if name == "reference" else self._readers[kind]
 
         def read_stated(cell: Any) -> Any:
             return plain("" if isinstance(cell, str) and cell.strip() in null else cell)

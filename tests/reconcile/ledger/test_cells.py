@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import partial
 
-from payclient.reconcile.ledger import FORMULA, RejectedEntry, RowReader, find_columns
+from payclient.reconcile.ledger import FORMULA, Dialect, Entry, RejectedEntry, RowReader, find_columns, open_ledger
 from support.misses import check_each
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
@@ -186,3 +187,19 @@ def test_creation_is_not_guessed():
     texts = ("21/11/2026", "11/21/2026 22:16", "2026-02-31", "2026-11-21 WIB", "2026-11-21Z", "1795299360", "20261121")
     assert unlike("created_at", "is not a time such as", *texts) == []
     assert accepted("created_at", 46347.41, True, FORMULA) == []
+
+
+def test_no_reference(subtests):
+    """What programs write for nothing is no reference, and is never looked up; a rule allows one that is one."""
+    for text in ["N/A", "nan", "None", "NULL", "undefined", "0", "000", "(blank)", "-", "\u2014", "<NA>", "?", "n.a."]:
+        with subtests.test(text=text):
+            with open_ledger(io.StringIO(f"reference,amount\n{text},5\n")) as ledger:
+                (rejected,) = ledger
+            assert f"reference: {text!r} stands for an empty cell, and is no reference; --allow-reference" in (
+                rejected.reason
+            )
+            dialect = Dialect(allow_references=text)
+            with open_ledger(io.StringIO(f"reference,amount\n{text},5\n"), dialect=dialect) as ledger:
+                assert [entry.reference for entry in ledger] == [text]
+    with open_ledger(io.StringIO("reference,amount\nNA1,5\n0017,5\nnone-of-it,5\n")) as ledger:
+        assert [type(entry) for entry in ledger] == [Entry] * 3

@@ -314,3 +314,12 @@ def test_any_bytes(beginning, data, form):
     """Any bytes in any format give entries or a `LedgerError`."""
     with suppress(LedgerError), open_ledger(io.BytesIO(beginning + data), format=form) as ledger:
         list(ledger)
+
+
+@pytest.mark.parametrize(
+    "start", ["<html>", "\ufeff\r\n<!DOCTYPE html>", "<table>", "<?xml version='1.0'?>", "MIME-Version: 1"]
+)
+def test_web_page(start):
+    """A web page that is called .xls is named as what it is."""
+    with pytest.raises(LedgerError, match=r"this is a web page or XML, whatever its name says; .* save it as \.xlsx"):
+        open_ledger(io.BytesIO(f"{start}\nreference,amount\nT1,5\n".encode()))
