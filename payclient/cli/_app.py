@@ -36,7 +36,7 @@ COMMANDS = {
 }
 """Each command with the first line of its docstring: `--help` imports none of them."""
 _OF_REPORT = ("report", "show", "rejudge", "decisions", "explain", "verify", "diff")
-_HOME = dict.fromkeys(_OF_REPORT, "report")
+_HOME: dict[str, str] = dict.fromkeys(_OF_REPORT, "report")
 """Modules with several commands."""
 
 
