@@ -28,6 +28,7 @@ __all__ = [
     "ConfigurationError",
     "Confirmation",
     "ConnectionFailedError",
+    "CouldNotAskError",
     "DeadlineExceededError",
     "Environment",
     "Failed",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 if TYPE_CHECKING:
     from payclient.protocol.transaction import Transaction
@@ -22,6 +22,7 @@ __all__ = [
     "ClientClosedError",
     "ConfigurationError",
     "ConnectionFailedError",
+    "CouldNotAskError",
     "DeadlineExceededError",
     "InvalidReferenceError",
     "KeySourceError",
@@ -72,8 +73,12 @@ class PayClientError(Exception):
 
     Attributes:
         attempts: HTTP exchanges that the lookup had made when it ended with this error.
+        http_status: The status with which a web application answers; 500 for a mistake of the application.
+        detail: A sentence for its visitors, without any detail of this error.
     """
 
+    http_status: ClassVar[int] = 500
+    detail: ClassVar[str] = "internal server error"
     _message: str = field(default="", kw_only=False, alias="message")
     attempts: int = 0
 
@@ -85,6 +90,21 @@ class PayClientError(Exception):
     def message(self) -> str:
         """The text of the error, without the class name."""
         return str(self.args[0]) if self.args else ""
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same lookup may succeed some minutes later."""
+        return False
+
+    @property
+    def http_headers(self) -> dict[str, str]:
+        """The headers of that answer: `Retry-After` with a 503."""
+        return {}
+
+    @property
+    def is_first(self) -> bool:
+        """Whether to log it; an outage is logged once, and not for each lookup that it rejects."""
+        return True
 
     def __reduce__(self) -> tuple[object, ...]:
         # The default drops `__cause__`, and shares `headers` and `__notes__` among copies.
@@ -100,12 +120,49 @@ class ConfigurationError(PayClientError, ValueError):
 class InvalidReferenceError(PayClientError, ValueError):
     """The reference is invalid; nothing was sent."""
 
+    http_status = 404
+    detail = "no such payment"
+
 
 class ClientClosedError(PayClientError, RuntimeError):
     """The client was closed, or is used in another event loop or after a fork; the message says which."""
 
 
-class KeySourceError(PayClientError):
+_LATER = 5.0
+
+
+def _retry_after(error: CouldNotAskError) -> float:
+    asked = error.asked_pause if isinstance(error, ResponseError) else None
+    return _LATER if asked is None else asked
+
+
+@_with_attributes
+class CouldNotAskError(PayClientError):
+    """
+    The service was not asked, or gave no answer about the transaction: it may exist, or not, in any status.
+
+    Attributes:
+        retry_after: Seconds until it makes sense to ask again: the pause that the service asked for, the time to the
+            next probe in an outage, and 5 if nothing is known.
+    """
+
+    http_status = 503
+    detail = "the payment service cannot be asked now"
+    _is_retryable: ClassVar[bool] = True
+    retry_after: float = field(default=Factory(_retry_after, takes_self=True))
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same lookup may succeed some minutes later: not with a refused key, proxy or certificate."""
+        return self._is_retryable
+
+    @property
+    def http_headers(self) -> dict[str, str]:
+        """`Retry-After`, in whole seconds."""
+        return {"Retry-After": str(max(1, math.ceil(self.retry_after)))}
+
+
+class KeySourceError(CouldNotAskError):
     """
     The function that gives the API key failed or gave none, so the service could not be asked; it may succeed later.
 
@@ -114,7 +171,7 @@ class KeySourceError(PayClientError):
 
 
 @_with_attributes
-class DeadlineExceededError(PayClientError, TimeoutError):
+class DeadlineExceededError(CouldNotAskError, TimeoutError):
     """
     The time budget of the lookup is spent; `__cause__` is the error of the last attempt, if there was one.
 
@@ -126,7 +183,7 @@ class DeadlineExceededError(PayClientError, TimeoutError):
 
 
 @_with_attributes
-class TransportError(PayClientError):
+class TransportError(CouldNotAskError):
     """
     No usable response was received.
 
@@ -168,24 +225,29 @@ class OutageError(TransportError):
     Attributes:
         last_failure: Class and text of the last failed attempt, of whatever lookup.
         outage_seconds: For how long nothing was answered.
-        retry_after: Seconds until the service is asked again.
         refused: Lookups that were refused in this outage, this one included.
     """
 
     last_failure: str = ""
     outage_seconds: float = 0.0
-    retry_after: float = 0.0
     refused: int = 0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first of its outage."""
+        return self.refused <= 1
 
     def __str__(self) -> str:
         return (
             f"{super().__str__()} (for {self.outage_seconds:.1f} s; {self.refused} refused; "
-            f"next try in {self.retry_after:.1f} s: answer 503 with Retry-After)"
+            f"next try in {self.retry_after:.1f} s)"
         )
 
 
 class TLSVerificationError(TransportError):
     """No trusted TLS connection could be made; the message says why. Never retried, never downgraded."""
+
+    _is_retryable = False
 
 
 @_with_attributes
@@ -197,6 +259,7 @@ class ProxyRefusedError(TransportError):
         status_code: The HTTP status of the proxy, such as 407.
     """
 
+    _is_retryable = False
     status_code: int = 0
 
 
@@ -210,7 +273,7 @@ class ResponseError(PayClientError):
         headers: A selection of the response headers, names in lower case; never cookies.
         body: The beginning of the body as text, without control characters.
         request_id: The service's identifier of the request, if it sent one.
-        retry_after: Seconds to wait before the next request, if the service sent that.
+        asked_pause: Seconds to wait before the next request, if the service sent that.
         service_message: The message in the service's JSON, cleaned and shortened; "" if there was none,
             or if a gateway answered.
     """
@@ -219,21 +282,27 @@ class ResponseError(PayClientError):
     headers: dict[str, str] = field(factory=dict)
     body: str = ""
     request_id: str | None = None
-    retry_after: float | None = None
+    asked_pause: float | None = None
     service_message: str = ""
 
     def __str__(self) -> str:
-        more = [f"retry after {math.ceil(self.retry_after)} s"] if self.retry_after else []
+        more = [f"retry after {math.ceil(self.asked_pause)} s"] if self.asked_pause else []
         more += [f"request id {self.request_id}"] if self.request_id else []
         return f"{self.message} [{', '.join(more)}]" if more else self.message
 
 
-class AuthenticationError(ResponseError):
+@_with_attributes
+class AuthenticationError(CouldNotAskError, ResponseError):
     """The service refuses the API key; every lookup would fail the same way."""
 
+    _is_retryable = False
 
-class PermissionDeniedError(ResponseError):
+
+@_with_attributes
+class PermissionDeniedError(CouldNotAskError, ResponseError):
     """The key is known, but this caller may not ask (an IP allow-list, a gateway)."""
+
+    _is_retryable = False
 
 
 @_with_attributes
@@ -246,23 +315,30 @@ class TransactionNotFoundError(ResponseError):
             no message), the service gave the same response again over a fresh connection.
     """
 
+    http_status = 404
+    detail = "no such payment"
     is_conclusive: bool = True
 
 
-class RateLimitedError(ResponseError):
-    """The service asked for fewer requests (usually 429); `retry_after` in seconds, if it sent one."""
+@_with_attributes
+class RateLimitedError(CouldNotAskError, ResponseError):
+    """The service asked for fewer requests (usually 429)."""
 
 
-class ServiceError(ResponseError):
+@_with_attributes
+class ServiceError(CouldNotAskError, ResponseError):
     """The service, or a proxy in front of it, cannot answer now (5xx, 408, 425)."""
 
 
 class RejectedError(ResponseError):
     """The service understood the request and declined it; the message has its words."""
 
+    http_status = 422
+    detail = "the payment service declines this reference"
+
 
 @_with_attributes
-class UnexpectedResponseError(ResponseError):
+class UnexpectedResponseError(CouldNotAskError, ResponseError):
     """
     The response does not have the documented shape.
 
@@ -275,9 +351,19 @@ class UnexpectedResponseError(ResponseError):
     problem: str = ""
     is_about_reference: bool = False
 
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same lookup may succeed some minutes later: not with a redirect or a 4xx."""
+        return not 300 <= self.status_code < 500
+
 
 class ReferenceMismatchError(UnexpectedResponseError):
     """`data.reference` is not the reference that was sent, so the response belongs to another lookup."""
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same lookup may succeed some minutes later: always."""
+        return True
 
 
 @_with_attributes
@@ -293,6 +379,8 @@ class WaitError(PayClientError):
         statuses: Each status that was seen, with the seconds from the beginning of the wait to when it was first seen.
     """
 
+    http_status = 409
+    detail = "the payment is not in the expected state"
     transaction: Transaction | None = None
     lookups: int = 0
     waited: float = 0.0
@@ -308,5 +396,5 @@ class StillOpenError(WaitError):
 
 
 @_with_attributes
-class WaitDeadlineError(WaitError, DeadlineExceededError):
+class WaitDeadlineError(WaitError, TimeoutError):
     """`deadline` seconds have passed; the `__cause__` is the last failed lookup, if none was answered since."""

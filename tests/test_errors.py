@@ -15,34 +15,35 @@ TREE = {
     errors.ConfigurationError: (errors.PayClientError, ValueError),
     errors.InvalidReferenceError: (errors.PayClientError, ValueError),
     errors.ClientClosedError: (errors.PayClientError, RuntimeError),
-    errors.KeySourceError: (errors.PayClientError,),
-    errors.DeadlineExceededError: (errors.PayClientError, TimeoutError),
-    errors.TransportError: (errors.PayClientError,),
+    errors.CouldNotAskError: (errors.PayClientError,),
+    errors.KeySourceError: (errors.CouldNotAskError,),
+    errors.DeadlineExceededError: (errors.CouldNotAskError, TimeoutError),
+    errors.TransportError: (errors.CouldNotAskError,),
     errors.ConnectionFailedError: (errors.TransportError,),
     errors.AttemptTimeoutError: (errors.TransportError, TimeoutError),
     errors.OutageError: (errors.TransportError,),
     errors.TLSVerificationError: (errors.TransportError,),
     errors.ProxyRefusedError: (errors.TransportError,),
     errors.ResponseError: (errors.PayClientError,),
-    errors.AuthenticationError: (errors.ResponseError,),
-    errors.PermissionDeniedError: (errors.ResponseError,),
+    errors.AuthenticationError: (errors.CouldNotAskError, errors.ResponseError),
+    errors.PermissionDeniedError: (errors.CouldNotAskError, errors.ResponseError),
     errors.TransactionNotFoundError: (errors.ResponseError,),
-    errors.RateLimitedError: (errors.ResponseError,),
-    errors.ServiceError: (errors.ResponseError,),
+    errors.RateLimitedError: (errors.CouldNotAskError, errors.ResponseError),
+    errors.ServiceError: (errors.CouldNotAskError, errors.ResponseError),
     errors.RejectedError: (errors.ResponseError,),
-    errors.UnexpectedResponseError: (errors.ResponseError,),
+    errors.UnexpectedResponseError: (errors.CouldNotAskError, errors.ResponseError),
     errors.ReferenceMismatchError: (errors.UnexpectedResponseError,),
     errors.WaitError: (errors.PayClientError,),
     errors.UnreachableStatusError: (errors.WaitError,),
     errors.StillOpenError: (errors.WaitError,),
-    errors.WaitDeadlineError: (errors.WaitError, errors.DeadlineExceededError),
+    errors.WaitDeadlineError: (errors.WaitError, TimeoutError),
 }
 ANSWER = {
     "status_code": 429,
     "headers": {"retry-after": "7", "server": "nginx"},
     "body": "slow down",
     "request_id": "r-1",
-    "retry_after": 7.0,
+    "asked_pause": 7.0,
     "service_message": "slow down",
 }
 COPIES = {
@@ -60,6 +61,8 @@ EVERY_COPY = tuple(product(TREE, COPIES))
 def made(kind):
     """Return an error of *kind* in which no attribute has its default."""
     options = {"attempts": 3}
+    if issubclass(kind, errors.CouldNotAskError):
+        options["retry_after"] = 0.5
     if issubclass(kind, errors.DeadlineExceededError):
         options["seconds"] = {"queued": 1.0, "attempts": 2.0}
     if issubclass(kind, errors.WaitError):
@@ -68,7 +71,7 @@ def made(kind):
     if issubclass(kind, errors.TransportError):
         options["sent"] = "yes"
     if issubclass(kind, errors.OutageError):
-        options.update(last_failure="ServiceError: down", outage_seconds=9.5, retry_after=0.5, refused=7)
+        options.update(last_failure="ServiceError: down", outage_seconds=9.5, refused=7)
     if issubclass(kind, errors.ResponseError):
         options.update(copy.deepcopy(ANSWER))
     if issubclass(kind, errors.TransactionNotFoundError):
@@ -94,6 +97,41 @@ def test_tree_is_complete():
 def test_bases():
     """Each error has the bases that the tree shows, so one `except` catches a branch, or the builtin beside it."""
     check_each(TREE, lambda kind: kind.__bases__)
+
+
+def test_web_answers():
+    """Not found is 404, declined 422, a wait that ended 409, could not ask 503; the rest is a mistake of the caller."""
+
+    def expected(kind):
+        if issubclass(kind, errors.InvalidReferenceError | errors.TransactionNotFoundError):
+            return 404, {}
+        if issubclass(kind, errors.RejectedError):
+            return 422, {}
+        if issubclass(kind, errors.WaitError):
+            return 409, {}
+        could_ask = errors.PayClientError, errors.ConfigurationError, errors.ClientClosedError, errors.ResponseError
+        return (500, {}) if kind in could_ask else (503, {"Retry-After": "5"})
+
+    check_each({kind: expected(kind) for kind in TREE}, lambda kind: (kind().http_status, kind().http_headers))
+    assert {kind().detail for kind in TREE if kind().http_status != 500}.isdisjoint({kind().message for kind in TREE})
+
+
+def test_retry_after():
+    """`retry_after` is the pause that was asked for, the time to the next probe, or 5 s; a header is never 0."""
+    cases = {
+        errors.ServiceError(): (5.0, "5"),
+        errors.ServiceError(asked_pause=7.5): (7.5, "8"),
+        errors.RateLimitedError(asked_pause=0.0): (0.0, "1"),
+        errors.OutageError(retry_after=0.5): (0.5, "1"),
+        errors.KeySourceError(): (5.0, "5"),
+    }
+    check_each(cases, lambda error: (error.retry_after, error.http_headers["Retry-After"]))
+
+
+def test_is_first():
+    """Only the first error of an outage is to be logged; any other error is."""
+    assert [errors.OutageError(refused=number).is_first for number in (1, 2, 60)] == [True, False, False]
+    assert all(kind().is_first for kind in TREE)
 
 
 def test_copy_keeps_attributes():

@@ -5,7 +5,7 @@ from functools import cache
 from celery import Celery, Task
 from celery.signals import worker_process_shutdown
 
-from payclient import DeadlineExceededError, KeySourceError, RateLimitedError, ServiceError, TransportError
+from payclient import CouldNotAskError
 from payclient.blocking import Client
 
 app = Celery("payments", broker="memory://", backend="cache+memory://")  # replace both with yours
@@ -22,10 +22,12 @@ def close(**_: object) -> None:
         client().close()
 
 
-@app.task(bind=True, max_retries=5)
+@app.task(bind=True, max_retries=10)
 def look_up(task: Task, reference: str) -> dict[str, str | int | None]:
     try:
         return client().get_transaction(reference).as_json()
-    except (RateLimitedError, ServiceError, TransportError, DeadlineExceededError, KeySourceError) as error:
-        seconds = getattr(error, "retry_after", None) or 30 * 2**task.request.retries
+    except CouldNotAskError as error:
+        if not error.is_retryable:  # a refused key, or a proxy that would lock the account
+            raise
+        seconds = max(error.retry_after, min(30 * 2**task.request.retries, 1800))
         raise task.retry(exc=error, countdown=seconds) from error

@@ -1,7 +1,7 @@
 """A Django application, in one file: an async view under ASGI, a plain view under WSGI, one client per process."""
 
+import atexit
 import logging
-import math
 from functools import cache
 
 from django.conf import settings
@@ -11,35 +11,19 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from django.utils.deprecation import MiddlewareMixin
 
-from payclient import (
-    AsyncClient,
-    DeadlineExceededError,
-    InvalidReferenceError,
-    KeySourceError,
-    RejectedError,
-    ResponseError,
-    TransactionNotFoundError,
-    TransportError,
-)
+from payclient import AsyncClient, PayClientError
 from payclient.blocking import Client
 
 
 class PaymentErrors(MiddlewareMixin):
-    """The answers to errors of all views; ConfigurationError and ClientClosedError stay a 500, and are logged."""
+    """The answers to errors of all views; a mistake of the application stays a 500, and is logged."""
 
     def process_exception(self, _: HttpRequest, error: Exception) -> JsonResponse | None:
-        match error:
-            case InvalidReferenceError() | TransactionNotFoundError():
-                return JsonResponse({"detail": "no such payment"}, status=404)
-            case RejectedError():
-                return JsonResponse({"detail": "the payment service declines this reference"}, status=422)
-            case DeadlineExceededError() | KeySourceError() | ResponseError() | TransportError():
-                if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
-                    logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
-                seconds = math.ceil(getattr(error, "retry_after", None) or 5)
-                detail = {"detail": "the payment service cannot be asked now"}
-                return JsonResponse(detail, status=503, headers={"Retry-After": str(seconds)})
-        return None
+        if not isinstance(error, PayClientError) or error.http_status == 500:
+            return None
+        if error.http_status == 503 and error.is_first:  # an outage is logged once, not for each visitor
+            logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
+        return JsonResponse({"detail": error.detail}, status=error.http_status, headers=error.http_headers)
 
 
 settings.configure(
@@ -70,7 +54,9 @@ async def payment(request: HttpRequest, reference: str) -> JsonResponse:
 
 @cache
 def blocking_client() -> Client:
-    return Client(AsyncClient(deadline=5.0))
+    made = Client(deadline=5.0)
+    atexit.register(made.close)
+    return made
 
 
 def plain_payment(request: HttpRequest, reference: str) -> JsonResponse:

@@ -23,19 +23,16 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 
 from payclient import (
     AsyncClient,
-    DeadlineExceededError,
+    CouldNotAskError,
     InvalidReferenceError,
-    KeySourceError,
     RejectedError,
-    ResponseError,
     TransactionNotFoundError,
-    TransportError,
     WaitDeadlineError,
 )
 from payclient.testing import FakeService, serve
 
 WAITING = {"Pending"}
-PAID = {"Paid"}
+PAID = {"Paid"}  # these are the words of the sandbox: use those of your service
 OVER = {"Canceled", "Expired"}
 WORDS = {
     "open": "Waiting for your payment. This page changes by itself.",
@@ -43,7 +40,6 @@ WORDS = {
     "over": "This payment can no longer be made.",
     "checking": "Your payment is being checked. You need not do anything.",
 }
-COULD_NOT_ASK = (ResponseError, TransportError, DeadlineExceededError, KeySourceError)
 AGAIN = 15
 """Seconds until a page opens its events again when they end without a last one, or loads itself without JavaScript."""
 log = logging.getLogger("shop")
@@ -90,8 +86,8 @@ class Shop:
             confirmation = await self.client.confirm(
                 order.reference, amount=order.amount, merchant_reff=order.merchant_reff, status=PAID
             )
-        except COULD_NOT_ASK as error:
-            if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
+        except CouldNotAskError as error:
+            if error.is_first:  # an outage is logged once, not for each visitor
                 log.warning("%s could not be confirmed: %s", order.reference, error)
             return
         except InvalidReferenceError as error:
@@ -123,7 +119,7 @@ class Shop:
             pass  # it is still open
         except (TransactionNotFoundError, RejectedError, InvalidReferenceError) as error:
             self.check(order, str(error))
-        except COULD_NOT_ASK as error:
+        except CouldNotAskError as error:
             log.warning("%s could not be asked for: %s", order.reference, error)
         else:
             await self.settle(order)

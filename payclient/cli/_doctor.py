@@ -247,7 +247,7 @@ def advice_for(error: errors.PayClientError, url: str = "") -> str:
     if isinstance(error, errors.TransportError):
         return _ADVICE_BY_STEP.get(error.step, "")
     if isinstance(error, errors.RateLimitedError):
-        when = f"in {math.ceil(error.retry_after)} s" if error.retry_after else "later"
+        when = f"in {math.ceil(error.asked_pause)} s" if error.asked_pause else "later"
         return f"come back {when}, or set --max-rate"
     for kind, advice in _ADVICE_BY_KIND:
         if isinstance(error, kind):

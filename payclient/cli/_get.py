@@ -26,7 +26,6 @@ from payclient.cli._streams import (
     refuse_options,
     status_of,
 )
-from payclient.client import classify
 from payclient.protocol import Found, Outcome, masked
 
 _COLUMNS = (
@@ -65,7 +64,7 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
         "reference": outcome.reference,
         "error": type(error).__name__,
         "message": str(error),
-        "is_retryable": classify(error).is_passing,
+        "is_retryable": error.is_retryable,
     }
 
 

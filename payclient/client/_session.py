@@ -307,10 +307,10 @@ class Session:
         pause = self._limiter.paused_seconds()
         if not pause or pause <= lookup.remaining_time(options.retry.max_retry_after):
             return
-        if isinstance(lookup.last_error, ResponseError) and lookup.last_error.retry_after is not None:
+        if isinstance(lookup.last_error, ResponseError) and lookup.last_error.asked_pause is not None:
             raise lookup.last_error
         message = "the service asked this client to wait"
-        raise RateLimitedError(message, retry_after=pause)
+        raise RateLimitedError(message, asked_pause=pause)
 
     def refuse(self, lookup: Lookup) -> None:
         """Raise if *lookup* is to be refused in an outage."""
@@ -398,7 +398,7 @@ class Session:
             signal, failure = classification.signal, "" if is_answer(error) else f"{name}: {error}"
             if signal is Signal.THROTTLED and isinstance(error, ResponseError):
                 self._counts.throttled += 1
-                pause = error.retry_after
+                pause = error.asked_pause
             is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
             # Others may be out of step as well, or dead since they were idle.
             lookup.needs_fresh_connection |= is_doubtful or isinstance(error, AttemptTimeoutError)

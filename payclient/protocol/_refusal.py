@@ -125,7 +125,7 @@ class ErrorResponse:
             headers=kept,
             body=self.clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT),
             request_id=next((kept[name] for name in _REQUEST_IDS if kept.get(name)), None),
-            retry_after=retry_after(self.headers, is_throttled=kind is errors.RateLimitedError, now=self.now),
+            asked_pause=retry_after(self.headers, is_throttled=kind is errors.RateLimitedError, now=self.now),
             service_message=self.clean(self.words, _EXCERPT),
             **more,
         )

@@ -491,7 +491,7 @@ async def test_slow_source_is_no_stall():
     """An input that yields nothing for an hour does not end the stream, not even after rows were deferred."""
     assert len(await collect(found, with_a_gap(["T1"], "T2"))) == 2
     waiting = [*map(str, range(3 * 16 + 1))]  # as many as may wait, and one that a worker holds
-    later = RateLimitedError("later", status_code=429, retry_after=600)
+    later = RateLimitedError("later", status_code=429, asked_pause=600)
     lookup = Lookup(lambda name, nth: later if name != "last" and nth == 1 else None, lambda *_: 0)
     outcomes = await collect(lookup, with_a_gap(waiting, "last"), concurrency=3)
     assert [type(o) for o in outcomes] == [Found] * 50
@@ -575,7 +575,7 @@ async def test_slow_consumer_is_no_stall():
 
 async def test_pause_is_kept_by_deferred_rows():
     """A deferred row is not looked up before the `Retry-After` of its refusal."""
-    later = RateLimitedError("later", status_code=429, retry_after=600)
+    later = RateLimitedError("later", status_code=429, asked_pause=600)
     lookup = Lookup(lambda _, nth: later if nth == 1 else None)
     await collect(lookup, ["T1"])
     assert lookup.times[1] >= 600
@@ -610,7 +610,7 @@ async def test_final_failures():
 async def test_pause_of_a_day():
     """A pause longer than `stall_timeout` ends the stream, with `retry_after` in the error."""
     with pytest.raises(RateLimitedError) as caught:
-        await collect(failing(RateLimitedError("later", status_code=429, retry_after=86400)), ["T1"])
+        await collect(failing(RateLimitedError("later", status_code=429, asked_pause=86400)), ["T1"])
     assert (caught.value.retry_after, asyncio.get_running_loop().time() < 1) == (86400, True)
 
 

@@ -49,7 +49,7 @@ HEAVY = ("payclient.engines.ray", "payclient.engines.spark")
 """What they need is not installed here."""
 RETRIED = {Again.NEVER: "no", Again.ONCE: "once", Again.COUNTED: "yes", Again.UNCOUNTED: "yes, not counted"}
 ERRORS = [getattr(errors, name) for name in errors.__all__ if inspect.isclass(getattr(errors, name))]
-GROUPS = (errors.PayClientError, errors.ResponseError)
+GROUPS = (errors.PayClientError, errors.CouldNotAskError, errors.ResponseError)
 
 
 def rows(page, heading=""):
@@ -122,7 +122,7 @@ def test_error_policy(kind):
     verdict = classify(kind())
     is_the_end = kind in (errors.DeadlineExceededError, errors.OutageError)  # of a lookup; a stream may begin another
     assert retried == ("no" if is_the_end else RETRIED[verdict.again])
-    expected = "ends it" if verdict.is_fatal else "asked again later" if verdict.is_passing else "failed row"
+    expected = "ends it" if verdict.is_fatal else "asked again later" if kind().is_retryable else "failed row"
     assert in_stream.partition(";")[0] == expected
 
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import importlib.util
 import logging
 import shutil
+import socket
 import subprocess
 import sys
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from payclient import TransactionNotFoundError
+from payclient import (
+    ConnectionFailedError,
+    KeySourceError,
+    OutageError,
+    ProxyRefusedError,
+    RateLimitedError,
+    TransactionNotFoundError,
+)
 from payclient.blocking import Client
 from payclient.testing import FakeService, serve
+from support.fakes import ScriptedTransport
 from support.in_thread import InThread
 from support.visits import (
     BUSY,
@@ -214,33 +223,67 @@ async def test_taskiq(server, monkeypatch):
     assert (result.is_err, result.return_value["status"]) == (False, "Paid")
 
 
+class Retries(list):
+    """The retries of Celery's tasks: the class of the error, and the seconds until the next try."""
+
+    def __init__(self):
+        super().__init__()
+        self.changed = threading.Condition()
+
+    def note(self, reason, **_):
+        with self.changed:
+            self.append((type(reason.exc), reason.when))
+            self.changed.notify()
+
+    def wait_for(self, number):
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self) >= number, timeout=60), self
+
+
 def test_celery(server, monkeypatch):
-    """A task looks up with the client of its process; it is retried when the service says, and not after an answer."""
+    """
+    A worker's tasks look up with the client of their process, and are retried when the service could not be asked.
+
+    It is asked again when it says, and else after 30 s; so a dead service loses no task. An answer is not retried, and
+    neither is the refusal of a proxy, which could lock an account.
+    """
     from celery.contrib.testing.worker import start_worker  # noqa: PLC0415  only the session recipes installs it
     from celery.signals import task_retry  # noqa: PLC0415  the same
 
-    example, retries, is_retried = loaded("celery_worker", monkeypatch), [], threading.Event()
+    example, retries = loaded("celery_worker", monkeypatch), Retries()
+    task_retry.connect(retries.note)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = Client(api_key="k", base_url=f"http://127.0.0.1:{unused.getsockname()[1]}")
 
-    def note(reason, **_):
-        retries.append((type(reason.exc).__name__, reason.when))
-        is_retried.set()
+    @contextmanager
+    def using(client):
+        with client, monkeypatch.context() as patch:
+            patch.setattr(example, "client", lambda: client)
+            yield
 
-    task_retry.connect(note)
+    proxied = ScriptedTransport(T1=[ProxyRefusedError("407", status_code=407)])
     with start_worker(example.app, pool="solo", perform_ping_check=False):
         found = example.look_up.delay("T1").get(timeout=60)
         with pytest.raises(TransactionNotFoundError):
             example.look_up.delay("T9").get(timeout=60)
         server.service.script("T1", BUSY)
         example.look_up.delay("T1")
-        assert is_retried.wait(60)
-        is_retried.clear()
-        with Client(keyless_client()) as keyless, monkeypatch.context() as patch:
-            patch.setattr(example, "client", lambda: keyless)
+        retries.wait_for(1)
+        with using(Client(keyless_client())):
             example.look_up.delay("T1")
-            assert is_retried.wait(60)
+            retries.wait_for(2)
+        with using(dead):
+            for number in range(20):
+                example.look_up.delay(f"T{number}")
+            retries.wait_for(22)
+        with using(Client(api_key="k", transport=proxied)), pytest.raises(ProxyRefusedError):
+            example.look_up.delay("T1").get(timeout=60)
     example.close()
     assert (found["status"], found["payment_code"]) == ("Paid", CODE)
-    assert retries == [("RateLimitedError", 600.0), ("KeySourceError", 30)]
+    assert retries[:2] == [(RateLimitedError, 600.0), (KeySourceError, 30)]
+    assert {kind for kind, _ in retries[2:]} == {ConnectionFailedError, OutageError}
+    assert [seconds for _, seconds in retries[2:]] == [30] * 20
 
 
 def test_notebook(server):

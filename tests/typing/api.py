@@ -23,6 +23,7 @@ from payclient import (
     ConfigurationError,
     Confirmation,
     ConnectionFailedError,
+    CouldNotAskError,
     DeadlineExceededError,
     Environment,
     Failed,
@@ -321,6 +322,8 @@ def values(transaction: Transaction) -> None:
 def where(error: PayClientError) -> object:
     """Each error, and what it has beside its text."""
     assert_type((error.message, error.attempts), tuple[str, int])
+    assert_type((error.http_status, error.detail, error.http_headers), tuple[int, str, dict[str, str]])
+    assert_type((error.is_first, error.is_retryable), tuple[bool, bool])
     match error:
         case WaitDeadlineError() | UnreachableStatusError() | StillOpenError() | WaitError():
             assert_type((error.lookups, error.waited, error.statuses), tuple[int, float, dict[str, float]])
@@ -335,11 +338,11 @@ def where(error: PayClientError) -> object:
         case ReferenceMismatchError() | UnexpectedResponseError():
             return assert_type(error.problem, str)
         case RateLimitedError():
-            return assert_type(error.retry_after, float | None)
+            return assert_type((error.retry_after, error.asked_pause), tuple[float, float | None])
         case TransactionNotFoundError() | RejectedError() | ServiceError():
             return assert_type(error.request_id, str | None)
-        case AuthenticationError() | PermissionDeniedError():
-            return assert_type(error.status_code, int)
+        case AuthenticationError() | PermissionDeniedError() | CouldNotAskError():
+            return assert_type(error.retry_after, float)
         case ResponseError():
             return assert_type((error.headers, error.body), tuple[dict[str, str], str])
         case ConfigurationError() | InvalidReferenceError() | ClientClosedError() | KeySourceError() | _:

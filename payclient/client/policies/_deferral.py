@@ -101,12 +101,12 @@ class Deferral:
             self.was_reached = True  # from now on, this is an outage, and no wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = (
-            isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self.max_retry_after
+            isinstance(error, errors.RateLimitedError) and (error.asked_pause or 0.0) > self.max_retry_after
         )
         return is_never_reached or is_pause_too_long or self._refused_in_a_row >= _MAX_REFUSED_IN_A_ROW
 
     def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
-        asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0
+        asked = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
         # What answers for another program is no outage of the service, once that is reached.
         is_outage = not (self.is_reached and _is_elsewhere(error))
         if is_outage and self.answers == row.answers_when_sent:
@@ -122,7 +122,7 @@ class Deferral:
 
 
 def is_passing(error: errors.PayClientError) -> bool:
-    return classify(error).is_passing or _is_elsewhere(error)
+    return error.is_retryable or _is_elsewhere(error)
 
 
 def _is_elsewhere(error: errors.PayClientError) -> bool:

@@ -42,11 +42,6 @@ class Classification:
     again: Again
     is_fatal: bool = False  # every other lookup would fail too
 
-    @property
-    def is_passing(self) -> bool:
-        """Whether the same lookup may succeed some minutes later."""
-        return self.again is not Again.NEVER
-
 
 _ANSWERED = Classification(Signal.ACCEPTED, Again.NEVER)
 _OURS = Classification(Signal.SILENT, Again.NEVER)
@@ -80,7 +75,7 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
 
 def classify(error: errors.PayClientError) -> Classification:
     if isinstance(error, errors.ServiceError):
-        return _BROKEN if error.retry_after is None else _TOLD_TO_WAIT
+        return _BROKEN if error.asked_pause is None else _TOLD_TO_WAIT
     if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
         return _classify_unexpected(error)
     return next((verdict for kind, verdict in _CLASSIFICATIONS if isinstance(error, kind)), _OURS)

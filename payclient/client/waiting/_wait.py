@@ -13,7 +13,6 @@ from attrs import define, field, frozen, validators
 
 from payclient._shared.checks import check_callback, is_seconds, is_wait, must_be, unfit
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.client.policies import classify
 from payclient.errors import (
     ConfigurationError,
     PayClientError,
@@ -161,7 +160,7 @@ class Wait:
     def _fail(self, error: PayClientError, now: float) -> None:
         self._failure = error
         is_missing = isinstance(error, TransactionNotFoundError) and now - self._found_at < self._terms.appear
-        if not (is_missing or classify(error).is_passing):
+        if not (is_missing or error.is_retryable):
             raise copy.copy(error)  # other waits may raise it too, each with its own traceback
 
     def _check_expiry(self, transaction: Transaction, now: float) -> None:

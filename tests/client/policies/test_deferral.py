@@ -42,14 +42,14 @@ def test_first_failure(subtests):
         "closed": (errors.ClientClosedError("x"), FATAL),
         "redirect": (MOVED, 10.0),
         "foreign-404": (LOST, 10.0),
-        "pause-too-long": (errors.RateLimitedError("x", retry_after=901.0), FATAL),
+        "pause-too-long": (errors.RateLimitedError("x", asked_pause=901.0), FATAL),
         "broken": (BROKEN, 10.0),
         "connection": (REFUSED, 10.0),
         "deadline": (errors.DeadlineExceededError("x"), 10.0),
         "odd-200": (errors.UnexpectedResponseError("x", status_code=200), 10.0),
-        "throttled": (errors.RateLimitedError("x", retry_after=60.0), 60.0),
-        "told-to-wait": (errors.ServiceError("x", retry_after=60.0), 60.0),
-        "longest-pause": (errors.RateLimitedError("x", retry_after=900.0), 900.0),
+        "throttled": (errors.RateLimitedError("x", asked_pause=60.0), 60.0),
+        "told-to-wait": (errors.ServiceError("x", asked_pause=60.0), 60.0),
+        "longest-pause": (errors.RateLimitedError("x", asked_pause=900.0), 900.0),
     }
     for case, (error, decision) in cases.items():
         with subtests.test(case):

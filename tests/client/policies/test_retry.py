@@ -26,10 +26,10 @@ VERDICTS = {
     "not-found": (errors.TransactionNotFoundError("x"), ANSWERED),
     "rejected": (errors.RejectedError("x"), ANSWERED),
     "429": (errors.RateLimitedError("x"), THROTTLED),
-    "429-told": (errors.RateLimitedError("x", retry_after=5.0), THROTTLED),
+    "429-told": (errors.RateLimitedError("x", asked_pause=5.0), THROTTLED),
     "503": (errors.ServiceError("x"), BROKEN),
-    "503-retry-after": (errors.ServiceError("x", retry_after=5.0), Classification(Signal.THROTTLED, Again.COUNTED)),
-    "503-retry-now": (errors.ServiceError("x", retry_after=0.0), Classification(Signal.THROTTLED, Again.COUNTED)),
+    "503-retry-after": (errors.ServiceError("x", asked_pause=5.0), Classification(Signal.THROTTLED, Again.COUNTED)),
+    "503-retry-now": (errors.ServiceError("x", asked_pause=0.0), Classification(Signal.THROTTLED, Again.COUNTED)),
     "401": (errors.AuthenticationError("x"), FATAL),
     "403": (errors.PermissionDeniedError("x"), OURS),
     "connection": (errors.ConnectionFailedError("x"), BROKEN),
@@ -69,13 +69,14 @@ def test_every_class_is_judged():
     covered = (*dict(_CLASSIFICATIONS), errors.ServiceError, errors.UnexpectedResponseError)
     kinds = {getattr(errors, name) for name in errors.__all__ if name.endswith("Error")}
     missing = {kind for kind in kinds if not issubclass(kind, covered)}
-    assert missing == {errors.PayClientError, errors.ResponseError}
+    assert missing == {errors.PayClientError, errors.CouldNotAskError, errors.ResponseError}
 
 
-def test_passing():
-    """Every error that is retried may also succeed some minutes later."""
-    passing = [again for again in Again if Classification(Signal.SILENT, again).is_passing]
-    assert passing == [again for again in Again if again is not Again.NEVER]
+def test_retryable(subtests):
+    """An error that is retried may also succeed some minutes later, and no other."""
+    for case, (error, verdict) in VERDICTS.items():
+        with subtests.test(case):
+            assert error.is_retryable == (verdict.again is not Again.NEVER)
 
 
 def delays(policy, verdicts, *, chance=1.0):

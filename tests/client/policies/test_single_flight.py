@@ -151,7 +151,7 @@ async def test_heir_is_cancelled():
 async def test_failure_is_shared():
     """All waiters get a copy of the error with its cause, and none repeats the call; one would collect tracebacks."""
     calls = Calls()
-    calls.failure = ServiceError("down", status_code=503, retry_after=7.0, attempts=4)
+    calls.failure = ServiceError("down", status_code=503, asked_pause=7.0, attempts=4)
     calls.failure.__cause__ = ServiceError("before")
     tasks = await calls.begin(3)
     calls.gate.set()
