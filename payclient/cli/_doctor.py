@@ -196,7 +196,7 @@ async def _look_up(client: AsyncClient, transport: _Watched, reference: str, che
         if connection.tls is not None:
             checks.append(certificate_of(connection.tls.version, connection.tls.certificate(), time.time()))
     checks += _outcome(seen, client.url, f", answered in {transport.seconds:.3f} s")
-    if isinstance(seen, Transaction) or isinstance(seen, errors.TransactionNotFoundError | errors.RejectedError):
+    if isinstance(seen, Transaction | errors.TransactionNotFoundError | errors.RejectedError):
         return Exit.DONE
     return status_of(seen)
 
