@@ -19,6 +19,7 @@ from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
 from payclient._shared.escape import plural
+from payclient.cli._limits import LimitedService
 from payclient.cli._output import Worst, verdict_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconcile import Reconciliation
@@ -28,7 +29,7 @@ from payclient.reconcile import Bucket, Code, Row, Severity
 from payclient.reconcile.folders import write_again
 from payclient.reconcile.ledger import COMPARED, open_ledger
 from payclient.reconcile.report import verify
-from payclient.testing import FakeService, Latency
+from payclient.testing import Latency
 
 COLUMNS: tuple[str, ...] = ("reference", *COMPARED)
 _METHODS = (("VA", "Virtual Account"), ("QR", "QR Code"), ("STORE", "Convenience Store"))
@@ -213,7 +214,7 @@ async def demo(
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
-    service = FakeService(
+    service = LimitedService(
         latency=Latency(seconds=_LATENCY), limits=[limit_of(_RATE_LIMIT)], faults=faults_of(_FAULT_SHARE), seed=seed
     )
     is_passed = await _run_once(generate(rows, seed=seed), folder, service, progress, streams)
@@ -221,7 +222,7 @@ async def demo(
 
 
 async def _run_once(
-    dataset: Dataset, folder: Path, service: FakeService, progress: ProgressMode, streams: Streams
+    dataset: Dataset, folder: Path, service: LimitedService, progress: ProgressMode, streams: Streams
 ) -> bool:
     with (folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")

@@ -14,9 +14,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
+from payclient.cli._limits import Fault, FixedWindow, LimitedService, RetryAfter, TokenBucket
 from payclient.cli._streams import Exit, OwnStreams, refuse
 from payclient.protocol import is_object
-from payclient.testing import MALFORMED, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
+from payclient.testing import FakeService, Latency, Reply
 
 EXAMPLES = """
 $ payclient sandbox --port 8080
@@ -42,8 +43,8 @@ _RATE = re.compile(r"(\d{1,9})/(s|min)", re.ASCII)
 # more bytes than it sends.
 _FAULTS = (
     (0.5, Reply(status=500)),
-    (0.2, MALFORMED["html_page"]),
-    (0.2, MALFORMED["cut_json"]),
+    (0.2, Reply(headers={"content-type": "text/html; charset=utf-8"}, body="<!DOCTYPE html>Maintenance\n")),
+    (0.2, Reply(body='{"success":true,"data":{"reference":')),
     (0.1, Reply(headers={"content-length": "100000"})),
 )
 
@@ -112,7 +113,7 @@ async def sandbox(
         seed: Seed of the faults.
         streams: Streams of the process.
     """
-    service = FakeService(
+    service = LimitedService(
         latency=Latency(seconds=latency),
         limits=[limit_of(rate_limit)] if rate_limit else [],
         faults=faults_of(fault_share),

@@ -14,32 +14,22 @@ from typing import TYPE_CHECKING
 from payclient._shared.lazy import load_at_first_use
 
 if TYPE_CHECKING:
-    from payclient.testing._limits import ConcurrencyLimit, Fault, FixedWindow, Latency, RetryAfter, TokenBucket
-    from payclient.testing._reply import MALFORMED, Assumptions, Reply, changed, envelope, transaction, without
+    from payclient.testing._reply import Assumptions, Reply, changed, envelope, transaction, without
     from payclient.testing._serve import serve
-    from payclient.testing._service import FakeService, ReceivedRequest
+    from payclient.testing._service import FakeService, Latency, ReceivedRequest
 
 _HOME = {
-    "payclient.testing._limits": ("ConcurrencyLimit", "Fault", "Latency", "TokenBucket", "FixedWindow", "RetryAfter"),
-    "payclient.testing._reply": (
-        *("MALFORMED", "Assumptions", "Reply", "changed", "envelope", "transaction", "without"),
-    ),
+    "payclient.testing._reply": (*("Assumptions", "Reply", "changed", "envelope", "transaction", "without"),),
     "payclient.testing._serve": ("serve",),
-    "payclient.testing._service": ("FakeService", "ReceivedRequest"),
+    "payclient.testing._service": ("FakeService", "Latency", "ReceivedRequest"),
 }
 
 __all__ = [
-    "MALFORMED",
     "Assumptions",
-    "ConcurrencyLimit",
     "FakeService",
-    "Fault",
-    "FixedWindow",
     "Latency",
     "ReceivedRequest",
     "Reply",
-    "RetryAfter",
-    "TokenBucket",
     "changed",
     "envelope",
     "serve",

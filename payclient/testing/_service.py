@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from datetime import UTC, datetime
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any, Unpack
 
 import attrs
-from attrs import define, field
+from attrs import define, field, frozen, validators
 
 from payclient.testing._asgi import ParsedRequest, Receive, Send, receive_request, send_response, still_connected_after
-from payclient.testing._limits import Fault, Faults, Latency, Limit, Limiter, Refusal
 from payclient.testing._reply import Assumptions, Becoming, Fields, Reply, transaction
 
 
@@ -40,54 +39,28 @@ class ReceivedRequest:
     started_at: float
 
 
-class RequestLog:
-    """The last requests, and the number of requests for each reference; as many as *size* says of both."""
+@frozen(kw_only=True)
+class Latency:
+    """
+    The time between a request and its answer.
 
-    def __init__(self, size: int) -> None:
-        if size < 1:
-            message = f"remember must be at least 1, got {size}"
-            raise ValueError(message)
-        self._size = size
-        self.last: deque[ReceivedRequest] = deque(maxlen=size)
-        self._counts: dict[str, int] = {}
-        self._has_forgotten = False
-        self.total = 0
+    Attributes:
+        seconds: The minimum, in seconds.
+        jitter: Upper bound of a random addition, drawn evenly from 0, in seconds.
+    """
 
-    def begin(self, request: ParsedRequest, started_at: float) -> ReceivedRequest:
-        """Remember a request; its status is set when it is answered."""
-        reference = request.reference
-        hidden = {"authorization": "***"} if "authorization" in request.headers else {}
-        received = ReceivedRequest(
-            method=request.method,
-            path=request.path,
-            reference=reference,
-            headers={**request.headers, **hidden},
-            started_at=started_at,
-        )
-        self.last.append(received)
-        self.total += 1
-        if reference is not None:
-            self._counts[reference] = self._counts.pop(reference, 0) + 1
-            if len(self._counts) > self._size:
-                del self._counts[next(iter(self._counts))]  # the least recently requested one
-                self._has_forgotten = True
-        return received
+    seconds: float = field(default=0.0, validator=validators.ge(0))
+    jitter: float = field(default=0.0, validator=validators.ge(0))
 
-    def count(self, reference: str) -> int:
-        if reference not in self._counts and self._has_forgotten:
-            message = f"{reference!r} may have been asked for and forgotten; raise remember above {self._size}"
-            raise LookupError(message)
-        return self._counts.get(reference, 0)
+    def draw(self, random: Random) -> float:
+        return self.seconds + self.jitter * random.random() if self.jitter else self.seconds
 
 
 PATHS = ("/api/transaction/detail", "/api-sandbox/transaction/detail")
 """Live and sandbox. Source: Transaction detail specification, part 4."""
 
 _NORMAL = Reply()
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+_MAX_REQUESTS = 10_000
 
 
 def _check_type(given: object, kind: type, rule: str) -> None:
@@ -105,18 +78,14 @@ class FakeService:
     `serve(service)`. Time is the event loop's clock, and randomness comes from a seed, so the same
     requests in the same order get the same answers.
 
-    A request is checked against, in this order: the limits; path, method and headers; its body; the
-    script of its reference; the faults. Otherwise it gets its transaction.
+    A request is checked against, in this order: path, method and headers; its body; the script of its
+    reference. Otherwise it gets its transaction.
 
     Args:
         api_key: The accepted key.
         latency: The time of each answer.
-        limits: Limits of requests; a refused one gets `assumptions.throttled`.
-        faults: Replies for a random share of the requests.
         assumptions: The replies where the specification describes none.
         seed: Of the random numbers.
-        remember: Number of requests, and of references, that are remembered.
-        now: The wall clock, aware, in UTC; for `Retry-After` dates only.
 
     Source:
         Transaction detail specification, parts 2, 4 and 5.
@@ -126,27 +95,22 @@ class FakeService:
         self,
         *,
         api_key: str = "fake-api-key",
-        latency: Latency = Latency(),  # noqa: B008  frozen
-        limits: Iterable[Limit] = (),
-        faults: Iterable[Fault] = (),
+        latency: Latency = Latency(),
         assumptions: Assumptions = Assumptions(),  # noqa: B008  frozen
         seed: int = 0,
-        remember: int = 10_000,
-        now: Callable[[], datetime] = _utc_now,
     ) -> None:
         _check_type(latency, Latency, "latency must be a Latency, such as Latency(seconds=0.5)")
         self.api_key = api_key
         self.assumptions = assumptions
         self._latency = latency
-        self._limiter = Limiter(limits)
-        self._faults = Faults(faults)
         self._random = Random(seed)  # noqa: S311  chance in a test, not a secret
-        self._now = now
         self._transactions: dict[str, dict[str, Any]] = {}
         self._becoming: dict[str, Becoming] = {}
         self._advanced = 0.0
         self._scripts: dict[str, deque[Reply]] = {}
-        self._log = RequestLog(remember)
+        self._requests = deque[ReceivedRequest](maxlen=_MAX_REQUESTS)
+        self._counts = Counter[str]()
+        self._total = 0
         self._in_flight = 0
 
     def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:
@@ -206,22 +170,25 @@ class FakeService:
 
     @property
     def requests(self) -> tuple[ReceivedRequest, ...]:
-        """The last requests, in order of arrival."""
-        return tuple(self._log.last)
+        """The last 10,000 requests, in order of arrival."""
+        return tuple(self._requests)
 
     @property
     def total(self) -> int:
-        """Number of all requests, forgotten ones included."""
-        return self._log.total
+        """Number of all requests."""
+        return self._total
 
     def count(self, reference: str) -> int:
-        """
-        Return the number of requests for *reference*.
+        """Return the number of requests for *reference*."""
+        return self._counts[reference]
 
-        Raises:
-            LookupError: When it may have been forgotten; see `remember`.
-        """
-        return self._log.count(reference)
+    def admit(self, started_at: float) -> AbstractContextManager[Reply | None]:  # noqa: ARG002  for subclasses
+        """Return a block around one request, which yields a reply that is sent instead of an answer; here, None."""
+        return nullcontext()
+
+    def fault(self) -> Reply | None:
+        """Return the reply that a valid request without a script gets instead of its answer; here, None."""
+        return None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """
@@ -244,29 +211,40 @@ class FakeService:
         request = await receive_request(scope, receive)
         if request is None:
             return
-        received = self._log.begin(request, started_at)
-        with self._limiter.admit(started_at) as refusal:
+        received = self._received(request, started_at)
+        with self.admit(started_at) as refusal:
             reference = request.reference or ""
             if (becoming := self._becoming.get(reference)) is not None:
                 becoming.change(self._transactions[reference], started_at, self._advanced)
-            reply = self._throttled(refusal) if refusal else self._reply(request)
+            reply = refusal or self._reply(request)
             seconds = None if reply.never_responds else self._latency.draw(self._random) + reply.delay
             content = reply.content({"success": True, "data": dict(self._transactions.get(reference, {}))})
             if await still_connected_after(receive, seconds):
                 received.status = reply.status
                 await send_response(send, reply.status, reply.all_headers(content), content)
 
-    def _throttled(self, refusal: Refusal) -> Reply:
-        reply = self.assumptions.throttled
-        headers = refusal.limit.retry_after.headers(refusal.seconds, self._now())
-        return attrs.evolve(reply, headers={**reply.headers, **headers})
+    def _received(self, request: ParsedRequest, started_at: float) -> ReceivedRequest:
+        """Remember a request; its status is set when it is answered."""
+        hidden = {"authorization": "***"} if "authorization" in request.headers else {}
+        received = ReceivedRequest(
+            method=request.method,
+            path=request.path,
+            reference=request.reference,
+            headers={**request.headers, **hidden},
+            started_at=started_at,
+        )
+        self._requests.append(received)
+        self._total += 1
+        if request.reference is not None:
+            self._counts[request.reference] += 1
+        return received
 
     def _reply(self, request: ParsedRequest) -> Reply:
         objection = self._objection(request)
         if objection is not None or request.reference is None:
             return objection or self.assumptions.no_reference
         script = self._scripts.get(request.reference)
-        reply = script.popleft() if script else self._faults.draw(self._random) or _NORMAL
+        reply = script.popleft() if script else self.fault() or _NORMAL
         if reply.is_about_transaction and request.reference not in self._transactions:
             # An unknown reference gets the same delay.
             unknown = self.assumptions.unknown_reference

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from payclient.testing import MALFORMED, Reply
+from payclient.testing import Reply
+from support.malformed import MALFORMED
 from support.misses import check_each
 
 

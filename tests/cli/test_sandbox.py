@@ -8,7 +8,8 @@ import pytest
 
 from payclient.cli._sandbox import faults_of, limit_of, load
 from payclient.errors import ConfigurationError
-from payclient.testing import FakeService, FixedWindow, RetryAfter, TokenBucket
+from payclient.testing import FakeService
+from support.limits import FixedWindow, RetryAfter, TokenBucket
 from support.misses import check_each
 
 

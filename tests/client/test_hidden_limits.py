@@ -7,9 +7,8 @@ import random
 import pytest
 
 from payclient import Found
-from payclient.testing import ConcurrencyLimit, FixedWindow, RetryAfter, TokenBucket
-from payclient.testing._limits import Limiter
 from support.fakes import ScriptedTransport, client, now
+from support.limits import ConcurrencyLimit, FixedWindow, Limiter, RetryAfter, TokenBucket
 
 pytestmark = pytest.mark.virtual_time
 

@@ -5,15 +5,16 @@ import asyncio
 import pytest
 
 from payclient import AsyncClient, Found
-from payclient.testing import FakeService, TokenBucket, serve
+from payclient.testing import serve
 from support.fakes import KEY
+from support.limits import LimitedService, TokenBucket
 
 pytestmark = pytest.mark.every_loop
 
 
 async def asked(lookups, *, limits=(), max_rate=None, is_streamed=False):
     """Return how many lookups were answered, and what is in flight at the end."""
-    service = FakeService(api_key=KEY, limits=limits)
+    service = LimitedService(api_key=KEY, limits=limits)
     references = [service.add()["reference"] for _ in range(lookups)]
     async with serve(service) as url, AsyncClient(api_key=KEY, base_url=url, max_rate=max_rate, deadline=120) as pay:
         async with asyncio.timeout(120):

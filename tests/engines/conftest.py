@@ -63,7 +63,7 @@ class Served(InThread):
     """
 
     def __init__(self, count, *, limits=()):
-        self.fake = FakeService(latency=Latency(seconds=0.002), limits=limits, remember=10**6)
+        self.fake = FakeService(latency=Latency(seconds=0.002), limits=limits)
         self.fake.load({"reference": f"T{n}"} for n in range(count))
         self.references = [f"T{n}" for n in range(count)]
         self.on_request = lambda _: None

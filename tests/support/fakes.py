@@ -6,8 +6,8 @@ import asyncio
 import json
 
 from payclient import AsyncClient, RetryPolicy
-from payclient.testing._limits import Limiter
 from payclient.transports import Response
+from support.limits import Limiter
 
 KEY = "sk-canary-7f3a9c51d2e84b60"
 

@@ -14,8 +14,8 @@ from attrs import define, field, frozen
 
 from payclient.client.policies._limiter import Limiter, Ticket
 from payclient.client.policies._retry import Signal
-from payclient.testing import ConcurrencyLimit, FixedWindow, TokenBucket
 from support.fakes import now
+from support.limits import ConcurrencyLimit, FixedWindow, TokenBucket
 
 
 def sliding_window(count: int, seconds: float) -> Callable[[float, int], float]:

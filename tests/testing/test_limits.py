@@ -9,7 +9,8 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from payclient.testing import ConcurrencyLimit, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
+from payclient.testing import Latency, Reply
+from support.limits import ConcurrencyLimit, Fault, FixedWindow, LimitedService, RetryAfter, TokenBucket
 from testing.asking import ask, ask_all
 
 pytestmark = pytest.mark.virtual_time
@@ -18,7 +19,7 @@ NOON = datetime(2026, 11, 21, 12, 0, 0, 400_000, tzinfo=UTC)
 
 
 def make(*limits, **options):
-    service = FakeService(limits=limits, now=lambda: NOON, **options)
+    service = LimitedService(limits=limits, now=lambda: NOON, **options)
     service.add(reference="T1")
     return service
 
@@ -160,7 +161,7 @@ FAULTS = [Fault(share=0.2, reply=Reply(status=500)), Fault(share=0.1, reply=Repl
 
 
 async def statuses(seed, *, count=50):
-    service = FakeService(faults=FAULTS, seed=seed)
+    service = LimitedService(faults=FAULTS, seed=seed)
     service.add(reference="T1")
     return [(await ask(service)).status_code for _ in range(count)]
 
@@ -179,7 +180,7 @@ async def test_seed():
 
 async def test_always():
     """Faults with shares that add up to 1 leave no normal answer, in spite of rounding."""
-    service = FakeService(faults=[Fault(share=0.1, reply=Reply(status=500))] * 10)
+    service = LimitedService(faults=[Fault(share=0.1, reply=Reply(status=500))] * 10)
     service.add(reference="T1")
     assert {(await ask(service)).status_code for _ in range(200)} == {500}
 
@@ -187,7 +188,7 @@ async def test_always():
 def test_too_many():
     """Shares of more than all answers are refused."""
     with pytest.raises(ValueError, match=r"must not exceed 1 together, got 1\.2"):
-        FakeService(faults=[Fault(share=0.6, reply=Reply())] * 2)
+        LimitedService(faults=[Fault(share=0.6, reply=Reply())] * 2)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from payclient.errors import (
     UnexpectedResponseError,
 )
 from payclient.protocol._wire import parse_response
-from payclient.testing import MALFORMED, FakeService, Reply, changed, without
+from payclient.testing import FakeService, Reply, changed, without
 from payclient.transports import Response
+from support.malformed import MALFORMED
 from testing.asking import ask
 
 ENVELOPE = {"success": True, "data": {"reference": "T1"}}

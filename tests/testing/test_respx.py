@@ -17,8 +17,9 @@ from payclient.errors import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient.testing import MALFORMED, Reply
+from payclient.testing import Reply
 from payclient.testing.respx import answered, found, not_found, refused_key, throttled, unavailable
+from support.malformed import MALFORMED
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import sys
 import httpx
 import pytest
 
-from payclient.testing import FakeService, FixedWindow, Reply, RetryAfter, serve
+from payclient.testing import FakeService, Reply, serve
+from support.limits import FixedWindow, LimitedService, RetryAfter
 from testing.asking import HEADERS, LIVE, SANDBOX
 
 WITHOUT_UVICORN = """
@@ -56,7 +57,7 @@ async def test_answers(service):
 
 async def test_one_date():
     """A `Retry-After` date comes with exactly one `Date` header."""
-    service = FakeService(limits=[FixedWindow(count=1, seconds=1e9, retry_after=RetryAfter.DATE)])
+    service = LimitedService(limits=[FixedWindow(count=1, seconds=1e9, retry_after=RetryAfter.DATE)])
     async with serve(service) as url:
         await post(url)
         answer = await post(url)

@@ -8,7 +8,8 @@ from itertools import product
 import httpx
 import pytest
 
-from payclient.testing import Assumptions, ConcurrencyLimit, FakeService, Fault, Latency, ReceivedRequest, Reply
+from payclient.testing import Assumptions, FakeService, Latency, ReceivedRequest, Reply
+from support.limits import ConcurrencyLimit, Fault, LimitedService
 from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
 
 pytestmark = pytest.mark.virtual_time
@@ -142,7 +143,7 @@ async def test_script_and_wrong_key(service):
 
 async def test_script_before_faults():
     """A script has priority over random faults."""
-    service = FakeService(faults=[Fault(share=1, reply=Reply(status=502))])
+    service = LimitedService(faults=[Fault(share=1, reply=Reply(status=502))])
     service.script("T1", Reply(status=418))
     assert (await ask(service)).status_code == 418
 
@@ -198,7 +199,7 @@ async def test_dead():
 @pytest.mark.parametrize("reply", [Reply(never_responds=True), Reply(delay=60)], ids=["dead", "slow"])
 async def test_cancelled(service, reply):
     """A cancelled request is not in flight, has no status, and frees its slot."""
-    service = FakeService(limits=[ConcurrencyLimit(count=1)])
+    service = LimitedService(limits=[ConcurrencyLimit(count=1)])
     service.add(reference="T1")
     service.script("T1", reply)
     await hang_up(asyncio.create_task(ask(service)))
@@ -207,7 +208,7 @@ async def test_cancelled(service, reply):
 
 async def test_disconnected():
     """A client that leaves while it waits frees its place at once, and is sent nothing."""
-    service = FakeService(limits=[ConcurrencyLimit(count=1)], latency=Latency(seconds=60))
+    service = LimitedService(limits=[ConcurrencyLimit(count=1)], latency=Latency(seconds=60))
     events = [{"type": "http.request", "body": b'{"reference":"T1"}'}, {"type": "http.disconnect"}]
     sent = []
 
@@ -273,7 +274,7 @@ async def test_not_http(service):
 
 @pytest.fixture
 def service_of_log():
-    service_of_log = FakeService(remember=2)
+    service_of_log = FakeService()
     service_of_log.load({"reference": name} for name in ("T1", "T2", "T3"))
     return service_of_log
 
@@ -306,27 +307,12 @@ async def test_refused_request(service_of_log):
 
 
 async def test_count(service_of_log):
-    """The last requests are kept, in order of arrival; all are counted, in total and per reference."""
+    """Requests are kept in order of arrival, and counted, in total and per reference."""
     service_of_log.script("T1", Reply(status=500))
     for reference in ("T1", "T1", "T2"):
         await ask(service_of_log, reference)
-    assert ([each.reference for each in service_of_log.requests], service_of_log.total) == (["T1", "T2"], 3)
+    assert ([each.reference for each in service_of_log.requests], service_of_log.total) == (["T1", "T1", "T2"], 3)
     assert [service_of_log.count(reference) for reference in ("T1", "T2", "T3")] == [2, 1, 0]
-
-
-async def test_forgotten_count(service_of_log):
-    """A forgotten count raises instead of returning 0."""
-    for reference in ("T1", "T2", "T1", "T3"):
-        await ask(service_of_log, reference)
-    with pytest.raises(LookupError, match="T2"):
-        service_of_log.count("T2")
-    assert [service_of_log.count("T1"), service_of_log.count("T3")] == [2, 1]
-
-
-def test_nothing_to_remember():
-    """A service_of_log that remembers nothing is refused at its construction."""
-    with pytest.raises(ValueError, match="remember must be at least 1, got 0"):
-        FakeService(remember=0)
 
 
 async def test_becomes(service):

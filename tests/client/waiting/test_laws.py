@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.testing import TokenBucket
 from support.chance import examples
 from support.fakes import DOWN, NOT_FOUND, client, now, throttled, timeline
+from support.limits import TokenBucket
 
 pytestmark = pytest.mark.virtual_time
 

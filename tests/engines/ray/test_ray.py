@@ -14,7 +14,7 @@ import pytest
 
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
-from payclient.testing import TokenBucket
+from support.limits import TokenBucket
 
 from .conftest import TESTS
 

@@ -16,7 +16,7 @@ import pytest
 
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.errors import ConfigurationError
-from payclient.testing import TokenBucket
+from support.limits import TokenBucket
 
 pytestmark = [
     pytest.mark.spark,

@@ -1,4 +1,4 @@
-"""Latency, faults and rate limits of the fake service."""
+"""Faults and rate limits of the sandbox and the demo."""
 
 from __future__ import annotations
 
@@ -6,32 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from enum import Enum
 from random import Random
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+import attrs
 from attrs import field, frozen, validators
 
-from payclient.testing._reply import Reply
-
-
-@frozen(kw_only=True)
-class Latency:
-    """
-    The time between a request and its answer.
-
-    Attributes:
-        seconds: The minimum, in seconds.
-        jitter: Upper bound of a random addition, drawn evenly from 0, in seconds.
-    """
-
-    seconds: float = field(default=0.0, validator=validators.ge(0))
-    jitter: float = field(default=0.0, validator=validators.ge(0))
-
-    def draw(self, random: Random) -> float:
-        return self.seconds + self.jitter * random.random() if self.jitter else self.seconds
+from payclient.testing import FakeService, Reply
 
 
 @frozen(kw_only=True)
@@ -153,25 +137,13 @@ class FixedWindow:
         return admit
 
 
-@frozen(kw_only=True)
-class ConcurrencyLimit:
-    """
-    A maximum of requests in flight.
+class Limit(Protocol):
+    """A limit of requests."""
 
-    Attributes:
-        count: Maximum of requests in flight.
-        retry_after: The header of a throttled request; it says one second, because the real time is unknown.
-    """
+    @property
+    def retry_after(self) -> RetryAfter: ...
 
-    count: int = field(validator=validators.ge(1))
-    retry_after: RetryAfter = RetryAfter.ABSENT
-
-    def gate(self) -> Gate:
-        """Return a gate that compares the requests in flight with the maximum."""
-        return lambda _, in_flight: 1.0 if in_flight >= self.count else 0.0
-
-
-Limit: TypeAlias = TokenBucket | FixedWindow | ConcurrencyLimit
+    def gate(self) -> Gate: ...
 
 
 @frozen
@@ -204,3 +176,43 @@ class Limiter:
             yield refusal
         finally:
             self._in_flight.subtract(admitted)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class LimitedService(FakeService):
+    """
+    A fake service with limits and faults.
+
+    Args:
+        limits: Limits of requests; a refused one gets `assumptions.throttled`.
+        faults: Replies for a random share of the requests.
+        now: The wall clock, aware, in UTC; for `Retry-After` dates only.
+        options: Those of `FakeService`.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Iterable[Limit] = (),
+        faults: Iterable[Fault] = (),
+        now: Callable[[], datetime] = _utc_now,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._limiter, self._faults, self._now = Limiter(limits), Faults(faults), now
+
+    @contextmanager
+    def admit(self, started_at: float) -> Generator[Reply | None]:
+        with self._limiter.admit(started_at) as refusal:
+            yield None if refusal is None else self._throttled(refusal)
+
+    def fault(self) -> Reply | None:
+        return self._faults.draw(self._random)
+
+    def _throttled(self, refusal: Refusal) -> Reply:
+        reply = self.assumptions.throttled
+        headers = refusal.limit.retry_after.headers(refusal.seconds, self._now())
+        return attrs.evolve(reply, headers={**reply.headers, **headers})
