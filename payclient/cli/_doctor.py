@@ -190,9 +190,8 @@ async def _look_up(client: AsyncClient, transport: _Watched, reference: str, che
     except errors.PayClientError as error:
         seen = error
     if (connection := transport.connection) is not None:
-        progress = connection.progress
-        steps = (f"{step} {after - began:.3f} s" for (step, began), (_, after) in pairwise(progress.times))
-        checks.append(Check("connection", ", ".join((progress.address, *steps))))
+        steps = (f"{step} {after - began:.3f} s" for (step, began), (_, after) in pairwise(connection.progress.times))
+        checks.append(Check("connection", ", ".join((connection.progress.address, *steps))))
         if connection.tls is not None:
             checks.append(certificate_of(connection.tls.version, connection.tls.certificate(), time.time()))
     checks += _outcome(seen, client.url, f", answered in {transport.seconds:.3f} s")
