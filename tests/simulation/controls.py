@@ -182,8 +182,6 @@ CONTROLS = (
             oracle="recovers"),
     Control("one probe a second", "client._outage:Outage.probe",
             "if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:", "if False:", oracle="probes"),
-    Control("a probe is closed with its client", "client._session:Session.aclose", "probe.cancel()", "pass",
-            oracle="left behind"),
     Control("after an outage the limiter starts slowly", "client._outage:Outage.answered",
             "self._limiter.controller.start_slowly()", "pass", oracle="slow start"),
     # Time

@@ -42,6 +42,11 @@ def _refusal(status, message, **more):
     return http(json.dumps({"success": False, "message": message, **more}).encode(), status)
 
 
+def _describing(answer):
+    """Return an answer with the state of a limit in its headers, which asks for no wait."""
+    return answer.replace(b"\r\n", b"\r\nX-RateLimit-Remaining: 4999\r\nX-RateLimit-Reset: 3600\r\n", 1)
+
+
 MISSING = _refusal("404 Not Found", "Transaction not found")
 REFUSALS = {
     "missing": MISSING,
@@ -380,7 +385,7 @@ _SPOILT = {
     "throttled until, undated": Service._throttle_undated,
     "throttled bare": _sends(http(b"", "429 Too Many Requests")),
     "unavailable": Service._unavailable,
-    "error 500": _sends(_refusal("500 Internal Server Error", "Server error")),
+    "error 500": _sends(_describing(_refusal("500 Internal Server Error", "Server error"))),
     "gateway page": Service._gateway_page,
     "maintenance": _sends(_refusal("404 Not Found", "Transaction not found: database under maintenance")),
     "echo of the key": Service._echo,
