@@ -38,6 +38,7 @@ __all__ = [
     "KeySourceError",
     "OutageError",
     "Outcome",
+    "OverloadedError",
     "PayClientError",
     "PermissionDeniedError",
     "ProxyRefusedError",

@@ -27,6 +27,7 @@ __all__ = [
     "InvalidReferenceError",
     "KeySourceError",
     "OutageError",
+    "OverloadedError",
     "PayClientError",
     "PermissionDeniedError",
     "ProxyRefusedError",
@@ -242,6 +243,23 @@ class OutageError(TransportError):
             f"{super().__str__()} (for {self.outage_seconds:.1f} s; {self.refused} refused; "
             f"next try in {self.retry_after:.1f} s)"
         )
+
+
+@_with_attributes
+class OverloadedError(TransportError):
+    """
+    The lookup cannot be answered in time, because too many others are made, and it was not sent.
+
+    A web application answers 503, with `retry_after` as `Retry-After`.
+
+    Attributes:
+        waiting: Lookups that queue.
+    """
+
+    waiting: int = 0
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (an answer is possible in {self.retry_after:.1f} s)"
 
 
 class TLSVerificationError(TransportError):

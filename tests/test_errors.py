@@ -22,6 +22,7 @@ TREE = {
     errors.ConnectionFailedError: (errors.TransportError,),
     errors.AttemptTimeoutError: (errors.TransportError, TimeoutError),
     errors.OutageError: (errors.TransportError,),
+    errors.OverloadedError: (errors.TransportError,),
     errors.TLSVerificationError: (errors.TransportError,),
     errors.ProxyRefusedError: (errors.TransportError,),
     errors.ResponseError: (errors.PayClientError,),

@@ -32,7 +32,7 @@ from payclient.client._outage import Outage
 from payclient.client._session import Session
 from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
-from payclient.client.policies import Clock, RetryPolicy, SingleFlight
+from payclient.client.policies import Clock, Priority, RetryPolicy, SingleFlight
 from payclient.client.waiting import Condition, Polls, Terms, Wait, poll_until
 from payclient.errors import ConfigurationError, TransactionNotFoundError
 from payclient.protocol import (
@@ -527,6 +527,8 @@ class AsyncClient:
         observers = self._options.observers
         lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
         lookup.needs_fresh_connection = is_fresh
+        if budget is not None or in_bulk.get():
+            lookup.priority = Priority.BULK
         if is_newer:  # a confirmation is sent after what it confirms
             lookup.after = clock.now()
         return await self._traced(lookup, self._join_or_start)
@@ -548,7 +550,7 @@ class AsyncClient:
 
     async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:
         observers = self._options.observers
-        lookup = Lookup(reference, clock=clock, until=until, budget=None, observers=observers, is_poll=True)
+        lookup = Lookup(reference, clock=clock, until=until, budget=None, observers=observers, priority=Priority.POLL)
         return await self._traced(lookup, partial(self._session.look_up, options=self._options))
 
     async def _traced(self, lookup: Lookup, ask: Callable[[Lookup], Awaitable[Transaction]]) -> Transaction:

@@ -13,7 +13,7 @@ from attrs import define, field
 from payclient._shared.escape import plural
 from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, OnAttempt
-from payclient.client.policies import Clock, Timeout, names_no_reference
+from payclient.client.policies import Clock, Priority, Timeout, names_no_reference
 from payclient.errors import (
     AttemptTimeoutError,
     DeadlineExceededError,
@@ -88,7 +88,7 @@ class Lookup:
     budget: float | None  # seconds of attempts and back-off: a lookup in bulk may queue for long
     observers: tuple[OnAttempt, ...]
     outage: Outage | None = None  # None if the lookup waits for the end of every outage
-    is_poll: bool = False  # its attempts queue behind all others
+    priority: Priority = Priority.AWAITED
     after: float = -math.inf  # no request sent earlier is shared
     needs_fresh_connection: bool = False
     began_at: float = field(init=False)

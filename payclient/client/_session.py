@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import random
 import warnings
@@ -35,6 +36,7 @@ from payclient.client._lookup import Lookup, Refusal, may_end
 from payclient.client._outage import Outage, is_answer, is_final
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import (
+    MAX_OWN_WAIT,
     Again,
     Clock,
     Limiter,
@@ -51,6 +53,7 @@ from payclient.errors import (
     DeadlineExceededError,
     KeySourceError,
     OutageError,
+    OverloadedError,
     PayClientError,
     RateLimitedError,
     ResponseError,
@@ -249,7 +252,7 @@ class Session:
                     await self._renew_key(refused_version, refusal, lookup)
                     first_refusal = None
                 return await self._attempt(lookup, options)
-            except (DeadlineExceededError, OutageError):
+            except (DeadlineExceededError, OutageError, OverloadedError):
                 raise
             except PayClientError as error:
                 lookup.fail(error)
@@ -266,10 +269,16 @@ class Session:
                 delay = None if self.is_refused(lookup) else retries.delay(classify(error))
                 if delay is None or self._is_closed:
                     raise
+                delay = max(delay, self._own_wait(error))
             if delay:
                 with lookup.phase("backoff"), suppress(TimeoutError):
                     async with asyncio.timeout(delay):
                         await self._closing.wait()
+
+    def _own_wait(self, error: PayClientError) -> float:
+        """Return the seconds that a refusal asks its own lookup to wait; a longer wait is a pause of the client."""
+        seconds = error.asked_pause or 0.0 if isinstance(error, ResponseError) else 0.0
+        return seconds * (1 + self._random() / 2) if 0 < seconds <= MAX_OWN_WAIT else 0.0
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -434,14 +443,15 @@ class Session:
 
     async def _admit(self, lookup: Lookup, slot: _Slot) -> Ticket:
         """Return a ticket for the next attempt of *lookup*, held by *slot*."""
-        ticket_now = self._limiter.acquire_now(lookup.is_poll)
+        ticket_now = self._limiter.acquire_now(lookup.priority)
         return slot.hold(ticket_now) if ticket_now else await self._queue(lookup, slot)
 
     async def _queue(self, lookup: Lookup, slot: _Slot) -> Ticket:
         try:
             with lookup.phase("queued"):
-                return slot.hold(await self._limiter.acquire(lookup.is_poll))
-        except DeadlineExceededError as error:
+                until = math.inf if lookup.until is None else lookup.until
+                return slot.hold(await self._limiter.acquire(lookup.priority, began_at=lookup.began_at, until=until))
+        except (DeadlineExceededError, OverloadedError) as error:
             error.args = (f"{error.message}; {self._reason_to_queue()}",)
             raise
 

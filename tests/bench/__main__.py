@@ -12,6 +12,7 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 | `reconcile` | a million rows from ledger to report; `reconcile=30000` takes fewer |
 | `kernel` | batches of Arrow, above the plain stream |
 | `sharing` | workers that share one key; `sharing=1000` takes another limit per second |
+| `goodput` | visitors before hidden limits: how many are answered, beside what people write by hand |
 
 Each figure is printed with what it is compared to, from the same run. Nothing here is a test, but what has a bound
 exits with 1 beyond it.
@@ -20,7 +21,18 @@ exits with 1 beyond it.
 import sys
 from importlib import import_module
 
-MEASUREMENTS = ("memory", "cost", "start", "speed", "steps", "instructions", "reconcile", "kernel", "sharing")
+MEASUREMENTS = (
+    "memory",
+    "cost",
+    "start",
+    "speed",
+    "steps",
+    "instructions",
+    "reconcile",
+    "kernel",
+    "sharing",
+    "goodput",
+)
 
 
 def main(names):

@@ -178,20 +178,36 @@ async def test_longest_pause_is_waited_for():
 
 
 async def test_pause_beyond_the_deadline_raises_at_once():
-    """A pause longer than the deadline raises at once, here and later, and nothing is sent before it is over."""
+    """A pause longer than the deadline raises at once, here and later; of a day it is believed for five minutes."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(T1=[answer(status=429, retry_after="86400")])
     async with client(transport) as pay:
         with pytest.raises(RateLimitedError) as caught:
             await pay.get_transaction("T1")
-        assert (caught.value.retry_after, caught.value.status_code) == (86400, 429)
+        assert (caught.value.retry_after, caught.value.status_code) == (86400, 429)  # as it was said
         with pytest.raises(RateLimitedError) as caught:
             await pay.get_transaction("T2")
-        expected = ("the service asked this client to wait [retry after 86400 s]", 86400)
+        expected = ("the service asked this client to wait [retry after 300 s]", 300)
         assert (str(caught.value), caught.value.retry_after) == expected
         assert (loop.time() < 1, len(transport.sent)) == (True, 1)
-        await asyncio.sleep(86390)
+        await asyncio.sleep(290)
         await pay.get_transaction("T3")
-        assert loop.time() >= 86400
+        assert loop.time() >= 300
+
+
+@pytest.mark.parametrize(("seconds", "holds_all"), [(1, False), (2, False), (3, True)])
+async def test_short_wait_is_for_the_refused(seconds, holds_all):
+    """`Retry-After: 2` holds the refused request for as long, and no other; a longer one holds all."""
+    transport = ScriptedTransport(latency=0.1, T1=[answer(status=429, retry_after=str(seconds))])
+    async with client(transport) as pay:
+        for number in range(20):
+            await pay.get_transaction(f"A{number}")
+        refused = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(0.2)
+        await pay.get_transaction("T2")
+        await refused
+    (first, again), (other,) = transport.times("T1"), transport.times("T2")
+    assert again - first >= seconds
+    assert (other - first >= seconds) == holds_all
 
 
 async def test_rate():

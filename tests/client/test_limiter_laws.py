@@ -13,9 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient.client.policies._limiter import Limiter
+from payclient.client.policies._capacity import Capacity
+from payclient.client.policies._limiter import Limiter, Priority
 from payclient.client.policies._retry import Signal
 from support.chance import examples
+from support.fakes import now
 from support.sharing import limits_of, share_key
 
 pytestmark = pytest.mark.virtual_time
@@ -74,7 +76,7 @@ class Watched(Limiter):
     Attributes:
         grants: For each, how many were in flight and how many might be, and the seconds left of a pause.
         granted_at: When each of them was.
-        cuts: For each, the number of the ticket that brought it, and how many had been granted until then.
+        cuts: When the learnt rate was cut, and when the attempt had started that cut it.
     """
 
     def __init__(self, **options):
@@ -83,18 +85,18 @@ class Watched(Limiter):
 
     def _grant(self, now):
         self.granted_at.append(now)
-        self.grants.append((self._in_flight, max(1, math.ceil(self.limit)), self._paused_until - now))
+        self.grants.append((self._in_flight, int(self.limit), self._paused_until - now))
         return super()._grant(now)
 
     def release(self, ticket, signal, **options):
-        threshold, granted = self.controller.threshold, self._granted
+        cut_at = self.capacity._cut_at
         super().release(ticket, signal, **options)
-        if self.controller.threshold < threshold:
-            self.cuts.append((ticket.number, granted))
+        if self.capacity._cut_at != cut_at:
+            self.cuts.append((now(), ticket.started_at))
 
 
-async def hold(limiter, seconds, signal, retry_after, granted, number):
-    ticket = await limiter.acquire()
+async def hold(limiter, seconds, signal, retry_after, granted, number, priority=Priority.AWAITED):
+    ticket = await limiter.acquire(priority)
     granted[ticket.number] = number
     try:
         await asyncio.sleep(seconds)
@@ -122,13 +124,13 @@ any_schedule = given(plan=st.lists(lookups, min_size=1, max_size=60), highest=st
 many_times = examples(100)
 
 
-async def play(plan, highest, **options):
+async def play(plan, highest, *, priority=Priority.AWAITED, **options):
     """Return a limiter that has been through *plan*, and the numbers of its lookups in the order of their grants."""
     limiter = Watched(max_concurrency=highest, **options)
     granted, tasks = {}, []
     for number, (wait, seconds, signal, retry_after, cancelled_after) in enumerate(plan):
         await asyncio.sleep(wait)
-        task = asyncio.create_task(hold(limiter, seconds, signal, retry_after, granted, number))
+        task = asyncio.create_task(hold(limiter, seconds, signal, retry_after, granted, number, priority))
         tasks.append(task)
         if cancelled_after is not None:
             asyncio.get_running_loop().call_later(cancelled_after, task.cancel)
@@ -147,9 +149,10 @@ async def test_no_slot_is_lost(plan, highest):
 
 @many_times
 @any_schedule
-async def test_first_come_first_served(plan, highest):
-    """Under any schedule, slots are granted first in, first out."""
-    _, order = await play(plan, highest)
+@pytest.mark.parametrize("priority", [Priority.BULK, Priority.POLL])
+async def test_first_come_first_served(priority, plan, highest):
+    """Under any schedule, slots are granted to rows and to polls first in, first out."""
+    _, order = await play(plan, highest, priority=priority)
     assert order == sorted(order)
 
 
@@ -216,7 +219,7 @@ async def test_one_cut_per_congestion(plan, highest):
     """Under any schedule, an attempt that was sent before the last cut does not cut again."""
     limiter, _ = await play(plan, highest)
     pairs = itertools.pairwise(limiter.cuts)
-    assert [(earlier, later) for earlier, later in pairs if later[0] <= earlier[1]] == []
+    assert [(earlier, later) for earlier, later in pairs if later[1] < earlier[0] or later[0] < earlier[0]] == []
 
 
 async def test_storm_of_cancellations(subtests):
@@ -228,7 +231,8 @@ async def test_storm_of_cancellations(subtests):
             granted = {}
             for number in range(300):
                 seconds = chance.choice([0.0, 0.001, 0.002])
-                task = asyncio.create_task(hold(limiter, seconds, Signal.ACCEPTED, None, granted, number))
+                priority = Priority.BULK
+                task = asyncio.create_task(hold(limiter, seconds, Signal.ACCEPTED, None, granted, number, priority))
                 asyncio.get_running_loop().call_later(chance.choice([0.0, 0.001, 0.002, 0.004]), task.cancel)
                 if chance.random() < 0.5:
                     await asyncio.sleep(chance.choice([0.0, 0.001]))
@@ -288,9 +292,9 @@ class FusedLoop(Fused):
 
 async def play_with(fuse):
     """Let lookups wait for slots, gaps, a pause and each other; return the limiter and the tasks, which ended."""
-    limiter = Limiter(max_concurrency=3, initial=1.5, max_rate=50.0, random=fuse.before(lambda: 0.5))
+    limiter = Limiter(max_concurrency=3, initial=2.0, max_rate=50.0, random=fuse.before(lambda: 0.5))
     limiter._loop = FusedLoop(asyncio.get_running_loop(), fuse, "time")
-    limiter.controller = Fused(limiter.controller, fuse, "accepted", "throttled", "overloaded", "share", "start_slowly")
+    limiter.capacity = Fused(limiter.capacity, fuse, *(name for name in dir(Capacity) if name[0] != "_"))
     signals = [*Signal, Signal.ACCEPTED, Signal.ACCEPTED]
     tasks = [
         asyncio.create_task(hold(limiter, 0.005, signals[number % 6], 0.3 if number == 5 else None, {}, number))
@@ -300,13 +304,16 @@ async def play_with(fuse):
     tasks[9].cancel()
     with contextlib.suppress(InjectedError, Interrupt, StopIteration):
         limiter.share(1000.0, 2)
-    tasks += [asyncio.create_task(acquire_for(limiter, is_poll)) for is_poll in (True, False, True)]
+    tasks += [
+        asyncio.create_task(acquire_for(limiter, priority))
+        for priority in (Priority.POLL, Priority.AWAITED, Priority.POLL)
+    ]
     await asyncio.sleep(60)
     return limiter, tasks
 
 
-async def acquire_for(limiter, is_poll):
-    limiter.release(await limiter.acquire(is_poll), Signal.SILENT)
+async def acquire_for(limiter, priority):
+    limiter.release(await limiter.acquire(priority), Signal.SILENT)
 
 
 async def calls_of(scenario):
@@ -338,7 +345,7 @@ async def test_interrupt_keeps_no_slot():
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # what a timer raises
     for at in await calls_of(play_with):
         limiter, tasks = await play_with(Fuse(Interrupt(), at))
-        await acquire_for(limiter, False)
+        await acquire_for(limiter, Priority.AWAITED)
         await asyncio.sleep(60)
         assert "waits" not in [how_it_ended(task) for task in tasks], f"call {at}"
         assert (limiter.in_flight, limiter.waiting) == (0, 0), f"call {at}"
@@ -349,7 +356,10 @@ async def test_failure_while_closing():
     for at in range(1, 6):
         limiter = Limiter(max_concurrency=1)
         held = await limiter.acquire()
-        tasks = [asyncio.create_task(limiter.acquire(number > 3)) for number in range(5)]
+        tasks = [
+            asyncio.create_task(limiter.acquire(Priority.POLL if number > 3 else Priority.AWAITED))
+            for number in range(5)
+        ]
         await asyncio.sleep(0)
         limiter.close(Fuse(InjectedError(), at).before(ConnectionError))
         ends = await asyncio.gather(*tasks, return_exceptions=True)

@@ -17,6 +17,7 @@ from payclient import (
     DeadlineExceededError,
     Found,
     OutageError,
+    OverloadedError,
     PayClientError,
     RateLimitedError,
     RetryPolicy,
@@ -143,7 +144,7 @@ async def test_former_probe():
     service.default = step
     async with client(service, retry=RetryPolicy(initial_backoff=20.0, max_backoff=20.0), deadline=40.0) as pay:
         calls = await crowd(pay, rate=20, until=10.0)
-    assert max(call.at + call.seconds for call in calls) < 10.5
+    assert max(call.at + call.seconds for call in calls) < 12.5  # throttled, it asks once in two seconds
     assert len(throttled) == 1
 
 
@@ -234,8 +235,12 @@ async def test_view_that_waits():
         await crowd(pay, rate=20, until=1.0)
         waiting = pay.with_options(on_outage="wait", deadline=4.0, retry=RetryPolicy(max_attempts=100))
         told = await asyncio.gather(*(waiting.get_transaction(f"T{n}") for n in range(30)), return_exceptions=True)
-        assert {type(error) for error in told} == {DeadlineExceededError}
-        queued = [str(error) for error in told if "the limit of attempts in flight is" in str(error)]
+        assert {type(error) for error in told} <= {DeadlineExceededError, OverloadedError}
+        queued = [
+            str(error)
+            for error in told
+            if "the limit of attempts in flight is" in str(error) or "/s of this client" in str(error)
+        ]
         assert queued
         assert all("last failure of this client was ConnectionFailedError: connection refused" in _ for _ in queued)
         patient = pay.with_options(on_outage="wait", deadline=60.0, retry=RetryPolicy(max_attempts=100))
@@ -245,13 +250,13 @@ async def test_view_that_waits():
 
 async def test_deadline_names_pause():
     """A deadline that ends in the queue names the pause that the service asked for, and the limit."""
-    transport = ScriptedTransport(T1=[*[answer(status=429, retry_after="2")] * 9])
+    transport = ScriptedTransport(T1=[*[answer(status=429, retry_after="2.4")] * 9])
     async with client(transport, deadline=5.0, max_concurrency=1) as pay:
         told = [asyncio.create_task(pay.get_transaction(f"T{n}")) for n in (1, 2)]
         await asyncio.sleep(0.1)
         late = pay.with_options(deadline=2.5)
-        transport.default = lambda _: answer(status=429, retry_after="2")
-        with pytest.raises((DeadlineExceededError, RateLimitedError)) as caught:
+        transport.default = lambda _: answer(status=429, retry_after="2.4")
+        with pytest.raises((DeadlineExceededError, OverloadedError, RateLimitedError)) as caught:
             await late.get_transaction("T3")
         await asyncio.gather(*told, return_exceptions=True)
     assert re.search(
@@ -276,7 +281,7 @@ async def test_deadline_names_what_held_it_up():
     for reason, options in cases.items():
         async with client(ScriptedTransport(), deadline=5.0, **options) as pay:
             told = await asyncio.gather(*map(pay.get_transaction, ("T1", "T2")), return_exceptions=True)
-        errors = [str(error) for error in told if isinstance(error, DeadlineExceededError)]
+        errors = [error.message for error in told if isinstance(error, DeadlineExceededError | OverloadedError)]
         assert [error.endswith(f"; {reason}") for error in errors] in ([True], [True, True]), told
 
 
@@ -301,8 +306,8 @@ async def test_bulk_beside(kind):
                 rows.append(error)
             await asyncio.gather(*tasks)
         bulk = [(at - began, reference) for at, reference in service.asked if reference[0] == "B" and at - began < 64.0]
-        # Of two rows that queue in the same moment, either may be first.
-        return [round(at, 6) for at, _ in bulk], sorted(reference for _, reference in bulk), sorted(map(str, rows))
+        # Of two rows that queue in the same moment, either may be first, and so be asked once more than the other.
+        return [round(at, 6) for at, _ in bulk], sorted(map(str, rows))
 
     tasks, come = [], lambda callers: tasks.append(asyncio.create_task(callers))
     alone, beside = await streamed(has_callers=False), await streamed(has_callers=True)
@@ -366,7 +371,7 @@ async def test_poisoned_references(rate, references, every):
             await asyncio.sleep(0.1)
             was_out.append((now(), pay.stats.is_ready))
     # Of twenty references, each is new once, and may be the probe.
-    assert len(asking.result()) <= (7 if references > 2 else 0)
+    assert len(asking.result()) <= (10 if references > 2 else 0)
     assert [at for at, is_ready in was_out if not is_ready and at > 20.0] == []
 
 

@@ -28,7 +28,7 @@ _WAIT = "client.policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "client.policies._limiter:Limiter.pause"
 _WAITS = ("wait", "crowd")
 _RENEW = "client._keys:Keys.renew"
-_ACCEPTED = "client.policies._concurrency:ConcurrencyController.accepted"
+_ACCEPTED = "client.policies._capacity:Capacity.accepted"
 _POLL = "client.waiting._polls:_Polled.make"
 _LEAVE = "client.policies._single_flight:InFlight.__exit__"
 _BELIEVED = "client._lookup:may_end"
@@ -163,16 +163,17 @@ CONTROLS = (
     Control("who leaves the queue lets the next one in", _WAIT,
             "self._grant_due()\n    if isinstance(", "pass\n    if isinstance("),
     Control("a lookup that has left the queue is granted no slot", "client.policies._limiter:Limiter._grant_due",
-            "if not turn.done():", "if True:"),
+            "if granted is not None and not turn.future.done():", "if granted is not None:"),
     Control("slots are bounded by the limit", "client.policies._limiter:Limiter._opens_at",
-            "if self._in_flight < whole:", "if self._in_flight <= whole:"),
-    Control("a pause is kept", "client.policies._limiter:Limiter.release", "if retry_after is not None:", "if False:"),
+            "self._in_flight >= int(", "self._in_flight > int("),
+    Control("a pause is kept", "client.policies._limiter:Limiter.release",
+            "if retry_after is not None and retry_after > MAX_OWN_WAIT:", "if False:"),
     Control("a shorter pause does not end a longer one", _PAUSE,
             "self._closed_until = max(self._closed_until, self._paused_until)",
-            "self._closed_until = self._paused_until = self._now() + seconds"),
+            "self._closed_until = self._paused_until = self._now() + seconds", oracle="pause"),
     Control("the rate is kept", "client.policies._limiter:Limiter._grant", "if self._gap:", "if False:"),
-    Control("one congestion cuts the limit once", "client.policies._concurrency:ConcurrencyController._refused",
-            "if ticket.number > self._last_cut:", "if True:"),
+    Control("one congestion cuts the rate once", "client.policies._capacity:Capacity.throttled",
+            "may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)", "may_cut = True"),
     # Outages
     Control("who waits in an outage is told", "client._outage:Outage._refuse_due", "waiting.refuse(self.refusal())",
             "pass", works=("lookups",), oracle="waits"),
@@ -183,7 +184,7 @@ CONTROLS = (
     Control("one probe a second", "client._outage:Outage.probe",
             "if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:", "if False:", oracle="probes"),
     Control("after an outage the limiter starts slowly", "client._outage:Outage.answered",
-            "self._limiter.controller.start_slowly()", "pass", oracle="slow start"),
+            "self._limiter.capacity.start_slowly()", "pass", oracle="slow start"),
     # Time
     Control("an earlier time-out moves the timer", "client.policies._timeouts:Clock.schedule",
             "if when < self._fires_at:", "if self._timer is None:"),
@@ -245,10 +246,10 @@ CONTROLS = (
     Control("closing ends waits", "client.waiting._polls:Polls.close", "polled.notify()", "pass", works=_WAITS,
             oracle="close"),
     # The limit
-    Control("an attempt from before a refusal lets nothing grow", _ACCEPTED,
-            "if ticket.number < self._last_refused:", "if False:", oracle="growth"),
+    Control("an attempt from before a cut lets nothing grow", _ACCEPTED,
+            "if ticket.started_at < self._cut_at:", "if False:", oracle="growth"),
     Control("a limit that is not used does not grow", _ACCEPTED,
-            "if ticket.load * 2 < self.limit:", "if False:", oracle="growth"),
+            "if ticket.load * 2 >= self._slow_start:", "if True:", oracle="growth"),
     Control("a gap makes up for a late timer, and for no blocked loop", "client.policies._limiter:Limiter._pace",
             "min(self._gap, _MAX_LATENESS)", "self._gap"),
     Control("no probe in a pause", "client.policies._limiter:Limiter.probe",

@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import asynccontextmanager
 
 from payclient import Transaction, errors
-from payclient.client.policies._concurrency import ConcurrencyController
+from payclient.client.policies._capacity import Capacity
 from payclient.client.policies._limiter import Limiter
 from payclient.client.policies._retry import Signal
 from pools import pools
@@ -92,38 +92,28 @@ class KnownOutage:
             self._world.fail("waits", f"{reference} for {waited:.3f} s in a known outage: {type(error).__name__}")
 
 
-class ObservedController(ConcurrencyController):
-    """A controller that says when it cuts its limit twice for one congestion."""
+class ObservedCapacity(Capacity):
+    """A capacity that says when it cuts its rate twice for one congestion, or grows by what shows nothing."""
 
     def __init__(self, **options):
         super().__init__(**options)
         self.fail = lambda *_: None
-        self._cut_until = self._youngest_refused = self._in_a_row = 0
 
     def accepted(self, ticket, now):
-        before = self.limit
+        before, is_old = self._slow_start, ticket.started_at < self._cut_at
         super().accepted(ticket, now)
-        if ticket.number >= self._youngest_refused:
-            self._in_a_row = 0
-        if self.limit < before - 1e-9:
-            self.fail("limiter", f"an accepted attempt lowered the limit from {before:.3f} to {self.limit:.3f}")
-        if self.limit > before + 1e-9 and ticket.number < self._youngest_refused:
-            self.fail("growth", f"by ticket {ticket.number}, sent before {self._youngest_refused} was refused")
-        if self.limit > before + 1e-9 and ticket.load * 2 < before:
+        if self._slow_start > before and is_old:
+            self.fail("growth", f"by ticket {ticket.number}, sent before the last cut")
+        if self._slow_start > before and ticket.load * 2 < before:
             self.fail("growth", f"from {before:.3f} by an attempt that was one of {ticket.load}")
 
-    def _refused(self, ticket, now, granted, cut):
-        before = self.limit
-        super()._refused(ticket, now, granted, cut)
-        self._in_a_row += 1
-        self._youngest_refused = max(self._youngest_refused, ticket.number)
-        is_old = ticket.number <= self._cut_until
-        if self.limit < before - 1e-9 and is_old and self._in_a_row < 3:
-            self.fail("limiter", f"ticket {ticket.number} cut a limit that was cut after it was granted")
-        if not is_old and self._in_a_row < 3 and self.limit >= before > 1:
-            self.fail("limiter", f"ticket {ticket.number} was refused, and the limit stayed at {before:.3f}")
-        if not is_old:
-            self._cut_until = granted
+    def _cut(self, now):
+        before, cut_at = self._cubic(now), self._cut_at
+        super()._cut(now)
+        if now < cut_at + 1.0 - 1e-6:
+            self.fail("limiter", f"cut {now - cut_at:.3f} s after a cut")
+        if self.w_max > max(before, self._min_rate) + 1e-9:
+            self.fail("limiter", f"a cut raised the rate from {before:.3f} to {self.w_max:.3f}")
 
 
 class ObservedLimiter(Limiter):
@@ -142,7 +132,7 @@ class ObservedLimiter(Limiter):
         self.paused_by_service_until = float("-inf")
         self.pause_begins = float("inf")
         super().__init__(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, **options)
-        self.controller.fail = world.fail
+        self.capacity.fail = world.fail
         world.limiters.append(self)
 
     def _grant(self, now):
@@ -151,8 +141,8 @@ class ObservedLimiter(Limiter):
         fail = self._world.fail
         if self._in_flight > self._most:
             fail("limiter", f"{self._in_flight} attempts in flight where {self._most} are allowed")
-        if self._in_flight > self.controller.whole + 1:
-            fail("limiter", f"{self._in_flight} attempts in flight at a limit of {self.controller.limit:.3f}")
+        if self._in_flight > self.limit:
+            fail("limiter", f"{self._in_flight} attempts in flight at a limit of {self.limit:.3f}")
         if self.limit > self._most:
             fail("limiter", f"a limit of {self.limit}, above {self._most}")
         if now < self.paused_by_service_until - 1e-6:
@@ -190,11 +180,11 @@ class ObservedLimiter(Limiter):
         self._is_out = True
         return ticket
 
-    async def _wait_for_turn(self, queue):
+    async def _wait_for_turn(self, *place):
         try:
-            return await super()._wait_for_turn(queue)
+            return await super()._wait_for_turn(*place)
         except asyncio.CancelledError:
-            if self._closed is None and (self._queue or self._polls) and self._opens_at() <= self._now():
+            if self._closed is None and self.waiting and self._opens_at(self._now()) <= self._now():
                 self._world.fail("slots", f"one is free, and {self.waiting} wait")
             raise
 
@@ -205,7 +195,7 @@ class ObservedLimiter(Limiter):
         super().share(max_rate, workers)
 
     def release(self, ticket, signal, *, retry_after=None):
-        before, is_answered = self.limit, self._world.hears()
+        before, is_answered = self.capacity._slow_start, self._world.hears()
         if ticket.number not in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
         self._outstanding.discard(ticket.number)
@@ -220,9 +210,8 @@ class ObservedLimiter(Limiter):
             outage = self._world.clients[self._world.limiters.index(self)]._session.outage
             if outage.refused > outage._refused_before and self.limit > 2.0 + 1e-9:
                 self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
-        # A refusal may raise a tiny limit: the least one, an attempt every ten seconds, depends on the round trip.
-        if self.limit > before + 1e-9 and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
-            self._world.fail("growth", f"from {before:.3f} to {self.limit:.3f} by an attempt without an answer")
+        if self.capacity._slow_start > before and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
+            self._world.fail("growth", f"from {before:.3f} by an attempt without an answer")
 
 
 class Heard:

@@ -29,6 +29,7 @@ import payclient.transports._connection
 import payclient.transports._dial
 from payclient import AsyncClient, RetryPolicy
 from payclient.client._stream import _Stream
+from payclient.client.policies._limiter import MAX_OWN_WAIT, MAX_PAUSE
 from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
 from simulation.loop import SimulatedLoop, StuckError
@@ -342,7 +343,9 @@ class World:
             oracles.check_mismatch(self, attempt.reference, {each.fault for each in exchanges})
 
     def _expect_pause(self, limiter, seconds):
-        until = self.loop.time() + seconds
+        if seconds <= MAX_OWN_WAIT:  # it holds the refused request only
+            return
+        until = self.loop.time() + min(seconds, MAX_PAUSE)
         limiter.paused_by_service_until = max(limiter.paused_by_service_until, until)
 
     def calm(self):
@@ -527,9 +530,7 @@ def _patched(world):
     with ExitStack() as undo:
         patch = mock.patch.object
         undo.enter_context(patch(payclient.client._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
-        undo.enter_context(
-            patch(payclient.client.policies._limiter, "ConcurrencyController", oracles.ObservedController)
-        )
+        undo.enter_context(patch(payclient.client.policies._limiter, "Capacity", oracles.ObservedCapacity))
         undo.enter_context(patch(payclient.client._stream, "_Stream", _kept(_Stream, world, "streams")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))

@@ -33,6 +33,7 @@ from payclient import (
     KeySourceError,
     OutageError,
     Outcome,
+    OverloadedError,
     PayClientError,
     PermissionDeniedError,
     RateLimitedError,
@@ -319,6 +320,13 @@ def values(transaction: Transaction) -> None:
     assert_type(dict(transaction), dict[str, str | int | None])
 
 
+def why_not_sent(error: OutageError | OverloadedError) -> object:
+    """What each says of the client that did not send a lookup."""
+    if isinstance(error, OverloadedError):
+        return assert_type((error.retry_after, error.waiting), tuple[float, int])
+    return assert_type((error.last_failure, error.outage_seconds, error.refused), tuple[str, float, int])
+
+
 def where(error: PayClientError) -> object:
     """Each error, and what it has beside its text."""
     assert_type((error.message, error.attempts), tuple[str, int])
@@ -330,9 +338,8 @@ def where(error: PayClientError) -> object:
             return assert_type(error.transaction, Transaction | None)
         case DeadlineExceededError():
             return assert_type(error.seconds, dict[str, float])
-        case OutageError():
-            assert_type((error.last_failure, error.outage_seconds), tuple[str, float])
-            return assert_type((error.retry_after, error.refused), tuple[float, int])
+        case OutageError() | OverloadedError():
+            return assert_type(error.retry_after, float)
         case ConnectionFailedError() | AttemptTimeoutError() | TLSVerificationError() | TransportError():
             return assert_type(error.sent, errors.Sent)
         case ReferenceMismatchError() | UnexpectedResponseError():
@@ -378,6 +385,7 @@ def remaining() -> list[type[errors.PayClientError]]:
         errors.TLSVerificationError,
         errors.ProxyRefusedError,
         errors.OutageError,
+        errors.OverloadedError,
         errors.TransactionNotFoundError,
         errors.TransportError,
         errors.UnexpectedResponseError,

@@ -1,14 +1,15 @@
 """
-The queue of attempts: their order and their times. The controller sets the number in flight.
+The queue of attempts: their order and their times. `Capacity` learns the number in flight and the rate.
 
-1.  Slots are granted first in, first out. Polls have a separate queue behind all others, but after eight others one
-    poll is granted, so that neither queue starves.
-2.  `int(limit)` attempts may be in flight, and one more for the fractional part of the time. Below 1, attempts run one
-    at a time with a gap after each, so any low rate is possible.
-3.  A pause that the service asks for stops all attempts and is never shortened.
-4.  `max_rate` is kept by a gap between grants, shortened only to compensate for a late timer. Workers start at random
+1.  Awaited lookups go before the rows of streams, and those before polls, but after eight grants to others one of those
+    behind is next. Rows and polls are first in, first out, and awaited lookups are too, until their queue has stood
+    for five seconds: then the newest is first, because the oldest are about to give up.
+2.  A caller with too little time left for an answer gets no slot while others wait.
+3.  A caller who cannot be answered in time is told at once: by the place in the queue, a pause, and the rate.
+4.  A pause that the service asks for stops all attempts, is never shortened, and is bounded: then one attempt asks.
+5.  `max_rate` is kept by a gap between grants, shortened only to compensate for a late timer. Workers start at random
     offsets.
-5.  A probe of an outage does not queue, and takes no slot of the limit, so it changes nothing for those that queue.
+6.  A probe of an outage does not queue, and takes no slot of the limit, so it changes nothing for those that queue.
     It keeps to `max_concurrency`, `max_rate` and pauses. That it fails is not held against the limit.
 """
 
@@ -17,19 +18,52 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections import OrderedDict
+from bisect import bisect_left, insort
 from collections.abc import Callable
+from enum import IntEnum
 from typing import TypeAlias
 
-from payclient.client.policies._concurrency import ConcurrencyController, Ticket
-from payclient.client.policies._retry import Signal
+from attrs import define
 
-_MAX_BEFORE_POLL = 8
-"""Grants to others while a poll waits; the next grant is the poll's."""
+from payclient.client.policies._capacity import Capacity, Ticket
+from payclient.client.policies._retry import Signal
+from payclient.errors import OverloadedError
+
+MAX_PAUSE = 300.0
+"""Seconds of a pause that are believed: then one attempt asks whether it is still meant."""
+MAX_OWN_WAIT = 2.0
+"""Seconds up to which a `Retry-After` holds only the request that was refused."""
+_MAX_PASSED = 8
+"""Grants to those with priority while others wait; the next grant is theirs."""
+_ROUND_TRIPS = 1.2
+"""Mean round trips that a caller has to have left for a slot."""
+_STANDING = 5.0
+"""Seconds for which a queue may stand before the newest is first."""
 _MAX_LATENESS = 0.01  # seconds; up to this, a late timer is compensated for
 
-_Turn: TypeAlias = asyncio.Future[Ticket | Exception]
-"""A place in a queue. A failure is its result, because a future takes no `StopIteration` as its exception."""
+_Result: TypeAlias = Ticket | Exception
+"""A failure is a result, because a future takes no `StopIteration` as its exception."""
+
+
+class Priority(IntEnum):
+    """Who goes first."""
+
+    AWAITED = 0
+    BULK = 1
+    POLL = 2
+
+
+@define(eq=False, repr=False)
+class _Turn:
+    """A place in a queue; the highest key is next."""
+
+    key: tuple[float, int]
+    until: float  # when an answer is of no use any more
+    future: asyncio.Future[_Result]
+
+
+def _key(turn: _Turn) -> tuple[float, int]:
+    return turn.key
 
 
 def _is_wait(seconds: float) -> bool:
@@ -37,7 +71,7 @@ def _is_wait(seconds: float) -> bool:
 
 
 class Limiter:
-    """A queue for attempts, with an adaptive limit in flight and one pause for the whole client."""
+    """A queue for attempts, with a learnt capacity and one pause for the whole client."""
 
     # May be created outside of an event loop; is bound to the first one that acquires from it.
 
@@ -50,17 +84,16 @@ class Limiter:
         workers: int = 1,
         random: Callable[[], float] = random.random,
     ) -> None:
-        self.controller: ConcurrencyController = ConcurrencyController(
-            max_concurrency=max_concurrency, initial=initial, workers=workers
-        )
+        self.capacity: Capacity = Capacity(max_concurrency=max_concurrency, initial=initial, workers=workers)
         self._max = max_concurrency
         self._random = random
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed: Callable[[], Exception] | None = None
 
-        self._queue: OrderedDict[_Turn, None] = OrderedDict()
-        self._polls: OrderedDict[_Turn, None] = OrderedDict()
-        self._before_poll = 0  # grants to others since a poll was granted
+        self._queues: tuple[list[_Turn], ...] = ([], [], [])  # by priority
+        self._passed = [0, 0, 0]  # grants to those before, while these waited
+        self._turns = 0
+        self._queued_since = -math.inf  # callers have waited without a break
         self._timer: asyncio.Handle | None = None  # uvloop makes no `TimerHandle` of a timer that is due at once
         self._fires_at = math.inf
         self._timer_was_due = -math.inf  # when the timer that runs now was due
@@ -70,15 +103,13 @@ class Limiter:
         self._gap = 0.0  # seconds between two grants; 0: none
         self._due_at = self._paused_until = -math.inf  # when the last gap, and the last pause, ends
         self._closed_until = -math.inf  # the later of the two
-        self._fraction_used_at = -math.inf
-        self._jitter = 1.0
         self._workers = workers
         self.share(max_rate, workers)
 
     @property
     def limit(self) -> float:
-        """Attempts allowed in flight; below 1, one at a time with gaps."""
-        return self.controller.limit
+        """Attempts allowed in flight."""
+        return self.capacity.limit(0.0 if self._loop is None else self._loop.time())
 
     @property
     def in_flight(self) -> int:
@@ -86,25 +117,35 @@ class Limiter:
 
     @property
     def waiting(self) -> int:
-        return len(self._queue) + len(self._polls)
+        return sum(map(len, self._queues))
 
     def bound(self) -> str:
         """Return in words the bound that keeps the next attempt waiting, when the service asked for no pause."""
-        if self._gap and self._in_flight < self.controller.whole:
+        if self._gap and self._in_flight < self.limit:
             share = f", its share among {self._workers} workers" if self._workers > 1 else ""
             return f"max_rate allows this client {1 / self._gap:.3g}/s{share}"
+        now = self._now()
+        if self.capacity.rate(now) < math.inf and self._in_flight < self.limit:
+            return f"the service takes {self.capacity.rate(now):.2g}/s of this client"
         return f"the limit of attempts in flight is {self.limit:.2g}"
 
     def paused_seconds(self) -> float:
         """Return the seconds left of the pause that the service asked for; 0.0 if there is none."""
         return 0.0 if self._loop is None else max(0.0, self._paused_until - self._loop.time())
 
-    def acquire_now(self, is_poll: bool = False) -> Ticket | None:
+    def earliest_answer(self, place: int = 0) -> float:
+        """Return when a caller with *place* others before him can have an answer, as far as is known."""
+        now, capacity = self._now(), self.capacity
+        in_parallel = capacity.round_trip / capacity.concurrency(now)
+        spacing = max(self._gap, 1 / capacity.rate(now), in_parallel)
+        return max(now, self._closed_until) + place * spacing + capacity.round_trip
+
+    def acquire_now(self, priority: Priority = Priority.AWAITED) -> Ticket | None:
         """Return a ticket if the next attempt may start at once, or None."""
         if self._closed is not None:
             raise self._closed()
         now = self._now()
-        if self._queue or (is_poll and self._polls) or self._opens_at() > now:
+        if any(self._queues[: priority + 1]) or self._opens_at(now) > now:
             return None
         return self._grant(now)
 
@@ -121,9 +162,18 @@ class Limiter:
         self._granted += 1
         return Ticket(self._granted, now, 1, is_probe=True)
 
-    async def acquire(self, is_poll: bool = False) -> Ticket:
-        """Return a ticket when the next attempt may start; argument and error as in `acquire_now`."""
-        return self.acquire_now(is_poll) or await self._wait_for_turn(self._polls if is_poll else self._queue)
+    async def acquire(
+        self, priority: Priority = Priority.AWAITED, *, began_at: float = 0.0, until: float = math.inf
+    ) -> Ticket:
+        """
+        Return a ticket when the next attempt may start; error as in `acquire_now`.
+
+        Args:
+            priority: Who goes first.
+            began_at: When the lookup began; the newest of those that are awaited is first.
+            until: When an answer is of no use any more.
+        """
+        return self.acquire_now(priority) or await self._wait_for_turn(priority, began_at, until)
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
         if ticket.is_probe:
@@ -132,29 +182,28 @@ class Limiter:
             self._in_flight -= 1
         try:
             if signal is Signal.ACCEPTED:
-                self.controller.accepted(ticket, self._now())
+                self.capacity.accepted(ticket, self._now())
             elif signal is Signal.THROTTLED:
-                is_paused = retry_after is not None and _is_wait(retry_after)
-                self.controller.throttled(ticket, self._now(), granted=self._granted, is_paused=is_paused)
+                self.capacity.throttled(ticket, self._now())
             elif signal is Signal.OVERLOADED and not ticket.is_probe:
-                self.controller.overloaded(ticket, self._now(), granted=self._granted)
-            if retry_after is not None:
+                self.capacity.overloaded(ticket, self._now())
+            if retry_after is not None and retry_after > MAX_OWN_WAIT:
                 self.pause(retry_after)
         finally:
-            if self._queue or self._polls:
+            if any(self._queues):
                 self._grant_due()
 
     def pause(self, seconds: float) -> None:
         """Grant nothing for *seconds*, or until an earlier pause ends, if that is later."""
         if _is_wait(seconds):
-            self._paused_until = max(self._paused_until, self._now() + seconds)
+            self._paused_until = max(self._paused_until, self._now() + min(seconds, MAX_PAUSE))
             self._closed_until = max(self._closed_until, self._paused_until)
-            self.controller.start_slowly()
+            self.capacity.pause(self._now())
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
         """Change the rate, and the number of workers if given; the learnt limit stays."""
         self._workers = workers or self._workers
-        self.controller.share(self._workers)
+        self.capacity.share(self._workers)
         was, self._gap = self._gap, 0.0 if max_rate is None else self._workers / max_rate
         self._due_at += self._gap - was
         if self._loop is not None:
@@ -175,30 +224,16 @@ class Limiter:
             self._closed_until = self._due_at
         return self._loop.time()
 
-    def _opens_at(self) -> float:
-        """Return when the next ticket may be granted if none is released before; infinite: then only."""
-        whole = self.controller.whole
-        if self._probing and self.in_flight >= self._max:
+    def _opens_at(self, now: float) -> float:
+        """Return the time of the next grant if nothing is released before; `inf` if only a release allows one."""
+        if (self._probing and self.in_flight >= self._max) or self._in_flight >= int(self.capacity.limit(now)):
             return math.inf
-        if self._in_flight < whole:
-            return self._closed_until
-        if self._in_flight > whole or self.controller.limit == whole:
-            return math.inf
-        return max(self._closed_until, self._fraction_used_at + self._fraction_gap())
-
-    def _fraction_gap(self) -> float:
-        """Return the seconds between two uses of the slot beyond the whole ones."""
-        controller, whole = self.controller, self.controller.whole
-        # With that slot taken there is a release every round_trip / (whole + 1), and the first one ends its use.
-        return self._jitter * controller.round_trip / (whole + 1) / (controller.limit - whole)
+        return max(self._closed_until, self.capacity.opens_at(now))
 
     def _grant(self, now: float) -> Ticket:
-        if self._in_flight >= self.controller.whole:
-            # A use that could not happen when due is made up for once; otherwise the fraction is never reached.
-            gap, self._jitter = self._fraction_gap(), 0.9 + 0.2 * self._random()
-            self._fraction_used_at = max(self._fraction_used_at + gap, now - gap)
         if self._gap:
             self._pace(now)
+        self.capacity.sent()
         self._in_flight += 1
         self._granted += 1
         return Ticket(self._granted, now, self._in_flight)
@@ -213,54 +248,95 @@ class Limiter:
         is_late_timer = self._timer_was_due == self._due_at and now - self._due_at <= min(self._gap, _MAX_LATENESS)
         self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
-    async def _wait_for_turn(self, queue: OrderedDict[_Turn, None]) -> Ticket:
-        turn: _Turn = asyncio.get_running_loop().create_future()
-        queue[turn] = None
+    async def _wait_for_turn(self, priority: Priority, began_at: float, until: float) -> Ticket:
+        self._turns += 1
+        key = (began_at if priority is Priority.AWAITED else 0.0, self._turns)
+        turn = _Turn(key, until, asyncio.get_running_loop().create_future())
+        queue = self._queues[priority]
+        if priority is Priority.AWAITED and not queue:
+            self._queued_since = self._now()
+        insort(queue, turn, key=_key)
         is_answered = False
         try:
             self._grant_due()
-            granted = await turn
+            self._tell_the_late()
+            granted = await turn.future
             is_answered = True
         finally:
             if not is_answered:  # cancelled, or closed as the garbage collector closes a coroutine
-                queue.pop(turn, None)
-                if turn.done() and not turn.cancelled() and isinstance(turn.result(), Ticket):
+                place = bisect_left(queue, turn.key, key=_key)
+                if place < len(queue) and queue[place] is turn:
+                    del queue[place]
+                future = turn.future
+                if future.done() and not future.cancelled() and isinstance(future.result(), Ticket):
                     self._in_flight -= 1  # granted and cancelled in the same tick
                 self._grant_due()
         if isinstance(granted, Ticket):
             return granted
         raise granted
 
+    def _tell_the_late(self) -> None:
+        """Tell those at the end of the queue who cannot be answered in time."""
+        queue = self._queues[Priority.AWAITED]
+        last = -1 - self._next_in(Priority.AWAITED)
+        while queue and (earliest := self.earliest_answer(len(queue) - 1)) > queue[last].until:
+            turn = queue.pop(last)
+            if not turn.future.done():
+                turn.future.set_result(self.overloaded(earliest))
+
+    def overloaded(self, earliest: float) -> OverloadedError:
+        """Return the error for a caller who cannot have an answer before *earliest*."""
+        return OverloadedError(
+            f"too many lookups to answer this one in time: {self.waiting} wait",
+            sent="no",
+            retry_after=earliest - self._now(),
+            waiting=self.waiting,
+        )
+
     def _grant_due(self) -> None:
         """Grant the tickets that are due, and set a timer for the next; a failure is that of the next waiter."""
-        while self._queue or self._polls:
-            is_poll = bool(self._polls) and (not self._queue or self._before_poll >= _MAX_BEFORE_POLL)
-            queue = self._polls if is_poll else self._queue
-            turn = next(iter(queue))
-            if not turn.done():  # else cancelled, and its task has not run yet
-                granted: Ticket | Exception | None
-                try:
-                    granted = self._grant_or_set_timer()
-                except Exception as error:  # noqa: BLE001  raised by the waiter, so that the others are not left behind
-                    granted = error
-                if granted is None:
+        while (priority := self._next_priority()) is not None:
+            queue = self._queues[priority]
+            granted: _Result | None = None
+            place = 0
+            try:
+                place = self._next_in(priority)
+                if not queue[place].future.done() and (granted := self._grant_or_set_timer(queue[place])) is None:
                     return
-                turn.set_result(granted)
-            del queue[turn]
-            self._before_poll = 0 if is_poll else self._before_poll + 1
+            except Exception as error:  # noqa: BLE001  raised by the waiter, so that the others are not left behind
+                granted = error
+            turn = queue.pop(place)
+            if granted is not None and not turn.future.done():  # else cancelled, and its task has not run yet
+                turn.future.set_result(granted)
+            self._passed[priority] = 0
+            for behind in range(priority + 1, len(self._queues)):
+                self._passed[behind] += bool(self._queues[behind])
 
-    def _grant_or_set_timer(self) -> Ticket | None:
+    def _next_in(self, priority: Priority | int) -> int:
+        """Return the place of the next one in a queue: 0 for the oldest, -1 for the newest."""
+        return -1 if priority == Priority.AWAITED and self._now() > self._queued_since + _STANDING else 0
+
+    def _next_priority(self) -> int | None:
+        waiting = [priority for priority, queue in enumerate(self._queues) if queue]
+        return next((each for each in waiting if self._passed[each] >= _MAX_PASSED), min(waiting, default=None))
+
+    def _grant_or_set_timer(self, turn: _Turn) -> _Result | None:
         if self._closed is not None:
             raise self._closed()
-        now, opens_at = self._now(), self._opens_at()
-        if opens_at <= now:
-            return self._grant(now)
-        self._set_timer(opens_at)
-        return None
+        now = self._now()
+        if (opens_at := self._opens_at(now)) > now:
+            self._set_timer(opens_at)
+            return None
+        # The last one is sent, or the client would never find out that answers have become faster.
+        if turn.until < now + _ROUND_TRIPS * self.capacity.round_trip and self.waiting > 1:
+            return self.overloaded(self.earliest_answer(0))
+        return self._grant(now)
 
     def _set_timer(self, when: float) -> None:
         if self._fires_at <= when or self._loop is None:
             return  # too early is harmless, and spares a timer per release
+        if when == math.inf:
+            return
         timer = self._loop.call_at(when, self._on_timer, when)
         if self._timer is not None:
             self._timer.cancel()

@@ -63,6 +63,7 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
     (errors.TLSVerificationError, _FATAL),
     (errors.ProxyRefusedError, _FATAL),
     (errors.OutageError, _NOT_ANSWERED),
+    (errors.OverloadedError, _NOT_ANSWERED),
     (errors.TransportError, _BROKEN),
     (errors.WaitError, _OURS),
     (errors.DeadlineExceededError, _NOT_ANSWERED),
@@ -142,7 +143,7 @@ class Retries:
             return None
         if verdict.again is Again.UNCOUNTED:
             self._uncounted += 1
-            # No separate wait: the limiter delays this lookup together with all others.
+            # Without `Retry-After` no separate wait: the limiter delays this lookup together with all others.
             return 0.0 if self._uncounted <= _MAX_UNCOUNTED else None
         self._counted += 1
         self._garbled += verdict.again is Again.ONCE

@@ -200,7 +200,7 @@ async def test_crowd_beyond_the_limit():
     assert median <= 1.5 * await idle_median(0)
 
 
-@pytest.mark.parametrize("seconds", [600, 60])
+@pytest.mark.parametrize("seconds", [300, 60])
 async def test_pause_stops_all(seconds):
     """A pause that the service asks for stops every poll and lookup of the client until it ends."""
     statuses = {"T0": [(0, "Pending"), (20, throttled(seconds)), (50, "Pending")]}

@@ -1,0 +1,209 @@
+"""
+How much the service takes, learnt from the results of attempts: a number in flight and a rate.
+
+1.  There is no rate until a request is refused for load. Then a token bucket is filled at a rate that begins a tenth
+    below the good throughput (`w_max`), approaches it, stays near it and grows again: a cubic in time, so a raised
+    limit is found.
+2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
+    only if an attempt was accepted since. An attempt that started before the last cut says nothing.
+3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
+    closed times again and again, as of a limit per minute, it is the mean over open and closed times together.
+4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
+    concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic.
+5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
+    accepted attempt.
+6.  Failures of the service count as refusals if, of the last 50, requests exceed twice the accepted ones, and by
+    rule 4. Nothing else counts: not latency, because the service has other users; not cancellation.
+7.  Workers that share a key grow more slowly, because each sees only its own refusals.
+
+Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
+"Handling Overload".
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from attrs import frozen
+
+_KEEP = 0.9  # of the rate at a cut
+_DOUBLING = 8.0  # seconds in which a cubic doubles from where it is flat
+_SHARED = 0.17  # for each of many workers it takes longer, by this power of their number
+_BURST = 0.3  # seconds of the rate that may be used at once
+_MIN_CUT_GAP = 1.0  # seconds
+_MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
+_WINDOW = 2.0  # seconds over which the throughput is measured
+_MIN_ROUND_TRIP = 0.001  # seconds
+_SMOOTHING = 0.1  # weight of the newest round trip in their mean
+_RECENT = 50
+_MIN_RECENT = 10
+_REQUESTS_PER_ACCEPTED = 2
+_LONG = 1.0  # seconds without an acceptance after which the service was closed
+
+
+@frozen
+class Ticket:
+    number: int
+    started_at: float
+    load: int  # attempts in flight, this one included
+    is_probe: bool = False  # beside the limit, in an outage
+
+
+class Capacity:
+    """The number in flight and the rate that the service takes."""
+
+    def __init__(self, *, max_concurrency: int, initial: float, workers: int) -> None:
+        self._max = float(max_concurrency)
+        self._slow_start = min(max(1.0, initial / workers), self._max)  # infinite: over
+        self.round_trip: float = 0.1  # mean seconds from a grant to an accepted response
+        self._bound = math.inf  # in flight, at the time below
+        self._bound_at = 0.0
+        self.w_max: float = math.inf  # good throughput per second; infinite: no limit has been met
+        self._cut_at = -math.inf
+        self._doubling = _DOUBLING
+        self._accepted_since_cut = self._refused_since_cut = 0
+        self._in_a_row = 0  # refusals, without an acceptance between them
+        self._closed_at = math.inf  # when they began, or a pause
+        self._opened_at = -math.inf  # when an attempt was accepted after the last long row, or pause
+        self._began_at = math.inf
+        self._tokens = 0.0
+        self._filled_at = 0.0
+        self._answered_at: deque[float] = deque()
+        self._recent: deque[tuple[Ticket, bool]] = deque(maxlen=_RECENT)  # and whether it was accepted
+        self.share(workers)
+
+    def share(self, workers: int) -> None:
+        """Grow as one of *workers* from now on."""
+        self._shared: float = workers**_SHARED
+        self._min_rate = _MIN_RATE / workers
+
+    def start_slowly(self) -> None:
+        """Begin slow start again, with one attempt."""
+        self._slow_start = 1.0
+
+    def pause(self, now: float) -> None:
+        """Begin slow start again after a pause that begins now."""
+        self._closed_at = min(self._closed_at, now)
+        self.start_slowly()
+
+    def limit(self, now: float) -> float:
+        """Return the number of attempts that may be in flight."""
+        return min(self._slow_start, self.concurrency(now))
+
+    def concurrency(self, now: float) -> float:
+        """Return the number of attempts in flight at which slow start ends."""
+        if self._bound == math.inf:
+            return self._max
+        return min(self._max, self._bound * (1 + ((now - self._bound_at) / (_DOUBLING * self._shared)) ** 3))
+
+    def rate(self, now: float) -> float:
+        """Return the attempts per second that may start; infinite if no limit was met."""
+        if self._in_a_row > 1:
+            base = 1 / self.round_trip if self.w_max == math.inf else self.w_max
+            return max(self._min_rate, base * 0.5 ** (self._in_a_row - 1))
+        return self._cubic(now)
+
+    def _cubic(self, now: float) -> float:
+        if self.w_max == math.inf:
+            return math.inf
+        growth = (now - self._cut_at) / (self._doubling * self._shared) - math.cbrt(1 - _KEEP)
+        return max(self._min_rate, self.w_max * (1 + growth**3))
+
+    def opens_at(self, now: float) -> float:
+        """Return when the rate allows the next attempt."""
+        if (rate := self.rate(now)) == math.inf:
+            return now
+        most = max(1.0, rate * _BURST)
+        self._tokens, self._filled_at = min(most, self._tokens + (now - self._filled_at) * rate), now
+        return now if self._tokens >= 1 - 1e-6 else now + (1 - self._tokens) / rate
+
+    def sent(self) -> None:
+        self._tokens -= 1
+
+    def accepted(self, ticket: Ticket, now: float) -> None:
+        self._recent.append((ticket, True))
+        mean = self.round_trip + _SMOOTHING * (now - ticket.started_at - self.round_trip)
+        self.round_trip = max(_MIN_ROUND_TRIP, mean)
+        self._answered_at.append(now)
+        self._began_at = min(self._began_at, ticket.started_at)
+        if len(self._answered_at) > 64:
+            self._forget(now)
+        if ticket.started_at < self._cut_at:
+            return  # sent before the last cut, so it says nothing about now
+        self._accepted_since_cut += 1
+        self._in_a_row = 0
+        if self._closed_at < math.inf:
+            self._open(now)
+        if ticket.load * 2 >= self._slow_start:
+            self._slow_start += 1
+            if self._slow_start >= self.concurrency(now):
+                self._slow_start = math.inf
+
+    def throttled(self, ticket: Ticket, now: float) -> None:
+        self._recent.append((ticket, False))
+        if self._is_crowded(ticket, now):
+            return
+        self._note_refusal(ticket, now)
+        if self._slow_start < math.inf and self.w_max < math.inf:
+            self.start_slowly()
+        may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
+        if may_cut and ticket.started_at >= self._cut_at and (self._accepted_since_cut or self.w_max == math.inf):
+            self._cut(now)
+
+    def overloaded(self, ticket: Ticket, now: float) -> None:
+        """Record that the service, or the network, failed."""
+        self._recent.append((ticket, False))
+        accepted = sum(is_accepted for _, is_accepted in self._recent)
+        if len(self._recent) >= max(_MIN_RECENT, _REQUESTS_PER_ACCEPTED * accepted + 1):
+            self._note_refusal(ticket, now)
+            self.start_slowly()
+        else:
+            self._is_crowded(ticket, now)
+
+    def _is_crowded(self, ticket: Ticket, now: float) -> bool:
+        """Return whether the refusal of *ticket* shows a limit of concurrency, and bound the number in flight then."""
+        if ticket.started_at < self._bound_at:
+            return ticket.load > self._bound
+        earlier = (each.load for each, is_accepted in self._recent if is_accepted and each.number < ticket.number)
+        if ticket.load <= max(earlier, default=self._max):
+            return False
+        self._bound, self._bound_at = max(1.0, ticket.load - 1.0), now
+        return True
+
+    def _note_refusal(self, ticket: Ticket, now: float) -> None:
+        self._refused_since_cut += 1
+        if ticket.started_at >= self._cut_at:
+            self._in_a_row += 1
+            self._closed_at = min(self._closed_at, now)
+
+    def _cut(self, now: float) -> None:
+        rate, throughput = self._cubic(now), self._throughput(now)
+        w_max = throughput
+        if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:
+            w_max = max(throughput, min(rate, self.w_max) * _KEEP)
+        self.w_max = max(self._min_rate, min(rate, w_max))
+        self._doubling = _DOUBLING
+        self._cut_at, self._tokens, self._filled_at = now, 0.0, now
+        self._accepted_since_cut = self._refused_since_cut = 0
+
+    def _open(self, now: float) -> None:
+        closed_at, self._closed_at = self._closed_at, math.inf
+        if now - closed_at < _LONG:
+            return
+        if self.w_max <= self._min_rate:
+            self.w_max = math.inf  # nothing was learnt but that it was closed
+        elif self._opened_at > -math.inf:
+            share = (closed_at - self._opened_at) / (now - self._opened_at)
+            self.w_max = max(self._min_rate, self.w_max * share)
+            self._doubling = max(_DOUBLING, now - self._opened_at)
+        self._cut_at = self._opened_at = now
+        self.start_slowly()
+
+    def _throughput(self, now: float) -> float:
+        self._forget(now)
+        return len(self._answered_at) / min(_WINDOW, max(0.5, now - self._began_at))
+
+    def _forget(self, now: float) -> None:
+        while self._answered_at and self._answered_at[0] < now - _WINDOW:
+            self._answered_at.popleft()

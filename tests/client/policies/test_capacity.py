@@ -1,0 +1,164 @@
+"""What the service takes, as tables: the results of attempts, and the number in flight and the rate after them."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from payclient.client.policies._capacity import Capacity, Ticket
+
+
+class Attempts:
+    """A capacity, with a clock and a count of attempts moved by hand."""
+
+    def __init__(self, *, initial=4.0, highest=64, workers=1):
+        self.capacity = Capacity(max_concurrency=highest, initial=initial, workers=workers)
+        self.now = 0.0
+        self.granted = 0
+
+    def take(self, count):
+        tickets = [Ticket(self.granted + n, self.now, n) for n in range(1, count + 1)]
+        self.granted += count
+        return tickets
+
+    def end(self, ticket, shown):
+        """End an attempt: A accepted, T throttled, O overloaded, S silent."""
+        if shown != "S":
+            getattr(self.capacity, {"A": "accepted", "T": "throttled", "O": "overloaded"}[shown])(ticket, self.now)
+
+    def play(self, *events):
+        """
+        Play *events*, and return the number in flight and the rate after them.
+
+        Args:
+            events: A text is attempts that start together, and what each of them shows, 0.1 s later. A float is
+                seconds that pass, a tuple the number of an attempt in flight and what that one shows, alone.
+        """
+        for event in events:
+            if isinstance(event, float):
+                self.now += event
+                continue
+            load, shown = event if isinstance(event, tuple) else (len(event), event)
+            tickets = self.take(load)
+            self.now += 0.1
+            for ticket, each in zip(tickets[-len(shown) :], shown, strict=True):
+                self.end(ticket, each)
+        return self.capacity.limit(self.now), self.capacity.rate(self.now)
+
+
+def busy(seconds, load=2):
+    """Return the events of a steady throughput of ten times *load* a second."""
+    return ["A" * load] * round(seconds * 10)
+
+
+LIMITED = [*busy(3.0), "T"]
+"""A good throughput, 19 a second in the last two seconds, and a refusal with few others in flight."""
+
+
+def case(name, limit, rate, *events, **options):
+    return name, limit, rate, events, options
+
+
+CASES = [
+    # slow start
+    case("it begins low", 4, math.inf),
+    case("no higher than the highest", 2, math.inf, highest=2),
+    case("with one of many workers", 1, math.inf, workers=16),
+    case("one more per accepted attempt", 4, math.inf, "AA", initial=2.0),
+    case("up to the highest", 10, math.inf, *["A" * 10] * 5, highest=10),
+    case("attempts that used less than half say nothing", 8, math.inf, "AAA", initial=8.0),
+    case("silent attempts say nothing", 4, math.inf, "SSSS"),
+    # the rate
+    case("a refusal makes a rate, a tenth below the throughput", None, 17.1, *LIMITED),
+    case("a burst is one cut", None, 17.1, *busy(3.0), "TTTT", 0.0),
+    case("a later one is another", None, 16.2, *LIMITED, *busy(1.0), "T"),
+    case("what started before the cut says nothing", None, 17.3, *LIMITED, "A"),
+    case("it is back at the throughput after a while", None, 19, *LIMITED, 3.7133),
+    case("and doubled after eight seconds more", None, 38, *LIMITED, 11.7133),
+    case("more refused than accepted: the throughput is what it takes", None, 9.2, *LIMITED, *["TTA"] * 24),
+    case("rows of refusals halve it", None, 4.75, *LIMITED, "A", "T", "T", "T"),
+    case("down to one in two seconds", None, 0.5, *LIMITED, "A", *["T"] * 20),
+    case("a sixteenth of that for each of sixteen workers", None, 1 / 32, *LIMITED, "A", *["T"] * 20, workers=16),
+    case("an acceptance restores it", None, 17.1, *LIMITED, 0.1, *["T"] * 20, "A", 0.0),
+    case("a closed time is followed by slow start", 2, 17.1, *LIMITED, 0.1, *["T"] * 20, "A"),
+    case("closed from the first attempt, nothing was learnt", 2, math.inf, *["T"] * 20, 0.1, "A"),
+    # the number in flight
+    case("a refusal with more in flight than any accepted one bounds it", 8, math.inf, *["A" * 8] * 8, (9, "T")),
+    case("a failure bounds it as well", 8, math.inf, *["A" * 8] * 8, (9, "O")),
+    case("with fewer it is about the rate", 64, 68.4, *["A" * 8] * 30, 0.0, (8, "T"), initial=64.0),
+    case("the bound doubles after eight seconds", 16, math.inf, *["A" * 8] * 8, (9, "T"), 8.0),
+    case("up to the highest", 10, math.inf, *["A" * 8] * 8, (9, "T"), 80.0, highest=10),
+    case("others of the same congestion do not lower it", 8, math.inf, *["A" * 8] * 8, (12, "TTTT")),
+    # failures
+    case("half of the attempts may fail", None, math.inf, "A" * 10 + "O" * 10),
+    case("nine say nothing", 20, math.inf, *["O"] * 9, initial=20.0),
+    case("ten do", 1, math.inf, *["O"] * 10, initial=20.0),
+    case("and then each halves the pace of one at a time", 1, 1.25, *["O"] * 13, initial=20.0),
+    case("old failures are forgotten", 64, math.inf, *["O"] * 9, *["A"] * 50, *["O"] * 25, initial=64.0),
+    case("old acceptances are forgotten", 1, math.inf, *["A"] * 100, *["O"] * 26, initial=64.0),
+]
+
+
+def test_cases(subtests):
+    """Only the results of attempts change what the service takes, as the rules say."""
+    for name, limit, rate, events, options in CASES:
+        with subtests.test(name):
+            found_limit, found_rate = Attempts(**options).play(*events)
+            assert found_rate == pytest.approx(rate, rel=0.02)
+            assert limit is None or int(found_limit) == limit
+
+
+def test_growth_is_cubic():
+    """After a cut the rate soon approaches the good throughput, and stays there before it grows further."""
+    attempts = Attempts()
+    attempts.play(*LIMITED)
+    rates = [attempts.play(0.5)[1] for _ in range(20)]
+    steps = [later - earlier for earlier, later in pairwise(rates)]
+    assert rates == sorted(rates)
+    assert steps.index(min(steps)) == pytest.approx(6, abs=1)
+    assert 18.9 < rates[6] < 19.1
+
+
+def test_workers_grow_slowly():
+    """One of sixteen workers takes 1.6 times as long to grow."""
+    one, many = Attempts(), Attempts(workers=16)
+    one.play(*LIMITED)
+    many.play(*LIMITED)
+    assert one.play(5.0)[1] == pytest.approx(many.play(5.0 * 16**0.17)[1])
+
+
+def test_limit_per_minute():
+    """When it is closed again and again, the rate becomes the mean over open and closed times, and grows as slowly."""
+    attempts = Attempts(initial=64.0)
+    for _ in range(2):
+        attempts.play(*busy(6.0, load=10), "T", "T")
+        attempts.play(*["T", 1.0] * 49)
+    attempts.play("A")
+    assert attempts.capacity.rate(attempts.now) == pytest.approx(9, rel=0.15)
+    assert attempts.play(30.0)[1] == pytest.approx(10, rel=0.15)
+
+
+def test_tokens():
+    """At most 0.3 s of the rate start at once, and the others evenly spaced."""
+    attempts = Attempts(initial=64.0)
+    attempts.play(*LIMITED, 3.7)
+    capacity, now, started = attempts.capacity, attempts.now, []
+    while len(started) < 12:
+        now = max(now, capacity.opens_at(now))
+        if capacity.opens_at(now) <= now:
+            capacity.sent()
+            started.append(now - attempts.now)
+    gaps = [later - earlier for earlier, later in pairwise(started)]
+    assert gaps == pytest.approx([0.0] * 4 + [0.016] + [1 / 19] * 6, abs=0.002)
+
+
+@pytest.mark.parametrize(("seconds", "mean"), [(2.0, 0.3), (0.0, 0.1)], ids=["slow", "quick"])
+def test_round_trip(seconds, mean):
+    """The mean round trip moves by 10 % towards the newest."""
+    attempts = Attempts()
+    (ticket,) = attempts.take(1)
+    attempts.now += 0.1 + seconds
+    attempts.end(ticket, "A")
+    assert attempts.capacity.round_trip == pytest.approx(mean)

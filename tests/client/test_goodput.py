@@ -1,0 +1,82 @@
+"""Visitors with little time before limits that nobody documented: whoever can be served is served."""
+
+import asyncio
+
+import pytest
+
+from support.fakes import ScriptedTransport, client, now, throttled
+from support.goodput import SITUATIONS, Service, play, visit
+
+pytestmark = pytest.mark.virtual_time
+SECONDS, SETTLED = 60.0, 20.0
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.name)
+@pytest.mark.parametrize(("load", "share"), [(0.7, 0.97), (0.9, 0.92), (1.25, 0.9)])
+async def test_hidden_limit(situation, load, share):
+    """Of those who can be answered nearly all are, with at most one request in twenty refused."""
+    played = await play(situation, load, seconds=SECONDS, seed=1)
+    assert played.answered(SETTLED) >= share * min(1, 1 / load)
+    assert played.refused_share <= 0.05
+
+
+OWN = {
+    # Visitors a second, seconds of an answer, options, and the share that can be answered
+    "11/s at max_rate=10, deadline 2": (11, 0.3, {"max_rate": 10.0, "deadline": 2.0}, 0.91),
+    "20/s at max_rate=10, deadline 2": (20, 0.1, {"max_rate": 10.0, "deadline": 2.0}, 0.5),
+    "20/s at max_rate=10, deadline 30": (20, 0.1, {"max_rate": 10.0, "deadline": 30.0}, 0.5),
+    "40/s at max_concurrency=10": (40, 0.5, {"max_concurrency": 10}, 0.5),
+    "200/s, answers in 0.5 s": (200, 0.5, {}, 0.64),
+    "20/s, answers in 2 s": (20, 2.0, {}, 1.0),
+}
+
+
+@pytest.mark.parametrize("case", OWN)
+async def test_own_limit(case):
+    """Before a limit of our own, or of the network, as many are answered as can be."""
+    load, latency, options, possible = OWN[case]
+    service = Service(lambda _, __: None, lambda: latency)
+    played = await visit(service, load, seconds=40.0, seed=1, is_even=True, **options)
+    assert played.answered(20.0) >= 0.95 * possible
+
+
+@pytest.mark.parametrize("deadline", [2.0, 5.0, 30.0])
+async def test_after_a_storm(deadline):
+    """Everybody who comes ten seconds after a storm of refusals is answered."""
+    service = Service(lambda at, _: 0.0 if 5 <= at < 35 else None, lambda: 0.05)
+    played = await visit(service, 20, seconds=70.0, seed=1, is_even=True, deadline=deadline)
+    assert played.answered(45.0) == 1.0
+
+
+async def test_visitors_beside_a_stream():
+    """A stream that uses all of a limit keeps no visitor waiting."""
+    transport, waited = ScriptedTransport(latency=0.1), []
+    async with client(transport, max_rate=10.0, deadline=5.0) as pay, asyncio.TaskGroup() as tasks:
+
+        async def visits():
+            for number in range(60):
+                at = now()
+                await pay.get_transaction(f"V{number}")
+                waited.append(now() - at)
+                await asyncio.sleep(1.0)
+
+        tasks.create_task(visits())
+        async with pay.stream_transactions(f"R{number}" for number in range(1000)) as outcomes:
+            assert len([outcome async for outcome in outcomes]) == 1000
+        streamed_in = now()
+    assert max(waited) <= 0.31
+    assert streamed_in < 110
+
+
+async def test_flood():
+    """Callers far above a limit of ten a second send little more than it allows."""
+    allowed = {}
+
+    def refuse(at, _):
+        allowed[int(at)] = allowed.get(int(at), 0) + 1
+        return None if allowed[int(at)] <= 10 else 1.0
+
+    service = Service(refuse, lambda: 0.1, throttled)
+    played = await visit(service, 100, seconds=40.0, seed=1, is_even=True, deadline=2.0)
+    assert played.answered(20.0) >= 0.08
+    assert sum(at >= 20 for at in service.sent_at) / 20 <= 11.5
