@@ -156,7 +156,7 @@ class Session:
         elif (loop := running_loop()) is None:
             problem = _NO_LOOP
         elif (clock := self._clock_of(loop)) is None:
-            problem = "it belongs to another event loop; make one client per loop"
+            problem = "it belongs to another event loop; asyncio.run makes one per call: keep one asyncio.Runner, or use payclient.blocking"
         else:
             return clock
         raise closed(problem)
