@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from attrs import astuple, define, field, frozen
+from attrs import define, field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import (
     Bucket,
+    Code,
     OpenFindings,
     Row,
     Rules,
+    Settlement,
     Severity,
     Summary,
-    TieOut,
+    Total,
     Verdict,
     expiry_rule,
 )
 from payclient.reconcile.report import (
     BridgeLine,
     Top,
-    bridge_lines,
-    money_by_status,
     payout_sentence,
     roll_forward_lines,
     settlement_lines,
@@ -68,70 +68,145 @@ def check_other_folder(out: Path, folder: Path, what: str = "") -> None:
         refuse(f"--out must be another folder than {folder}, {what}which is not changed")
 
 
-_MAX_SHOWN = 5
+MAX_LINES = 45
+"""Lines that the result of a run has at most, the next steps included; what does not fit is on the page."""
+
+_MAX_NAMED = 10
+_MAX_WORST = 5
+_MAX_KINDS = 5
+_NEXT_STEPS = 4
+_PAGE = "report.html"
 
 
 @define
 class Worst:
-    _top: Top[Row] = field(init=False, factory=lambda: Top(_MAX_SHOWN, lambda row: row.severity))
+    """The breaks of a run that are shown: the worst of those that are news and of the others, and totals by kind."""
+
+    _news: Top[Row] = field(init=False, factory=lambda: Top(_MAX_NAMED, lambda row: row.rank))
+    _others: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))
+    _kinds: dict[tuple[Severity, Code], Total] = field(init=False, factory=dict)
 
     def add(self, row: Row) -> None:
-        if row.bucket is Bucket.BREAK:
-            self._top.add(row)
+        if row.bucket is not Bucket.BREAK or row.primary is None:
+            return
+        top = self._news if row.history is not None and row.history.state.is_news else self._others
+        top.add(row)
+        kind = row.severity, row.primary.code
+        self._kinds[kind] = self._kinds.get(kind, Total()) + Total.of(row)
 
     def rows(self) -> tuple[Row, ...]:
-        return self._top.kept
+        return (*self._news.kept, *self._others.kept)
+
+    def kinds(self) -> Iterator[tuple[str, Total]]:
+        """Yield the rows and the money of each kind of break, the most severe first; together they are all breaks."""
+        kinds = sorted(self._kinds.items(), key=lambda kind: (-kind[0][0], -kind[1].rows))
+        totals: dict[str, Total] = {}
+        for place, ((_, code), total) in enumerate(kinds):
+            label = code.value if place < _MAX_KINDS or len(kinds) == _MAX_KINDS + 1 else "other kinds"
+            totals[label] = totals.get(label, Total()) + total
+        yield from totals.items()
+
+    def lines(self, room: int) -> Iterator[str]:
+        """Yield in at most *room* lines what is new, and then the worst of the others."""
+        heads = {"new, changed or reopened": self._news, "the worst of": self._others}
+        for head, top in heads.items():
+            if top.count and room > _LIST_FRAME:
+                shown = list(map(_named, top.kept[: room - _LIST_FRAME]))
+                other = "other " if top is self._others and self._news.count else ""
+                found = f"{top.count:,} {other}break{'' if top.count == 1 else 's'}"
+                heading = f"{head} ({found})" if top is self._news else f"{head} {found}"
+                block = [*listed(heading, shown, top.count if top is self._news else 0, where=_PAGE)]
+                room -= len(block)
+                yield from block
+
+
+_LIST_FRAME = 3
+"""Lines of a list beside its items: an empty one, the heading, and the number that is left out."""
+
+
+def _named(row: Row) -> str:
+    state = f"{row.history.state.label}, " if row.history is not None and row.history.state.is_news else ""
+    return (
+        f"{state}{escape_unprintable(row.place)}, {escape_unprintable(row.reference or '')}: {row.severity.word}, "
+        f"{row.findings[0].code}, {row.at_stake:,} at stake: {row.findings[0].sentence}"
+    )
 
 
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
-    yield f"{summary.verdict.upper()}: {summary.sentence}"
+    """Yield the verdict, what is new, the worst breaks and the money, in at most `MAX_LINES` with the next steps."""
+    head = [f"{summary.verdict.upper()}: {summary.sentence}"]
     if summary.verdict is Verdict.EMPTY:
+        yield from head
         return
-    if summary.compared.remark:
-        yield summary.compared.remark
-    if summary.since is not None and summary.since.rules_sentence:
-        yield summary.since.rules_sentence
-    yield from ("", *_totals(summary))
-    if summary.since is not None:
-        yield from ("", *roll_forward(summary.open_findings))
-    yield from ("", *_bridge(bridge_lines(summary.tie_out)))
+    head += [summary.compared.remark] if summary.compared.remark else []
+    figures = ["", *_totals(summary, worst)]
     if rows := summary.tie_out.rows_without_amount:
-        yield f"{plural(rows, 'row')} of the ledger without an amount"
-    yield from ("", *_states(summary.tie_out))
-    if summary.settlement is not None:
-        yield from ("", *_bridge(settlement_lines(summary.settlement)))
-        yield from filter(None, [payout_sentence(summary.settlement)])
-        problems = summary.settlement.statement.problems
-        yield from (f"cannot be used, in the statement: {escape_unprintable(each)}" for each in problems)
-    shown = [
-        f"{escape_unprintable(row.place)}, {escape_unprintable(row.reference or '')}: {row.severity.word}, "
-        f"{row.findings[0].code}: {row.findings[0].sentence}"
-        for row in worst.rows()
-    ]
-    yield from listed(f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}", shown)
+        figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
+    if (since := summary.since) is not None:
+        head += [since.rules_sentence] if since.rules_sentence else []
+        figures += ["", *roll_forward(summary.open_findings)]
+    foot = ["", summary.completeness]
+    if summary.compared.fields["expdate"]:
+        foot.append(f"Expiry: {expiry_rule(rules.time_zone)}.")
+    brief, statement = _statement(summary.settlement)
+    room = MAX_LINES - _NEXT_STEPS - len(head) - len(figures) - len(foot) - len(brief)
+    named = [*worst.lines(room)]
+    room -= len(named)
+    side = statement if len(statement) - len(brief) <= room else brief
+    room -= len(side) - len(brief)
+    yield from (*head, *named, *figures, *side)
+    for block in _remarks(summary):
+        if len(block) <= room:
+            room -= len(block)
+            yield from block
+    yield from foot
+
+
+def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
+    """Return the bridge to the statement in a few lines, and as a table; neither without a statement."""
+    if settlement is None:
+        return [], []
+    total, paid = settlement.statement.total, settlement.service_paid_total
+    more = [*filter(None, [payout_sentence(settlement)])]
+    if problems := settlement.statement.problems:
+        more.append(f"cannot be used, in the statement: {'; '.join(map(escape_unprintable, problems))}")
+    brief = f"statement {total:,}, service, paid {paid:,}; the bridge between them is in {_PAGE}"
+    return ["", brief, *more], ["", *_bridge(settlement_lines(settlement)), *more]
+
+
+def _remarks(summary: Summary) -> Iterator[list[str]]:
     patterns = [f"{each.counted} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns]
-    yield from listed("patterns among the breaks", patterns)
-    yield from listed("leakage by payment method", [each.sentence for each in summary.leakage])
-    yield from listed("said to be corrected", [each.still_there for each in summary.still_there])
-    yield from listed("acceptances to look at", [each.sentence for each in summary.acceptances])
-    yield from ("", summary.completeness, f"Expiry: {expiry_rule(rules.time_zone)}.")
+    lists = {
+        "said to be corrected": [each.still_there for each in summary.still_there],
+        "acceptances to look at": [each.sentence for each in summary.acceptances],
+        "patterns among the breaks": patterns,
+        "leakage by payment method": [each.sentence for each in summary.leakage],
+    }
+    for heading, found in lists.items():
+        yield [*listed(heading, found[:_MAX_WORST], len(found), where=_PAGE)]
 
 
-def listed(heading: str, lines: Sequence[str], count: int = 0) -> Iterator[str]:
+def listed(heading: str, lines: Sequence[str], count: int = 0, *, where: str = "") -> Iterator[str]:
     if lines:
         yield from ("", f"{heading}:", *(f"  {line}" for line in lines))
     if count > len(lines):
-        yield f"  and {count - len(lines):,} more, which --json prints"
+        yield f"  and {count - len(lines):,} more, {f'in {where}' if where else 'which --json prints'}"
 
 
-def _totals(summary: Summary) -> list[str]:
-    rows = [("", "rows", "ledger paid", "service paid", "difference")]
-    for name, total in (*summary.buckets.items(), *summary.codes.items()):
-        is_bucket = isinstance(name, Bucket)
-        label = str(name) if is_bucket else f"  {name}"
-        difference = f"{total.paid_difference:+,}" if total.paid_difference else "0"
-        rows.append((label, f"{total.rows:,}", f"{total.ledger_paid:,}", f"{total.service_paid:,}", difference))
+def _totals(summary: Summary, worst: Worst) -> list[str]:
+    rows: list[tuple[str, ...]] = [("", "rows", "ledger paid", "service paid", "difference")]
+    for bucket, total in summary.buckets.items():
+        if total.rows:
+            rows.append(_sums(str(bucket), total))
+        if bucket is Bucket.BREAK:
+            rows += [_sums(f"  {label}", each) for label, each in worst.kinds()]
+    rows.append(_sums("all", sum(summary.buckets.values(), Total())))
     return aligned(rows, right=(1, 2, 3, 4))
+
+
+def _sums(label: str, total: Total) -> tuple[str, ...]:
+    difference = f"{total.paid_difference:+,}" if total.paid_difference else "0"
+    return label, f"{total.rows:,}", f"{total.ledger_paid:,}", f"{total.service_paid:,}", difference
 
 
 def roll_forward(found: OpenFindings) -> list[str]:
@@ -146,19 +221,12 @@ def roll_forward(found: OpenFindings) -> list[str]:
 
 
 def _bridge(lines: Iterable[BridgeLine]) -> list[str]:
+    """Return the bridge as a table: the steps that move money."""
     rows = [("", "rows", "added", "taken off", "net")]
     for line in lines:
         label, step = line.label.lower(), line.step
         if step is None:
             rows.append((label, "", "", "", f"{line.amount:,}"))
-        elif step.rows:
+        elif step.added or step.taken_off:
             rows.append((f"  {label}", f"{step.rows:,}", f"{step.added:,}", f"{step.taken_off:,}", f"{step.amount:+,}"))
-    return aligned(rows, right=(1, 2, 3, 4))
-
-
-def _states(tie_out: TieOut) -> list[str]:
-    rows: list[tuple[str, ...]] = [("by status", "ledger rows", "ledger amount", "service rows", "service amount")]
-    for label, total in money_by_status(tie_out).items():
-        if total.ledger_rows or total.service_rows:
-            rows.append((f"  {label}", *(f"{number:,}" for number in astuple(total))))
     return aligned(rows, right=(1, 2, 3, 4))

@@ -47,7 +47,7 @@ def test_refused_certificate(command, report, tmp_path, monkeypatch):
 
 
 def test_verdict(reconcile):
-    """The verdict is followed by totals, the bridge, the worst breaks, what cannot appear in it, and what is next."""
+    """The verdict is followed by the worst breaks, sums that add up, what cannot appear in it, and what is next."""
     result = reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled", "T3,1,Paid", "T4,1.5E+07,Paid"])
     assert (
         result.out
@@ -55,35 +55,20 @@ def test_verdict(reconcile):
 BREAKS: amount and status of 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
 Not compared, because the ledger does not state it: {", ".join(OTHERS)}.
 
+the worst of 2 breaks:
+  line 3, T2: high, underpaid, 2,000 at stake: amount is 9000 in the ledger and 7000 at the service, which is 2000 less
+  line 4, T3: high, missing_at_service, 1 at stake: the service knows no transaction 'T3'; the ledger has an amount of 1
+
                       rows  ledger paid  service paid  difference
 matched                  1       15,000        15,000           0
-open                     0            0             0           0
 break                    2            1             0          -1
-unresolved               0            0             0           0
-rejected                 1            0             0           0
-  missing_at_service     1            1             0          -1
   underpaid              1            0             0           0
-
-                rows  added  taken off     net
-ledger, paid                            15,001
-  matched          1      0          0      +0
-  missing          1      0         -1      -1
-  other breaks     1      0          0      +0
-  rejected         1      0          0      +0
-service, paid                           15,000
-residual                                     0
+  missing_at_service     1            1             0          -1
+rejected                 1            0             0           0
+all                      4       15,001        15,000          -1
 1 row of the ledger without an amount
 
-by status   ledger rows  ledger amount  service rows  service amount
-  paid                3         15,001             1          15,000
-  canceled            1          9,000             1           7,000
-
-the worst of 2 breaks:
-  line 3, T2: high, underpaid: amount is 9000 in the ledger and 7000 at the service, which is 2000 less
-  line 4, T3: high, missing_at_service: the service knows no transaction 'T3'; the ledger has an amount of 1
-
 Only references in the ledger were looked up. Payments missing from the ledger cannot appear here.
-Expiry: no time zone was given: an expiry counts as passed only when it has passed everywhere (UTC-12).
 
 Report: report/report.html, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json
 Next: payclient explain report T2
@@ -249,7 +234,7 @@ def test_fail_on(reconcile):
 
 
 def test_grace(reconcile, report):
-    """The age of a row is read with its zone, and from a date alone; terminal and summary name the zone of expiries."""
+    """The age of a row is read with its zone, and from a date alone; the summary names the zone of expiries."""
     made = ("2026-11-21T22:16:00Z", "2026-11-22T05:16:00+07:00", "2026-11-21")
     unknown = [f"T40{place},1,Paid,{time}" for place, time in enumerate(made)]
     options = ("--grace", "999999d", "--from", "2026-11-01", "--time-zone", "Asia/Jakarta")
@@ -259,7 +244,7 @@ def test_grace(reconcile, report):
         "CLEAN: amount and status of 4 ledger rows: 1 matched, 3 open.",
     )
     said = "expiry times were read in the time zone Asia/Jakarta"
-    assert (f"Expiry: {said}." in result.out, summary_of(report)["expiry"]) == (True, said)
+    assert ("Expiry:" in result.out, summary_of(report)["expiry"]) == (False, said)
 
 
 def test_refused_key(reconcile, report, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from payclient.cli._output import Worst, verdict_lines
+from payclient.cli._output import MAX_LINES, Worst, verdict_lines
 from payclient.reconcile import (
     STRICT,
     BreakState,
@@ -31,13 +31,51 @@ def row(line, code, bucket=Bucket.BREAK):
 
 
 def test_worst():
-    """Of many breaks the five most severe are kept, in the order of the ledger where they are equal; no other row."""
+    """Of many breaks the five most severe are kept, of these the largest, then in the order of the ledger."""
     worst = Worst()
     worst.add(row(0, Code.PAID_TWICE, Bucket.MATCHED))
     for line in range(1, 100):
         worst.add(row(line, Code.UNDERPAID if line % 10 == 0 else Code.EXPIRY_DIFFERS))
     worst.add(row(100, Code.PAID_TWICE))
-    assert [each.line for each in worst.rows()] == [100, 10, 20, 30, 40]
+    large = row(101, Code.UNDERPAID)
+    worst.add(evolve(large, findings=(evolve(large.findings[0], at_stake=7),)))
+    assert [each.line for each in worst.rows()] == [100, 101, 10, 20, 30]
+
+
+def morning(*, news, others):
+    """Return the lines after a night with *news* new breaks and *others* that were there before, in many codes."""
+    tally, worst = Tally(previous=PreviousRun(run="20", folder="20", last_observed_at=None)), Worst()
+    codes = [code for code in Code if not code.is_soft]
+    for line in range(news + others):
+        state = BreakState.NEW if line < news else BreakState.STILL_OPEN
+        history = History(state=state, first_seen=None, first_run="1", age_days=0)
+        finding = Finding(codes[line % len(codes)], "x", at_stake=10 if line < news else 1_000_000, history=history)
+        broken = evolve(row(line, Code.UNDERPAID), findings=(finding,))
+        for take in (tally.add, worst.add):
+            take(broken)
+    return list(verdict_lines(tally.summary(), worst, rules=STRICT))
+
+
+@pytest.mark.parametrize(("news", "others"), [(0, 1), (1, 0), (3, 90), (90, 3), (200, 200)])
+def test_news(news, others):
+    """Breaks that are new come first, each with its money, whatever others there are; the text stays short."""
+    lines = morning(news=news, others=others)
+    assert len(lines) <= MAX_LINES - 4  # the next steps
+    shown = [line for line in lines if " at stake: " in line]
+    assert [line.startswith("  new, ") for line in shown] == sorted(line.startswith("  new, ") for line in shown)[::-1]
+    assert sum(line.startswith("  new, ") for line in shown) == min(news, 10)
+    assert (len(shown) > min(news, 10)) == bool(others)
+    if news:
+        assert lines[3] == f"new, changed or reopened ({news} break{'' if news == 1 else 's'}):"
+
+
+@pytest.mark.parametrize("news", [1, 200])
+def test_kinds(news):
+    """The lines under the breaks are the kinds of these breaks, and add up to them."""
+    cells = [line.split() for line in morning(news=news, others=0)]
+    start = next(place for place, each in enumerate(cells) if each[:1] == ["break"])
+    end = next(place for place, each in enumerate(cells) if each[:1] == ["all"])
+    assert sum(int(each[-4]) for each in cells[start + 1 : end]) == int(cells[start][1]) == news
 
 
 @pytest.mark.parametrize(

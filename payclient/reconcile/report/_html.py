@@ -139,7 +139,7 @@ class RowGroups:
     _totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
 
     def __attrs_post_init__(self) -> None:
-        self._tops = defaultdict(lambda: Top(self._room, lambda row: row.at_stake))
+        self._tops = defaultdict(lambda: Top(self._room, lambda row: row.rank))
 
     def add(self, row: Row) -> None:
         """Add *row*, unless it matched or is open without a finding."""
@@ -218,8 +218,8 @@ class HtmlReport:
 
     def __init__(self, *, room: int = ROOM) -> None:
         self._groups = RowGroups(room)
-        self._news = Top[Row](room, lambda row: row.severity)
-        self._gone = Top[BreakChange](room, lambda change: change.now.severity)
+        self._news = Top[Row](room, lambda row: row.rank)
+        self._gone = Top[BreakChange](room, lambda change: (change.now.severity, change.now.at_stake))
 
     def add(self, row: Row) -> None:
         self._groups.add(row)

@@ -316,7 +316,7 @@ class Top(Generic[_Item]):
     """The highest-ranking items of any number; equal ones in order of arrival."""
 
     _room: int
-    _rank: Callable[[_Item], int]
+    _rank: Callable[[_Item], tuple[int, int]]
     count: int = field(init=False, default=0)
     _items: list[_Item] = field(init=False, factory=list)
 

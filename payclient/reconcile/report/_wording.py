@@ -53,8 +53,11 @@ def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
 
 
 def _rank(row: dict[str, Any]) -> tuple[int, int]:
-    first = row["findings"][0]
-    return Severity[first["severity"].upper()], first["at_stake"] or 0
+    """Return the `Row.rank` of a row that was written."""
+    first, stake = row["findings"][0], row["findings"][0]["at_stake"]
+    if stake is None:
+        stake = max(abs((row[side] or {}).get("amount") or 0) for side in ("ledger", "service"))
+    return Severity[first["severity"].upper()], stake
 
 
 def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:

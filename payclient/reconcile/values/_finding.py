@@ -302,6 +302,11 @@ class Row:
         return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))
 
     @property
+    def rank(self) -> tuple[int, int]:
+        """How bad it is: the worst rows are the most severe, and of these the ones with most at stake."""
+        return self.severity, self.at_stake
+
+    @property
     def history(self) -> History | None:
         """Of its newest finding: new before reopened, changed and still open; None without a previous run."""
         known = [finding.history for finding in self.findings if finding.history is not None]
