@@ -46,7 +46,7 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
         if case.earlier is None:
             return row
         if case.is_carried:
-            row = evolve(row, carried_from=previous.run)
+            row = evolve(row, carried_from=case.earlier.carried_from or previous.run)
         return with_history(row, case.earlier, run=run)
 
     return judged

@@ -39,9 +39,8 @@ class Oracle:
     def night(self, ledger, service):
         """Take the rows of a ledger (reference, amount, word) and what the service says; return the figures."""
         listed = {reference for reference, *_ in ledger}
-        unfinished = {reference for reference, _, _, bucket in self.rows if bucket != "matched"} - listed
-        carried = [row[:3] for row in self.rows if row[0] in unfinished]
-        times = Counter(reference for reference, *_ in (*ledger, *carried))
+        carried = [row[:3] for row in self.rows if row[3] != "matched" and row[0] not in listed]
+        times = Counter(reference for reference, *_ in ledger)
         rows, found, sums, totals = [], {}, Counter(), Counter()
         for number, (reference, amount, word) in enumerate((*ledger, *carried)):
             answer, is_carried = service[reference], number >= len(ledger)
@@ -224,6 +223,22 @@ async def test_one_payment_stands(tmp_path):
         stakes = {row.reference: row.findings[0].at_stake for row in night.rows}
         assert stakes == {"A": 70, "B": 0, "C": 40}
         assert night.summary.open_findings.by_code["paid_twice"] == FindingTotal(3, 110)
+
+
+async def test_duplicate_leaves(tmp_path):
+    """A reference that was listed twice is no duplicate once it left; what it owes is followed, from its own ledger."""
+    run, rows = Nights(tmp_path), [Entry(line=line, reference="A", amount=7) for line in (2, 3)]
+    other = Entry(line=2, reference="B", amount=9)
+    answers = {"A": paid("A", 7), "B": paid("B")}
+    one = await run([*rows, Entry(line=4, reference="C", amount=5)], answers | {"C": paid("C", 4)})
+    two = await run([other], answers | {"C": paid("C", 4)}, previous=one)
+    assert two.memory["A", "duplicate_reference"]["resolved_by"] == "ledger"
+    assert [(row.reference, row.bucket) for row in two.rows if row.findings] == [("C", "break")]
+    assert two.summary.open_findings.closing == FindingTotal(1, 1)
+    three = await run([other], answers | {"C": paid("C", 4)}, previous=two)
+    assert [(row.reference, row.place) for row in three.rows if row.carried_from] == [
+        ("C", "line 4 of the ledger of night-1")
+    ]
 
 
 async def test_age_without_answer(tmp_path):

@@ -7,7 +7,7 @@ from datetime import datetime
 import attrs
 
 from payclient import Transaction
-from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile, replay
+from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Severity, Tally, reconcile, replay
 from payclient.reconcile.judgement._case import payment_of, why_not_summed
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
@@ -53,6 +53,20 @@ async def test_summed(service_of, clock_from):
     assert (summary.rows, summary.lines) == (1, 3)
     assert summary.sentence.endswith(": 1 break.")
     assert "3 ledger rows, summed to 1 payment" in summary.sentence
+
+
+async def test_order_of_lines(service_of, clock_from):
+    """Of lines that write a text in several ways, the one that agrees with the service counts, in any order."""
+    for name, agrees, differs in (
+        ("merchant_reff", "inv-1", "INV1"),
+        ("payment_code", "88-08", "88_08"),
+        ("payment_method", "bank_va", "bankva"),
+    ):
+        theirs = {name: agrees.upper().replace("_", " ")}
+        ours = [line(2, 60, **{name: differs}), line(3, 40, **{name: agrees})]
+        found = [await rows_of(service_of, clock_from, each, paid(100, **theirs)) for each in (ours, ours[::-1])]
+        codes = [[(each.code, each.severity) for each in row.findings] for (row,) in found]
+        assert codes[0] == codes[1] == [("merchant_reff_differs", Severity.MEDIUM)][: name == "merchant_reff"], name
 
 
 async def test_not_summed(service_of, clock_from):

@@ -131,6 +131,7 @@ class PastRun:
             is_paid=is_paid,
             settled=next((evolve(each.settled, lines=(), before=None) for each in sides if each.settled), None),
             is_in_ledger=all(side.is_in_ledger for side in sides),
+            carried_from=next((row.carried_from for row in rows), ""),
         )
         return earlier, [entry for entry in entries if isinstance(entry, Entry)]
 

@@ -280,7 +280,7 @@ class Cases:
             entry=entry,
             first=first,
             second=second,
-            rows=rows or 1,
+            rows=1 if is_carried else rows or 1,  # the ledger of tonight has none
             duplicated=None if duplicated is None else int(duplicated),
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(other for (other,) in paid_with),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import Any
-from unicodedata import normalize
 
 from attrs import evolve, frozen
 
@@ -15,9 +13,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import ReferenceRecord
 from payclient.reconcile.rules import Kind, Rules, in_zone
-from payclient.reconcile.values import Observation, StatementSide, Status, normalise
-
-_SEPARATORS = re.compile(r"[-_\s]+")
+from payclient.reconcile.values import STRICTNESS, Observation, StatementSide, Status, folded, normalise
 
 
 def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, rules: Rules) -> Sequence[Entry]:
@@ -138,13 +134,13 @@ def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None
         return None if None in values else ABSENT
     names = (name, "payment_name") if name == "payment_method" else (name,)
     theirs = [] if transaction is None else [getattr(transaction, each) for each in names]
-    keys = [_key(each) for each in theirs]
-    same = [value for value in stated if value in theirs] or [value for value in stated if _key(value) in keys]
+    keys = [_key(name, each) for each in theirs]
+    same = [value for value in stated if value in theirs] or [value for value in stated if _key(name, value) in keys]
     return (same or stated)[0]
 
 
-def _key(value: object) -> object:
-    return _SEPARATORS.sub("", normalize("NFKC", value)).casefold() if isinstance(value, str) else value
+def _key(name: str, value: object) -> object:
+    return folded(value, STRICTNESS[name]) if isinstance(value, str) else value
 
 
 @frozen

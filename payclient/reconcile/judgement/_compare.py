@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
-from unicodedata import normalize
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction
@@ -13,13 +11,14 @@ from payclient.reconcile.ledger import ABSENT, Entry, Text
 from payclient.reconcile.rules import FIRST_ON_EARTH, LAST_ON_EARTH, STRICT, Limit, Rules, in_zone, limit_text
 from payclient.reconcile.values import (
     CLOSED,
+    STRICTNESS,
     Assumed,
     Code,
     Finding,
     Severity,
     Status,
+    folded,
     in_order,
-    normalise,
     states_none,
 )
 
@@ -124,7 +123,6 @@ def expiry_rule(time_zone: tzinfo | None) -> str:
     return f"expiry times were read in the time zone {time_zone}"
 
 
-_SEPARATORS = re.compile(r"[-\s]+")
 _PLACEHOLDERS = frozenset({"0", "n/a", "na", "nil", "none", "null"})
 
 
@@ -169,22 +167,15 @@ def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
             yield _differs(Code.MERCHANT_REFF_DIFFERS, "merchant_reff", ours, theirs)
     method, code = _text_stated(transaction.payment_method), _text_stated(transaction.payment_code)
     names = [name for name in (method, _text_stated(transaction.payment_name)) if name]
-    yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, method, names, _same_name)
-    yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, code, [code or ""], _same_code)
+    yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, method, names)
+    yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, code, [code or ""])
 
 
-def _text(
-    name: str,
-    code: Code,
-    cell: Text,
-    theirs: str | None,
-    said: list[str],
-    is_same: Callable[[str, str], bool],
-) -> Iterator[Finding]:
+def _text(name: str, code: Code, cell: Text, theirs: str | None, said: list[str]) -> Iterator[Finding]:
     ours = _stated(cell)
     if ours is None and theirs is not None:
         yield _not_compared(name, theirs)
-    elif isinstance(ours, str) and not any(is_same(ours, each) for each in said):
+    elif isinstance(ours, str) and _key(name, ours) not in [_key(name, each) for each in said]:
         yield _differs(code, name, ours, theirs)
 
 
@@ -301,16 +292,9 @@ def _text_stated(text: str | None) -> str | None:
 def reff_key(merchant_reff: str | None) -> str | None:
     """Return a `merchant_reff` normalised for case, width and spacing; None where it names no invoice."""
     text = _text_stated(merchant_reff)
-    key = None if text is None else " ".join(normalize("NFKC", text).casefold().split())
+    key = None if text is None else _key("merchant_reff", text)
     return None if key in _PLACEHOLDERS else key
 
 
-def _same_code(ours: str, theirs: str) -> bool:
-    """Return whether two payment codes have the same characters, apart from case, width, spaces and dashes."""
-    ours, theirs = (_SEPARATORS.sub("", normalize("NFKC", code)).casefold() for code in (ours, theirs))
-    return ours == theirs
-
-
-def _same_name(ours: str, theirs: str) -> bool:
-    """Return whether two names are the same word, apart from case, width, spaces, dashes and underscores."""
-    return normalise(normalize("NFKC", ours)) == normalise(normalize("NFKC", theirs))
+def _key(name: str, text: str) -> str:
+    return folded(text, STRICTNESS[name])

@@ -227,6 +227,7 @@ class ReferenceRecord:
     is_paid: bool = False
     settled: Settled | None = None  # by its statement, with those before it
     is_in_ledger: bool = True  # and not in its statement alone
+    carried_from: str = ""  # the run whose ledger or statement listed it last; empty for the previous one
 
     @property
     def by_code(self) -> Mapping[Code, BreakRecord]:
@@ -302,7 +303,7 @@ def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
     """Return *row* of *run* with the age of each of its breaks, as the run before it knows them."""
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
-    is_one_of_several = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
+    is_one_of_several = row.carried_from or any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
     ages = {}
     for change in changes_of(row.reference, earlier.by_code, (row,), run=run):
         known, history = change.was, change.history

@@ -211,7 +211,7 @@ class Row:
         service_status: Meaning of the service's status word; None if unknown, or without an answer.
         lacks_probe: Unresolved because no other reference was found in the run, so the answer is not trusted.
         parts: The ledger lines that were put together, in order; empty where each row is for itself.
-        carried_from: Name of the previous run, for one of its rows that is not in the ledger any more and was asked
+        carried_from: Name of the run that listed it last, for a row that is not in the ledger any more and was asked
             about again; empty for a row of the ledger.
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
         other_side: The statement's lines for the reference; None without a statement.

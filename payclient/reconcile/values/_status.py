@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import lru_cache
 from types import MappingProxyType
+from unicodedata import normalize
 
 
 class Status(StrEnum):
@@ -56,10 +57,42 @@ def states_none(word: str | None) -> bool:
     return word is None or not word.strip(_DASHES)
 
 
+class Strictness(Enum):
+    """
+    The difference between two texts that makes no difference, apart from case and width.
+
+    Attributes:
+        SPACING: The number of spaces; of an invoice, whose dashes may tell it from another.
+        SEPARATORS: Spaces, dashes and underscores for each other; of a word or a name.
+        CHARACTERS: Spaces and dashes at all; of a code that people type.
+    """
+
+    SPACING = re.compile(r"\s+"), " "
+    SEPARATORS = re.compile(r"[-_\s]+"), " "
+    CHARACTERS = re.compile(r"[-\s]+"), ""
+
+
+STRICTNESS: Mapping[str, Strictness] = MappingProxyType(
+    {
+        "merchant_reff": Strictness.SPACING,
+        "payment_method": Strictness.SEPARATORS,
+        "payment_name": Strictness.SEPARATORS,
+        "payment_code": Strictness.CHARACTERS,
+    }
+)
+"""How the texts of each field are compared."""
+
+
+def folded(text: str, strictness: Strictness) -> str:
+    """Return *text* so that it equals all texts that are the same by *strictness*."""
+    pattern, instead = strictness.value
+    return pattern.sub(instead, normalize("NFKC", text).casefold()).strip()
+
+
 @lru_cache(maxsize=1024)  # a ledger of a million rows has a handful of words
 def normalise(word: str) -> str:
-    """Return *word* with case, spaces, dashes and underscores made uniform."""
-    return re.sub(r"[-_\s]+", " ", word.casefold()).strip()
+    """Return *word* with case, width, spaces, dashes and underscores made uniform."""
+    return folded(word, Strictness.SEPARATORS)
 
 
 def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType({})) -> Status | None:
