@@ -177,6 +177,7 @@ def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
 def _remarks(summary: Summary) -> Iterator[list[str]]:
     patterns = [f"{each.counted} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns]
     lists = {
+        "first seen at the service": [each.sentence for each in summary.first_seen],
         "said to be corrected": [each.still_there for each in summary.still_there],
         "acceptances to look at": [each.sentence for each in summary.acceptances],
         "patterns among the breaks": patterns,

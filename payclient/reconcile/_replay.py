@@ -47,6 +47,8 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
             return row
         if case.is_carried:
             row = evolve(row, carried_from=case.earlier.carried_from or previous.run)
+        if case.earlier.state and row.state not in ("", case.earlier.state):
+            row = evolve(row, state_before=case.earlier.state)
         return with_history(row, case.earlier, run=run)
 
     return judged

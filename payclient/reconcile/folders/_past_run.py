@@ -50,7 +50,8 @@ JOURNAL = "journal.sqlite"
 _CACHE_KIB = 16_384
 _NEEDED = ("summary.json", ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
-_PAID_ALONE = b""
+_STATE_ALONE = b"="
+"""Before the state of a row of which nothing else matters; empty if it is paid."""
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
@@ -96,10 +97,7 @@ class PastRun:
             stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
                 texts = [text for _, text in group]
-                if texts == [_PAID_ALONE]:
-                    yield ReferenceRecord(reference=reference, is_paid=True), ()
-                else:
-                    yield self._record(reference, texts, is_listed=is_listed(reference))
+                yield self._record(reference, texts, is_listed=is_listed(reference))
 
     def _kept(
         self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
@@ -111,24 +109,30 @@ class PastRun:
                 continue
             if line.bucket in _UNFINISHED or line.is_listed_again:
                 yield line.reference, line.text
-            elif is_listed(line.reference) and (line.is_settled or line.is_paid):
-                yield line.reference, line.text if line.is_settled else _PAID_ALONE
+            elif (line.state or line.is_settled) and is_listed(line.reference):
+                state = "" if line.is_paid else line.state
+                yield line.reference, line.text if line.is_settled else _STATE_ALONE + state.encode()
         yield from self.memory()
 
     def _record(
         self, reference: str, texts: list[bytes], *, is_listed: bool
     ) -> tuple[ReferenceRecord, Sequence[Entry]]:
-        breaks, rows = self.breaks(filter(None, texts))
-        is_paid = _PAID_ALONE in texts or any(
+        alone = [text.removeprefix(_STATE_ALONE).decode() for text in texts if text.startswith(_STATE_ALONE)]
+        if len(texts) == 1 and alone:
+            return ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
+        breaks, rows = self.breaks(text for text in texts if not text.startswith(_STATE_ALONE))
+        is_paid = "" in alone or any(
             row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
         )
         is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
         entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
         sides = [row.other_side for row in rows if row.other_side is not None]
+        states = (*alone, *(row.state for row in rows))
         earlier = ReferenceRecord(
             reference=reference,
             breaks=tuple(breaks.values()),
             is_paid=is_paid,
+            other_state="" if is_paid else next(filter(None, states), ""),
             settled=next((evolve(each.settled, lines=(), before=None) for each in sides if each.settled), None),
             is_in_ledger=all(side.is_in_ledger for side in sides),
             carried_from=next((row.carried_from for row in rows), ""),
@@ -185,6 +189,7 @@ def open_past_run(folder: Path) -> PastRun:
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
             ledger_sha256=_of(manifest["ledger"], "sha256"),
+            shown=from_json(shown, dict[str, tuple[str, ...]]) if (shown := summary.get("shown")) else None,
             open_findings=from_json(open_findings["closing"], FindingTotal) if open_findings else None,
         ),
         sha256=manifest["sha256"],

@@ -225,9 +225,14 @@ class ReferenceRecord:
     reference: str
     breaks: tuple[BreakRecord, ...] = ()
     is_paid: bool = False
+    other_state: str = ""  # of the service, if it is not paid; a word without a known meaning as it is
     settled: Settled | None = None  # by its statement, with those before it
     is_in_ledger: bool = True  # and not in its statement alone
     carried_from: str = ""  # the run whose ledger or statement listed it last; empty for the previous one
+
+    @property
+    def state(self) -> str:
+        return Status.PAID.value if self.is_paid else self.other_state
 
     @property
     def by_code(self) -> Mapping[Code, BreakRecord]:
@@ -262,6 +267,7 @@ class PreviousRun:
     ledger_sha256: str = ""
     rows: int = 0  # of this run's ledger; those after them in the journal are carried over
     open_findings: FindingTotal | None = None
+    shown: Mapping[str, tuple[str, ...]] | None = None  # by it and the runs before it, by kind; None if not known
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:

@@ -39,6 +39,11 @@ class RowLine:
         return bool(self.data["status"]["service_meaning"] == Status.PAID)
 
     @property
+    def state(self) -> str:
+        """The service's state, as `Row.state` has it."""
+        return str(self.data["status"]["service_meaning"] or self.data["status"]["service"] or "")
+
+    @property
     def is_settled(self) -> bool:
         return bool("statement" in self.data and self.data["statement"]["is_settled"])
 

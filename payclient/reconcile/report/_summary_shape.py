@@ -50,6 +50,8 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
             {**_of(each, "code", "reference"), "sentence": each.still_there} for each in summary.still_there
         ],
         "since": None if summary.since is None else _since(summary.since, summary.open_findings),
+        "first_seen": [{**_of(each, "kind", "value", "rows", "amount", "sentence")} for each in summary.first_seen],
+        "shown": as_json(summary.shown),
         "statuses": [
             {
                 "ledger": cell.ledger_status,

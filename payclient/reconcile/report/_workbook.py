@@ -306,6 +306,7 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
         yield (None, summary.compared.remark)
     yield (None, summary.completeness)
     yield from ((None, sentence) for sentence in remarks)
+    yield from (("First seen", each.sentence) for each in summary.first_seen)
     yield ()
     for bucket, total in summary.buckets.items():
         yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_money(total))

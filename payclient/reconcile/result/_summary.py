@@ -14,6 +14,7 @@ from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.ledger import UnusedColumn
 from payclient.reconcile.nights import Decision, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
+from payclient.reconcile.result._first_seen import FirstSeen
 from payclient.reconcile.result._patterns import Pattern
 from payclient.reconcile.rules import Accepted
 from payclient.reconcile.values import BreakState, Bucket, Code, FindingTotal, Row, Severity
@@ -363,6 +364,8 @@ class Summary:
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
         patterns: What many breaks have in common, those of the most rows first.
         since: What changed since the previous run; None without one.
+        shown: What the service has shown in this run and those before, by kind.
+        first_seen: Of this, what no run before has shown; empty without a previous run.
         settlement: The bridge from the service's paid total to the statement's; None without a statement.
     """
 
@@ -385,6 +388,8 @@ class Summary:
     patterns: tuple[Pattern, ...] = ()
     still_there: tuple[Decision, ...] = ()
     since: SincePrevious | None = None
+    shown: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    first_seen: tuple[FirstSeen, ...] = ()
     settlement: Settlement | None = None
 
     @property

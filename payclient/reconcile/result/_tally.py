@@ -24,6 +24,7 @@ from payclient.reconcile.nights import (
     SincePrevious,
 )
 from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
+from payclient.reconcile.result._first_seen import Shown
 from payclient.reconcile.result._patterns import Cause, Pattern, are_alike, described
 from payclient.reconcile.result._summary import (
     AGES,
@@ -135,6 +136,7 @@ class Tally:
     _first: datetime | None = field(init=False, default=None)
     _last: datetime | None = field(init=False, default=None)
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # by reference
+    _shown: Shown = field(init=False, factory=Shown)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -149,6 +151,7 @@ class Tally:
     def add(self, row: Row) -> None:
         """Take *row*."""
         self._tables.add(row)
+        self._shown.add(row)
         if row.is_listed and (times := creations(row)):
             self._first = min(times if self._first is None else [self._first, *times], key=self._instant)
             self._last = max(times if self._last is None else [self._last, *times], key=self._instant)
@@ -219,6 +222,7 @@ class Tally:
         breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
         origins = dict(select("SELECT origin, sum(rows) FROM cells GROUP BY origin"))
         since = None if self._previous is None else self._since(self._previous, ledger_change)
+        before = None if self._previous is None else self._previous.shown
         counted = sum(total.rows for total in buckets.values())
         expected = origins.get("ledger", 0) + origins.get("statement", 0) + (since.carried_rows if since else 0)
         if not counted == expected == self._tables.count:
@@ -244,6 +248,8 @@ class Tally:
             patterns=self._patterns(),
             still_there=tuple(self._still_there.values()),
             since=since,
+            shown=self._shown.known(before),
+            first_seen=tuple(self._shown.first(before)),
             settlement=None if statement is None else self._settlement(statement, payout, origins.get("statement", 0)),
         )
 

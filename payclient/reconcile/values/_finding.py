@@ -216,6 +216,7 @@ class Row:
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
         other_side: The statement's lines for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
+        state_before: The service's state, or word, in the previous run, if it had another one; empty otherwise.
     """
 
     entry: Entry | RejectedEntry
@@ -236,6 +237,7 @@ class Row:
     earlier_bucket: Bucket | None = None
     other_side: StatementSide | None = None
     reused_from: str = ""
+    state_before: str = ""
 
     @property
     def is_of_statement(self) -> bool:
@@ -283,6 +285,12 @@ class Row:
     def is_status_assumed(self) -> bool:
         """Whether the ledger has no status column, and the row is assumed to be paid."""
         return self.entry.status is ABSENT and self.ledger_status is not None
+
+    @property
+    def state(self) -> str:
+        """The service's state, or its word if that has no known meaning; empty without one."""
+        word = None if self.transaction is None else self.transaction.status
+        return self.service_status.value if self.service_status else word or ""
 
     @property
     def primary(self) -> Finding | None:

@@ -1,0 +1,76 @@
+"""What the service shows for the first time: counted once for each payment, remembered from run to run."""
+
+from __future__ import annotations
+
+import pytest
+
+from payclient import errors
+from payclient.reconcile.ledger import Entry
+from payclient.reconcile.result._first_seen import Shown
+from support.nights import Nights, paid
+from support.reports import summary_of
+
+
+@pytest.fixture
+def night(tmp_path):
+    """Give nights of one service."""
+    return Nights(tmp_path)
+
+
+def seen(night):
+    return [(each.kind.value, each.value, each.rows, each.amount) for each in night.summary.first_seen]
+
+
+LEDGER = [Entry(line=line, reference=each, amount=9, status="Paid") for line, each in enumerate("ABCDE", 2)]
+USUAL = {each: paid(each, payment_method="VA") for each in "ABCDE"}
+
+
+async def test_first_seen(night, tmp_path):
+    """Words, deviations, errors and transitions are named in the first run that has them, and in no later one."""
+    first = await night(LEDGER, USUAL)
+    quiet = await night(LEDGER, USUAL, previous=first)
+    assert (seen(first), seen(quiet)) == ([], [])
+    odd = {
+        "A": paid("A", status="Pending", payment_method="VA"),
+        "B": paid("B", status="Pending", payment_method="QR"),
+        "C": paid("C", payment_method="VA", deviations=("fee: null read as nothing",)),
+        "D": errors.PermissionDeniedError("no"),
+    }
+    third = await night(LEDGER, USUAL | odd, previous=quiet, name="third")
+    assert seen(third) == [
+        ("status", "Pending", 2, 18),
+        ("method", "QR", 1, 9),
+        ("deviation", "fee: null read as nothing", 1, 9),
+        ("error", "PermissionDeniedError", 1, 9),
+        ("transition", "paid → pending", 2, 18),
+    ]
+    assert third.summary.first_seen[0].sentence == "status 'Pending': 2 rows, 18"
+    written = summary_of(tmp_path / "third")
+    assert [(each["kind"], each["value"]) for each in written["first_seen"]] == [each[:2] for each in seen(third)]
+    fourth = await night(LEDGER, USUAL, previous=third)
+    assert seen(fourth) == [("transition", "pending → paid", 2, 18)]
+    assert seen(await night(LEDGER, USUAL | odd, previous=fourth)) == []
+
+
+async def test_matched_states(night):
+    """A transition is seen of any row that is listed in both runs, of a state without a known meaning too."""
+    ledger = [Entry(line=2, reference="A", amount=9, status="Canceled")]
+    before = await night(ledger, {"A": paid("A", status="Canceled")})
+    after = await night(ledger, {"A": paid("A", status="{Odd}")}, previous=before)
+    assert ("transition", "canceled → {Odd}", 1, 9) in seen(after)
+    again = await night(ledger, {"A": paid("A", status="Canceled")}, previous=after)
+    assert seen(again) == [("transition", "{Odd} → canceled", 1, 9)]
+
+
+async def test_once(night):
+    """A payment counts once, however many rows list it."""
+    first = await night(LEDGER, USUAL)
+    rows = [*LEDGER, Entry(line=9, reference="A", amount=9, status="Paid")]
+    done = await night(rows, USUAL | {"A": paid("A", payment_method="QR")}, previous=first)
+    assert seen(done) == [("method", "QR", 1, 9)]
+
+
+def test_bounded():
+    """What is remembered does not grow for ever; when it is full, nothing is called the first."""
+    full = {"status": tuple(f"word {number:04}" for number in range(1_000))}
+    assert (len(Shown().known(full)["status"]), list(Shown().first(full))) == (1_000, [])
