@@ -143,7 +143,7 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     if rows := summary.tie_out.rows_without_amount:
         figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
     if (since := summary.since) is not None:
-        head += [since.rules_sentence] if since.rules_sentence else []
+        head += filter(None, (since.rules_sentence, since.rules_values))
         figures += ["", *roll_forward(summary.open_findings)]
     foot = ["", summary.completeness]
     if summary.compared.fields["expdate"]:

@@ -9,7 +9,7 @@ from random import Random
 import attrs
 import pytest
 
-from payclient.reconcile import Rules, Verdict
+from payclient.reconcile import Meta, Rules, Tolerance, Verdict
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import LedgerChange, RowTotal
 from support.nights import Nights, paid
@@ -105,3 +105,20 @@ async def test_written_again(night, tmp_path):
     assert found["missing"] == {"rows": 5, "amount": 45}
     assert (found["references"], found["covers_from"]) == (list("DEFGH"), None)
     assert found.keys() == {each.name for each in attrs.fields(LedgerChange)}
+
+
+async def test_changed_rules(night):
+    """A change of rules shows the old value, the new value and who decided, except for what a person notes."""
+    first = await night(ledger_of("A"), ANSWERS, rules=Rules(tolerances={"amount": Tolerance(below=500)}))
+    rules = Rules(tolerances={"amount": Tolerance(below=1000)}, grace="2d", meta=Meta(changed_by="Ana"))
+    since = (await night(ledger_of("A"), ANSWERS, previous=first, rules=rules)).summary.since
+    assert since.changed_rules == ("grace", "tolerances")
+    assert since.rules_values == (
+        'grace was "0s", and is "2d" now; tolerances.amount.below was 500, and is 1000 now (by Ana).'
+    )
+    again = await night(ledger_of("A"), ANSWERS, previous=first, rules=attrs.evolve(rules, meta=Meta()))
+    assert again.summary.since.rules_values.endswith("(the rules do not say by whom: [meta] changed_by).")
+    assert (again.summary.since.rules_values == "", Rules(meta=Meta(changed_by="Ana")).fingerprint) == (
+        False,
+        Rules().fingerprint,
+    )

@@ -69,6 +69,7 @@ from payclient.reconcile import (
     Kind,
     Kinds,
     Lines,
+    Meta,
     Pattern,
     PatternKind,
     RepeatedReference,
@@ -420,6 +421,7 @@ def judging(finding: Finding) -> Rules:
         grace=timedelta(hours=2),
         time_zone=ZoneInfo("Asia/Jakarta"),
         fees={"VA": FeeSchedule(flat=4000, percent="0.7", minimum=1, maximum=None, rounding=Rounding.HALF_UP)},
+        meta=Meta(changed_by="Ana"),
         accepted=[
             Accepted(
                 code="underpaid",

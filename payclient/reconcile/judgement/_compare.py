@@ -8,7 +8,16 @@ from datetime import datetime, timedelta, tzinfo
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction
 from payclient.reconcile.ledger import ABSENT, Entry, Text
-from payclient.reconcile.rules import FIRST_ON_EARTH, LAST_ON_EARTH, STRICT, Limit, Rules, in_zone, limit_text
+from payclient.reconcile.rules import (
+    FIRST_ON_EARTH,
+    LAST_ON_EARTH,
+    STRICT,
+    FeeSchedule,
+    Limit,
+    Rules,
+    in_zone,
+    limit_text,
+)
 from payclient.reconcile.values import (
     CLOSED,
     STRICTNESS,
@@ -195,7 +204,7 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
         sentence = f"{_both('amount', ours, theirs)}, which is {abs(theirs - ours)} {word}"
         waived = _tolerated(rules, "amount", ours, theirs)
         yield Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
-    is_left_to_schedule = entry.fee is None and transaction.payment_method in rules.fees
+    is_left_to_schedule = entry.fee is None and _schedule(entry, transaction, rules) is not None
     fee, their_fee = 0 if entry.fee is None else entry.fee, transaction.fee or 0  # an empty fee is a fee of 0
     if fee is not ABSENT and not is_left_to_schedule and fee != their_fee:
         yield _differs(Code.FEE_DIFFERS, "fee", fee, their_fee, _tolerated(rules, "fee", fee, their_fee))
@@ -208,8 +217,13 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
         yield _differs(Code.NET_DIFFERS, "amount_received", entry.amount_received, transaction.amount_received, waived)
 
 
+def _schedule(entry: Entry, transaction: Transaction, rules: Rules) -> FeeSchedule | None:
+    found = rules.fees.get(transaction.payment_method or "")
+    return None if found is None else found.on(entry.created_at, rules.time_zone)
+
+
 def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    schedule = rules.fees.get(transaction.payment_method or "")
+    schedule = _schedule(entry, transaction, rules)
     fee = transaction.fee or 0
     if schedule is None or not (fee or rules.read_status(transaction.status) is Status.PAID):
         return
@@ -237,7 +251,7 @@ def _arithmetic(entry: Entry, transaction: Transaction, rules: Rules) -> Iterato
     fee, whose = transaction.fee, ""
     if fee is None and isinstance(entry.fee, int):
         fee, whose = entry.fee, " of the ledger"
-    elif fee is None and (schedule := rules.fees.get(transaction.payment_method or "")) is not None:
+    elif fee is None and (schedule := _schedule(entry, transaction, rules)) is not None:
         fee, whose = schedule.fee_of(amount), " of the schedule"
     is_paid, due = rules.read_status(transaction.status) is Status.PAID, amount - (fee or 0)
     said = f"amount {amount}" if fee is None else f"amount {amount} less fee {fee}{whose} is {due}"

@@ -12,14 +12,14 @@ from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.nights._records import PreviousRun
-from payclient.reconcile.rules import in_zone
+from payclient.reconcile.rules import RuleChange, in_zone
 from payclient.reconcile.values import Bucket
 
 _OF_ROWS = ("ledger", "statement", "lines")
 """Rules that decide which rows there are; the rows by the rules before are gone."""
 
 
-_MAX_MISSING = 20
+_MAX_MISSING, _MAX_CHANGES = 20, 10
 
 
 @frozen
@@ -108,6 +108,8 @@ class SincePrevious:
     previous: PreviousRun
     carried: Mapping[Bucket, int]  # rows dropped from the ledger since, by current bucket
     changed_rules: tuple[str, ...] = ()
+    rule_changes: tuple[RuleChange, ...] = ()
+    changed_by: str = ""  # as the rules say
     removed_by_rules: int = 0  # rows that only the previous rules would flag
     added_by_rules: int = 0  # breaks that the previous rules would not flag
     reused: int = 0
@@ -138,7 +140,20 @@ class SincePrevious:
     @property
     def rules_remark(self) -> str:
         """The rules that changed, or a remark that none did."""
-        return self.rules_sentence or f"the same as in the previous run, of {self.previous.label}"
+        changed = f"{self.rules_sentence} {self.rules_values}".rstrip()
+        return changed or f"the same as in the previous run, of {self.previous.label}"
+
+    @property
+    def rules_values(self) -> str:
+        """The old and the new value of each changed rule, and who decided; empty if none changed."""
+        if not self.rule_changes:
+            return ""
+        said = [each.sentence for each in self.rule_changes[:_MAX_CHANGES]]
+        more = len(self.rule_changes) - len(said)
+        said += [f"and {more:,} more, which summary.json has"] * bool(more)
+        by = escape_unprintable(self.changed_by, max_length=100)
+        who = f"by {by}" if by else "the rules do not say by whom: [meta] changed_by"
+        return f"{'; '.join(said)} ({who})."
 
     @property
     def rules_sentence(self) -> str:

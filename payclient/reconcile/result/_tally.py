@@ -40,7 +40,7 @@ from payclient.reconcile.result._summary import (
     Total,
 )
 from payclient.reconcile.result._tables import FIELDS, TOTAL, ResultTables, Value, creations, stored
-from payclient.reconcile.rules import STRICT, Accepted, Rules, changed_rules, in_zone
+from payclient.reconcile.rules import STRICT, Accepted, Rules, changed_rules, in_zone, rule_changes
 from payclient.reconcile.values import (
     BreakState,
     BridgeStep,
@@ -385,6 +385,8 @@ class Tally:
             previous=previous,
             carried=MappingProxyType({bucket: carried.get(bucket, 0) for bucket in Bucket}),
             changed_rules=changed_rules(previous.rules, self._rules),
+            rule_changes=rule_changes(previous.rules, self._rules),
+            changed_by=self._rules.meta.changed_by,
             removed_by_rules=removed,
             added_by_rules=added,
             reused=reused,

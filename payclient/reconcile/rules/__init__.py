@@ -23,11 +23,14 @@ from payclient.reconcile.rules._rules import ACCEPTED_BY as ACCEPTED_BY
 from payclient.reconcile.rules._rules import STRICT as STRICT
 from payclient.reconcile.rules._rules import Accepted as Accepted
 from payclient.reconcile.rules._rules import FeeSchedule as FeeSchedule
+from payclient.reconcile.rules._rules import Meta as Meta
 from payclient.reconcile.rules._rules import Rounding as Rounding
+from payclient.reconcile.rules._rules import RuleChange as RuleChange
 from payclient.reconcile.rules._rules import Rules as Rules
 from payclient.reconcile.rules._rules import StatementRules as StatementRules
 from payclient.reconcile.rules._rules import Tolerance as Tolerance
 from payclient.reconcile.rules._rules import changed_rules as changed_rules
+from payclient.reconcile.rules._rules import rule_changes as rule_changes
 from payclient.reconcile.rules._rules import rules_as_json as rules_as_json
 from payclient.reconcile.rules._rules import with_reading_of as with_reading_of
 from payclient.reconcile.rules._rules_file import as_json as as_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
@@ -14,7 +14,7 @@ from math import ceil, floor
 from types import MappingProxyType, UnionType
 from typing import Any, cast
 
-from attrs import Attribute, asdict, evolve, field, frozen, has
+from attrs import Attribute, asdict, astuple, evolve, field, frozen, has
 from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import escape_unprintable, quote
@@ -95,6 +95,8 @@ class FeeSchedule:
         minimum: The lowest fee.
         maximum: The highest fee; None for no limit.
         rounding: Of the percentage, to a whole number.
+        first_day: The day of creation from which it holds; None for all days. A row without that time counts as later.
+        before: The schedule until then; None where fees of that time are not checked.
     """
 
     flat: int = field(default=0, validator=values.is_whole)
@@ -102,11 +104,22 @@ class FeeSchedule:
     minimum: int = field(default=0, validator=values.is_whole)
     maximum: int | None = field(default=None, validator=optional(values.is_whole))
     rounding: Rounding = field(default=Rounding.HALF_UP, converter=_to_rounding)
+    first_day: date | None = field(default=None, converter=values.to_date, validator=optional(values.is_date))
+    before: FeeSchedule | None = field(default=None)
 
     def __attrs_post_init__(self) -> None:
         if self.maximum is not None and self.maximum < self.minimum:
             message = f"maximum must be at least the minimum {self.minimum}, got {self.maximum}"
             raise RulesError(message, key=("maximum",))
+
+    def on(self, created: object, zone: tzinfo | None) -> FeeSchedule | None:
+        """Return the schedule of a payment that the ledger says was *created* then; None without one."""
+        if self.first_day is None or not isinstance(created, datetime):
+            return self
+        day = (created if created.tzinfo is None else created.astimezone(zone or created.tzinfo)).date()
+        if day >= self.first_day:
+            return self
+        return None if self.before is None else self.before.on(created, zone)
 
     def fee_of(self, amount: int) -> int:
         """Return the fee on *amount*, in the same unit; never negative, even if the amount is."""
@@ -202,6 +215,18 @@ def _side(value: str | int | None) -> str | int:
 
 
 @frozen(kw_only=True)
+class Meta:
+    """
+    Notes about the rules themselves.
+
+    Attributes:
+        changed_by: Who decided them last; a report names it next to what changed.
+    """
+
+    changed_by: str = field(default="", validator=instance_of(str))
+
+
+@frozen(kw_only=True)
 class StatementRules:
     """
     Rules for reading and comparing a statement: a second list of references, such as a settlement report.
@@ -241,7 +266,7 @@ MONEY = ("amount", "fee", "amount_received")
 """The fields that may have a tolerance."""
 
 _OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
-_NOT_JUDGING = (*_OF_THE_LEDGER, "final_statuses")
+_NOT_JUDGING = (*_OF_THE_LEDGER, "final_statuses", "meta")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
@@ -330,6 +355,7 @@ class Rules:
         accepted: Accepted differences, in the order of their references.
         lines: Meaning of several rows with one reference.
         statement: Reading of a statement, and the time until a payment is settled.
+        meta: Notes about the rules themselves; they change nothing.
 
     Raises:
         RulesError: When a rule cannot be used.
@@ -360,6 +386,7 @@ class Rules:
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))
     statement: StatementRules = field(default=StatementRules(), validator=instance_of(StatementRules))
+    meta: Meta = field(default=Meta(), validator=instance_of(Meta))
 
     @cached_property
     def _accepted_by(self) -> Mapping[tuple[Code, str], Accepted]:
@@ -466,7 +493,46 @@ def _plain(_: object, __: object, value: Any) -> Any:
 
 def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
     one, other = rules_as_json(before), rules_as_json(after)
-    return tuple(name for name in {**one, **other} if one.get(name) != other.get(name))
+    return tuple(name for name in {**one, **other} if one.get(name) != other.get(name) and name != "meta")
+
+
+@frozen
+class RuleChange:
+    """
+    One key of the rules with two values.
+
+    Attributes:
+        key: Its path, such as `tolerances.amount.below`; an acceptance is named by its code and reference.
+        before: The old value, as a rules file has it; None for a key that was not there.
+        now: The new value.
+    """
+
+    key: str
+    before: Any
+    now: Any
+
+    @property
+    def sentence(self) -> str:
+        """For people; safe to print."""
+        was, now = ("nothing" if each is None else json.dumps(each, ensure_ascii=False) for each in astuple(self)[1:])
+        return escape_unprintable(f"{self.key} was {was}, and is {now} now", max_length=300)
+
+
+def rule_changes(before: Rules, after: Rules) -> tuple[RuleChange, ...]:
+    """Return each key that differs, apart from who changed it, in the order of their paths."""
+    one, other = (dict(_leaves(rules_as_json(rules))) for rules in (before, after))
+    keys = sorted(key for key in {*one, *other} if one.get(key) != other.get(key) and not key.startswith("meta."))
+    return tuple(RuleChange(key, one.get(key), other.get(key)) for key in keys)
+
+
+def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        if name == "accepted":
+            value = {f"{each['code']} of {each['reference']}": [each] for each in value}  # noqa: PLW2901
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{path}{name}.")
+        elif value != {}:
+            yield f"{path}{name}", value
 
 
 def with_reading_of(rules: Rules, run: Rules) -> Rules:
