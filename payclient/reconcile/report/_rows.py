@@ -89,6 +89,11 @@ def in_words(finding: Finding) -> str:
     return f"{finding.sentence} ({finding.waived})" if finding.waived else finding.sentence
 
 
+def _wall_clock(at: datetime | None) -> datetime | None:
+    """Return a time as the ledger writes it, without its zone: in one column, no other rule fits those without one."""
+    return None if at is None else at.replace(tzinfo=None)
+
+
 def _stated(side: object, name: str) -> Any:
     value = getattr(side, name, None)
     return None if value is ABSENT else value
@@ -133,7 +138,7 @@ _MEANINGS = (
     RowColumn("ledger_meaning", Kind.TEXT, lambda row: row.ledger_status and row.ledger_status.value),
     RowColumn("service_meaning", Kind.TEXT, lambda row: row.service_status and row.service_status.value),
 )
-_CREATED = RowColumn("created_at", Kind.LOCAL, lambda row: _stated(row.entry, "created_at"))
+_CREATED = RowColumn("created_at", Kind.LOCAL, lambda row: _wall_clock(_stated(row.entry, "created_at")))
 _TIMES = (
     RowColumn("observed_at", Kind.AT, lambda row: row.observed_at, "Observed at (UTC)", 20),
     RowColumn("confirmed_at", Kind.AT, lambda row: row.confirmed_at, "Confirmed at (UTC)", 20),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import attrs
 import pytest
@@ -15,6 +17,7 @@ from payclient.reconcile.report import About, ReportFiles
 from support.planted import about, judged
 
 pq = pytest.importorskip("pyarrow.parquet", reason="the table needs the extra parquet")
+ROOT = Path(__file__).parents[3]
 RUN = "20261121T020003Z-3f9a1c2d"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -99,6 +102,31 @@ def test_year(tmp_path):
         ).fetchall()
     assert nights == (365, 375, 37_500)
     assert broken == [("B", "underpaid", "2026-02-10", 10, -100)]
+
+
+def test_other_columns(tmp_path, rows, monkeypatch):
+    """The pages' table of all runs has every row and column, whichever release wrote fewer columns, in any order."""
+    duckdb = pytest.importorskip("duckdb", reason="it reads the tables of many reports at once")
+    pages = [ROOT / "docs" / "reference" / "report.md", ROOT / "docs" / "how-to" / "many-nights.md"]
+    said = {each for page in pages for each in re.findall(r"read_parquet\([^)]*\)", page.read_text(encoding="utf-8"))}
+    assert said == {"read_parquet('reports/*/rows.parquet', union_by_name = true)"}
+    monkeypatch.chdir(tmp_path)
+    for place, fewer in enumerate([["line_of"], [], ["created_at", "run"]]):
+        folder = tmp_path / "reports" / str(place)
+        table_of(folder, rows[:3])
+        table = pq.read_table(folder / "rows.parquet").drop_columns(fewer)
+        pq.write_table(table, folder / "rows.parquet")
+    with duckdb.connect() as database:
+        query = f"SELECT count(*), count(line_of), count(run), count(reference) FROM {said.pop()}"
+        assert database.execute(query).fetchone() == (9, 6, 6, 9)
+
+
+def test_created(tmp_path):
+    """A time of creation stays as the ledger writes it, with a zone or without: its day is the same in both."""
+    written = ("2026-11-20T09:30:00+07:00", "2026-11-20T09:30:00", "2026-11-20T00:10:00-05:00")
+    entries = [Entry(line=2, reference="A", created_at=datetime.fromisoformat(each)) for each in written]
+    table = table_of(tmp_path, [Row(entry=each, bucket=Bucket.MATCHED) for each in entries])
+    assert [f"{line['created_at']:%dT%H:%M}" for line in table] == ["20T09:30", "20T09:30", "20T00:10"]
 
 
 def test_metadata(tmp_path, rows):
