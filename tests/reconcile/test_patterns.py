@@ -136,6 +136,18 @@ def test_places():
         assert (pattern.kind, pattern.rows, pattern.sentence) == (kind, ROWS // 20, sentence)
 
 
+def test_advice():
+    """The advice about a time is that of its differences: a grace for what may be late, and none for another fee."""
+    hour = START + timedelta(hours=50)
+    for fee, is_found, says_grace in ((500, True, False), (0, False, True)):
+
+        def change(entry, found, *, fee=fee, is_found=is_found):
+            return attrs.evolve(entry, created_at=hour, fee=entry.fee + fee), found if is_found else None
+
+        (pattern,) = [each for each in planted(change) if each.kind is PatternKind.TIME]
+        assert ("grace =" in pattern.treatment) is says_grace
+
+
 def test_waived():
     """What a rule allows is no break, and so no pattern."""
     tally = Tally()
@@ -272,9 +284,9 @@ SENTENCES = (
         "status is 'pending' in the ledger and 'paid' at the service",
         'grace = "36h", if such rows settle by themselves',
     ),
-    (("time", "2026-11-20 07"), "created on 2026-11-20 between 07:00 and 07:59", "grace ="),
-    (("time", "07"), "created on several days between 07:00 and 07:59", "grace ="),
-    (("time", "2026-11-20"), "created on 2026-11-20", "grace ="),
+    (("time", "2026-11-20 07", True), "created on 2026-11-20 between 07:00 and 07:59", "grace ="),
+    (("time", "07", True), "created on several days between 07:00 and 07:59", "grace ="),
+    (("time", "2026-11-20", False), "created on 2026-11-20", "see what changed then; no grace"),
 )
 
 

@@ -164,13 +164,24 @@ def _key(word: str) -> str:
     return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
 
 
-def _time(time: str) -> tuple[str, str]:
+MAY_BE_LATE = frozenset(
+    {
+        *(Code.MISSING_AT_SERVICE, Code.PAID_NOT_RECORDED, Code.RECORDED_NOT_PAID),
+        *(Code.PENDING_ON_ONE_SIDE, Code.NOT_SETTLED),
+    }
+)
+"""Differences that a grace treats."""
+
+
+def _time(time: str, may_be_late: bool) -> tuple[str, str]:
     *day, hour = time.split(" ")
     if not day and "-" in hour:
         sentence = f"created on {hour}"
     else:
         sentence = f"created {f'on {day[0]} ' if day else 'on several days '}between {hour}:00 and {hour}:59"
-    return sentence, 'grace = "36h" if they were still on their way; otherwise see what ran then'
+    if may_be_late:
+        return sentence, 'grace = "36h" if they were still on their way; otherwise see what ran then'
+    return sentence, "see what changed then; no grace treats such differences"
 
 
 _DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {

@@ -25,7 +25,7 @@ from payclient.reconcile.nights import (
 )
 from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
 from payclient.reconcile.result._first_seen import Shown
-from payclient.reconcile.result._patterns import Cause, Pattern, are_alike, described
+from payclient.reconcile.result._patterns import MAY_BE_LATE, Cause, Pattern, are_alike, described
 from payclient.reconcile.result._summary import (
     AGES,
     OTHER,
@@ -403,6 +403,8 @@ class Tally:
         found: list[Any] = [*shared, *self._common_places(rows, breaks, least)]
         patterns: list[Pattern] = []
         for (kind, *values), count, amount, source, place in found:
+            if kind == PatternKind.TIME:
+                values = [*values, self._may_be_late(source, place, count)]  # noqa: PLW2901
             sentence, treatment = described((kind, *values))
             query = f"SELECT line FROM {source} AND place = ? ORDER BY id LIMIT {_MAX_LINES}"
             lines = tuple(line for (line,) in self._tables.select(query, (place,)))
@@ -410,6 +412,13 @@ class Tally:
             patterns.append(Pattern(kind=PatternKind(kind), sentence=sentence, treatment=treatment, **figures))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind), each.sentence))
         return tuple(patterns[:_MAX_SHOWN])
+
+    def _may_be_late(self, source: str, place: str, count: int) -> bool:
+        """Return whether most of the breaks of a place have a difference that a grace treats."""
+        codes = ", ".join(f"'{code.value}'" for code in MAY_BE_LATE)
+        of_codes = f"id IN (SELECT row FROM findings WHERE code IN ({codes}))"
+        ((late,),) = self._tables.select(f"SELECT count(*) FROM {source} AND place = ? AND {of_codes}", (place,))
+        return bool(2 * late > count)
 
     def _shared(self, source: str, least: int) -> list[Any]:
         """Return what many breaks share, with their number and the amount at stake in them."""
