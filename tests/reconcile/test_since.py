@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from datetime import datetime, timedelta
 from random import Random
@@ -105,6 +106,17 @@ async def test_written_again(night, tmp_path):
     assert found["missing"] == {"rows": 5, "amount": 45}
     assert (found["references"], found["covers_from"]) == (list("DEFGH"), None)
     assert found.keys() == {each.name for each in attrs.fields(LedgerChange)}
+
+
+async def test_chain(night, tmp_path):
+    """A report names the checksums of the report that its opening balance came from."""
+    await night(ledger_of("A"), ANSWERS, name="one")
+    first = await night(ledger_of("A"), ANSWERS, name="two")
+    await night(ledger_of("A"), ANSWERS, previous=first, name="three")
+    manifest, since = summary_of(tmp_path / "two", "manifest.json"), summary_of(tmp_path / "three")["since"]
+    rows = hashlib.sha256((tmp_path / "two" / "rows.jsonl").read_bytes()).hexdigest()
+    assert (since["manifest_sha256"], since["rows_sha256"]) == (manifest["sha256"], rows)
+    assert all(since[name] in first.run.note.origin for name in ("manifest_sha256", "rows_sha256"))
 
 
 async def test_changed_rules(night):

@@ -189,6 +189,8 @@ def open_past_run(folder: Path) -> PastRun:
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
             ledger_sha256=_of(manifest["ledger"], "sha256"),
+            manifest_sha256=manifest["sha256"],
+            rows_sha256=listed[ROWS],
             shown=from_json(shown, dict[str, tuple[str, ...]]) if (shown := summary.get("shown")) else None,
             open_findings=from_json(open_findings["closing"], FindingTotal) if open_findings else None,
         ),

@@ -265,6 +265,8 @@ class PreviousRun:
     buckets: Mapping[str, int] = field(factory=dict[str, int])
     trend: tuple[tuple[str, int], ...] = ()  # name and number of breaks of the runs before it, the oldest first
     ledger_sha256: str = ""
+    manifest_sha256: str = ""  # when this run began; a report that shows decisions has another one
+    rows_sha256: str = ""  # of its rows, which stay as they are
     rows: int = 0  # of this run's ledger; those after them in the journal are carried over
     open_findings: FindingTotal | None = None
     shown: Mapping[str, tuple[str, ...]] | None = None  # by it and the runs before it, by kind; None if not known
@@ -273,6 +275,14 @@ class PreviousRun:
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
         """The trend that a run after this one has; the last few runs of it."""
         return (*self.trend, (self.run, self.buckets.get(Bucket.BREAK, 0)))[-_MAX_TREND:]
+
+    @property
+    def origin(self) -> str:
+        """Its names and checksums, which tie the opening balance of a run to it; safe to print."""
+        return (
+            f"of the run {self.run or 'without a name'} in {quote(self.folder)}; SHA-256 of its manifest "
+            f"{self.manifest_sha256 or 'not recorded'}, of its rows {self.rows_sha256 or 'not recorded'}"
+        )
 
     @property
     def label(self) -> str:

@@ -226,6 +226,8 @@ def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
     since = summary.since
     yield Fact("Rules", ("no previous run to compare them with" if since is None else since.rules_remark,))
     yield Fact("Open findings", (summary.open_findings.at_stake_sentence,))
+    if since is not None:
+        yield Fact("Opening balance", (since.previous.origin,))
 
 
 def left_out(about: About) -> Mapping[str, tuple[str, ...]]:

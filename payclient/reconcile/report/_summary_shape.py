@@ -80,7 +80,7 @@ def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
 
 def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
     return {
-        **_of(since.previous, "run", "folder", "last_observed_at", "buckets"),
+        **_of(since.previous, "run", "folder", "manifest_sha256", "rows_sha256", "last_observed_at", "buckets"),
         "trend": [{"run": run, "breaks": breaks} for run, breaks in since.previous.trend_with_itself],
         "carried": as_json(since.carried),
         "breaks": {state: total.count for state, total in found.by_state.items()},
