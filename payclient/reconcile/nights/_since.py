@@ -140,8 +140,7 @@ class SincePrevious:
     @property
     def rules_remark(self) -> str:
         """The rules that changed, or a remark that none did."""
-        changed = f"{self.rules_sentence} {self.rules_values}".rstrip()
-        return changed or f"the same as in the previous run, of {self.previous.label}"
+        return self.rules_sentence or f"the same as in the previous run, of {self.previous.label}"
 
     @property
     def rules_values(self) -> str:

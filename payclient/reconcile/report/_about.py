@@ -224,7 +224,8 @@ def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
         if file and (others := tuple(each for each in file.warnings if each not in left)):
             yield Fact(f"Warnings about the {side}", others)
     since = summary.since
-    yield Fact("Rules", ("no previous run to compare them with" if since is None else since.rules_remark,))
+    changed = ("no previous run to compare them with",) if since is None else (since.rules_remark, since.rules_values)
+    yield Fact("Rules", tuple(filter(None, changed)))
     yield Fact("Open findings", (summary.open_findings.at_stake_sentence,))
     if since is not None:
         yield Fact("Opening balance", (since.previous.origin,))
