@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from attrs import evolve
 
-from payclient._shared.checks import check_count, check_seconds
+from payclient._shared.checks import check_arguments, check_count, check_seconds
 from payclient._shared.options import STALL_TIMEOUT, options_of
 from payclient.client._config import (
     OnOutage,
@@ -30,7 +30,7 @@ from payclient.client._keys import Keys, KeySource
 from payclient.client._lookup import Lookup
 from payclient.client._outage import Outage
 from payclient.client._session import Session
-from payclient.client._stream import References, in_bulk, stream
+from payclient.client._stream import References, StreamBlock, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
 from payclient.client.policies import Clock, Priority, RetryPolicy, SingleFlight
 from payclient.client.waiting import Condition, Polls, Terms, Wait, poll_until
@@ -171,6 +171,8 @@ class AsyncClient:
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
+            if callable(api_key):
+                check_arguments("api_key", api_key, 0)
             self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
             address = resolve_base_url(base_url)
             settings = resolve_network({**network}, address, is_ours=is_ours)
@@ -376,11 +378,8 @@ class AsyncClient:
             is_fresh = reference in fresh
             return self._look_up(reference, clock, budget=self._options.deadline, is_newer=is_fresh, is_fresh=is_fresh)
 
-        return stream(
-            look_up,
-            references,
-            concurrency=self._concurrency(concurrency),
-            stall_timeout=stall_timeout,
+        return StreamBlock(
+            stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
         )
 
     @takes_deadline

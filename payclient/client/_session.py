@@ -71,6 +71,10 @@ from payclient.protocol import (
 from payclient.transports import Transport
 
 _FIELDS = frozenset(fields_dict(Transaction))
+_OTHER_LOOP = (
+    "it belongs to another event loop; "
+    "asyncio.run makes one per call: keep one asyncio.Runner, or use payclient.blocking"
+)
 _NO_LOOP = (
     "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
     "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
@@ -156,7 +160,7 @@ class Session:
         elif (loop := running_loop()) is None:
             problem = _NO_LOOP
         elif (clock := self._clock_of(loop)) is None:
-            problem = "it belongs to another event loop; asyncio.run makes one per call: keep one asyncio.Runner, or use payclient.blocking"
+            problem = _OTHER_LOOP
         else:
             return clock
         raise closed(problem)

@@ -66,6 +66,11 @@ class Failed(WithoutTruth):
     error: PayClientError
     index: int = field(default=0, kw_only=True)
 
+    @property
+    def transaction(self) -> NoReturn:
+        """There is none: raises the error."""
+        raise self.error
+
 
 Outcome: TypeAlias = Found | Failed
 """The result of one lookup in a stream."""

@@ -89,6 +89,8 @@ WRONG_OPTIONS = [
         "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
     ),
     ({"on_attempt": 3}, "on_attempt must be callable, got int"),
+    ({"on_attempt": lambda: None}, "on_attempt must be callable with 1 argument, got a function of other arguments"),
+    ({"api_key": lambda _: "k"}, "api_key must be callable with no arguments, got a function of other arguments"),
     ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
     ({"on_attempt": generator}, "on_attempt" + ASYNC),
     ({"on_attempt": functools.partial(asynchronous, 1)}, "on_attempt" + ASYNC),
@@ -369,6 +371,13 @@ def test_fake_service(use, message):
     with pytest.raises(TypeError) as caught:
         use()
     assert str(caught.value) == message
+
+
+async def test_stream_without_its_block():
+    """`async for` over a stream whose block was not entered says what to write."""
+    with pytest.raises(TypeError, match=r"async with client\.stream_transactions\(\.\.\.\) as outcomes"):
+        async for _ in client(ScriptedTransport()).stream_transactions(["T1"]):
+            pass
 
 
 async def test_read_twice():

@@ -109,6 +109,14 @@ def test_outcome_can_be_matched(outcome, expected):
     assert actual == expected
 
 
+def test_failed_has_no_transaction():
+    """Whoever asks a failed outcome for its transaction gets its error."""
+    failed = Failed("R", TransactionNotFoundError("no"))
+    with pytest.raises(TransactionNotFoundError, match=r"^no$") as caught:
+        _ = failed.transaction
+    assert caught.value is failed.error
+
+
 @pytest.mark.parametrize(
     "result",
     [
