@@ -127,7 +127,7 @@ class AsyncClient:
         deadline: Seconds for one lookup, with queueing, all attempts and the waits between them. None
             for no such limit. It bounds the default `timeout`; a longer one of your own is refused.
         retry: When to retry; None for never.
-        transport: `httpx`, `fast` (extra `fast`), or your own transport, which you close. If not
+        transport: `httpx`, `httpx2`, `fast`, or your own transport, which you close. If not
             given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
         http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
