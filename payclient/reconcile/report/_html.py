@@ -23,17 +23,20 @@ from payclient.reconcile.report._wording import (
     BridgeLine,
     Wording,
     bridge_lines,
+    headline,
     money_by_status,
-    open_lines,
+    open_ages,
     payout_sentence,
     roll_forward_lines,
     settlement_lines,
     verdict_wording,
 )
+from payclient.reconcile.result import OpenFindings
 
 _NARROWEST = 0.5
 _ONE_FIFTH = 5
 _ONE_QUARTER = 4
+_MAX_WORST = 5
 
 
 @frozen(kw_only=True)
@@ -137,6 +140,7 @@ class RowGroups:
     _room: int
     _tops: defaultdict[Kind, Top[Row]] = field(init=False)
     _totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
+    _worst: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))
 
     def __attrs_post_init__(self) -> None:
         self._tops = defaultdict(lambda: Top(self._room, lambda row: row.rank))
@@ -149,6 +153,13 @@ class RowGroups:
         if kind not in (Bucket.MATCHED, Bucket.OPEN):
             self._tops[kind].add(row)
             self._totals[kind] += Total.of(row)
+        if row.bucket is Bucket.BREAK and row.primary is not None:
+            self._worst.add(row)
+
+    @property
+    def worst(self) -> tuple[Row, ...]:
+        """The few breaks that are named at the top of the page."""
+        return self._worst.kept
 
     def breaks(self, files: Collection[str]) -> list[Group]:
         """Return the breaks, the most severe first; each row is in one group."""
@@ -240,22 +251,32 @@ class HtmlReport:
         files: Collection[str] = FILES.keys(),
     ) -> None:
         """Write the page, with links to those of the *files* beside it that it knows."""
+        breaks = self._groups.breaks(files)
         shown = {
             **_figures(summary, about),
+            **_by_kind(breaks, summary.open_findings),
+            "worst": self._groups.worst,
             "grid": grid(matrix, about.rules),
             "since": summary.since,
             "roll_forward": list(roll_forward_lines(summary.open_findings)),
-            "open": list(open_lines(summary.open_findings)),
             "trend": [] if summary.since is None else _trend(summary.since, summary.buckets[Bucket.BREAK].rows),
             "news": self._news,
             "gone": self._gone,
-            "breaks": self._groups.breaks(files),
+            "breaks": breaks,
             "unresolved": self._groups.of(Bucket.UNRESOLVED, files),
             "rejected": self._groups.of(Bucket.REJECTED, files),
             "remarks": self._groups.remarks(files),
             "files": [(name, holds) for name, holds in FILES.items() if name in files],
         }
         write_page(file, "report.html.j2", shown)
+
+
+def _by_kind(breaks: Iterable[Group], found: OpenFindings) -> dict[str, Any]:
+    """Return the kinds of breaks with the money at stake; a code with two severities has it in the first."""
+    stakes = {code.value: total.amount for code, total in found.by_code.items()}
+    kinds = [(group, stakes.pop(group.code, None)) for group in breaks]
+    also = [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes]
+    return {"kinds": kinds, "also": also, "ages": [each for each in open_ages(found) if each[1]]}
 
 
 def _figures(summary: Summary, about: About) -> dict[str, Any]:
@@ -266,6 +287,7 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "about": about,
         "ledger_name": about.ledger.name if about.ledger else "",
         "title": verdict.title,
+        "headline": headline(summary),
         "tone": summary.verdict.value,
         "advice": verdict.advice,
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],

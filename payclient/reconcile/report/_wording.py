@@ -161,6 +161,20 @@ def verdict_wording(summary: Summary) -> Wording:
     return _NOTHING_FOUND if summary.lacking_probe else VERDICTS[summary.verdict]
 
 
+def headline(summary: Summary) -> str:
+    """Return the number of breaks, beside the previous run's, and the money at stake in them, each payment once."""
+    breaks, found = summary.buckets[Bucket.BREAK].rows, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
+    if summary.since is not None:
+        more = breaks - summary.since.previous.buckets.get(Bucket.BREAK, 0)
+        change = f"{abs(more):,} {'more' if more > 0 else 'fewer'} than" if more else "as many as"
+        found.append(f", {change} in {summary.since.previous.label}")
+    if stake := summary.open_findings.payments.amount:
+        found.append(f"; {stake:,} at stake")
+    others = (Bucket.UNRESOLVED, Bucket.REJECTED)
+    found += [f"; {plural(rows, 'row')} {each}" for each in others if (rows := summary.buckets[each].rows)]
+    return "".join(found)
+
+
 BUCKETS: Mapping[Bucket, Wording] = {
     Bucket.MATCHED: Wording("Matched", "All that is compared agrees."),
     Bucket.OPEN: Wording("Open", "Not paid or not settled yet, and not late."),
@@ -229,6 +243,10 @@ def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
         more, again = found.closing.count - found.payments.count, found.closing.amount - found.payments.amount
         yield ("Further findings of the same payments", -more, -again)
         yield ("Payments, each once", found.payments.count, found.payments.amount)
+    yield from open_ages(found)
+
+
+def open_ages(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
     for age, total in found.by_age.items():
         yield (f"Open {age}" if age != "older" else "Open for longer", total.count, total.amount)
     yield ("All ages", found.closing.count, found.closing.amount)

@@ -187,10 +187,15 @@ async def test_groups_add_up(second):
     """Each break is in one group of the page, the groups come to all breaks, and the differences to their paid sums."""
     page, total = Page((second.run.folder / "report.html").read_text()), second.summary.buckets[Bucket.BREAK]
     (kinds,) = page.all("table", class_="kinds cards")
-    lines = re.findall(rf" ({NUMBER}) ({NUMBER}) ({NUMBER}) ({NUMBER})(?= |$)", kinds.replace("\N{MINUS SIGN}", "-"))
+    lines = re.findall(
+        rf" ({NUMBER}) ({NUMBER}) ({NUMBER}) ({NUMBER}) ({NUMBER})(?= |$)", kinds.replace("\N{MINUS SIGN}", "-")
+    )
     *each, last = (tuple(map(int, line)) for line in lines)
-    assert [sum(column) for column in zip(*each, strict=True)] == [*last]
-    assert last == (total.rows, total.ledger_paid, total.service_paid, total.paid_difference)
+    also = sum(map(int, re.findall(rf"or not known ({NUMBER})", kinds)))
+    rows, stakes, *money = (sum(column) for column in zip(*each, strict=True))
+    assert [rows, stakes + also, *money] == [*last]
+    stake = second.summary.open_findings.closing.amount
+    assert last == (total.rows, stake, total.ledger_paid, total.service_paid, total.paid_difference)
     assert sum(number for cell in page.all("td", class_="n d") for number in numbers(cell)) == total.paid_difference
     found = re.findall(rf"as paid ({NUMBER}) in the ledger, ({NUMBER}) at the service", page.text)
     assert [sum(map(int, column)) for column in zip(*found, strict=True)] == [total.ledger_paid, total.service_paid]
@@ -213,7 +218,8 @@ async def test_kind(tmp_path):
         done = await night(ledger, known, **more)
         page = Page((done.run.folder / "report.html").read_text())
         (kinds,) = page.all("table", class_="kinds cards")
-        assert kinds.replace("\N{MINUS SIGN}", "-").endswith(f" 1 {paid_sums} All breaks 1 {paid_sums}")
+        stake = done.summary.open_findings.closing.amount
+        assert kinds.replace("\N{MINUS SIGN}", "-").endswith(f" 1 {stake} {paid_sums} All breaks 1 {stake} {paid_sums}")
         worst = Worst()
         for row in done.rows:
             worst.add(row)
@@ -237,8 +243,13 @@ async def test_at_stake(tmp_path):
     assert done.summary.open_findings.at_stake_sentence == said
     assert roll_forward(done.summary.open_findings)[-1].split() == ["payments,", "each", "once", "3", "21"]
     page = Page((tmp_path / "night-1" / "report.html").read_text())
-    assert "All kinds 5 24 Further findings of the same payments \N{MINUS SIGN}2 \N{MINUS SIGN}3" in page.text
-    assert "the lines below the kinds take that back" in page.text
+    (table,) = page.all("table", class_="kinds cards")
+    stakes = [numbers(line)[1] for line in re.findall(rf"(?: {NUMBER}){{5}}", table.replace("\N{MINUS SIGN}", "-"))]
+    also = sum(map(int, re.findall(rf"or not known ({NUMBER})", table)))
+    assert (sum(stakes[:-1]) + also, stakes[-1]) == (24, 24)
+    assert table.endswith("Payments, each once 21")
+    assert page.all("p", class_="headline") == ["4 breaks; 21 at stake"]
+    assert "the last line counts it once" in page.text
     book = openpyxl.load_workbook(tmp_path / "night-1" / "report.xlsx")
     assert ("Payments, each once", None, 3, 21) in [row[:4] for row in book["Summary"].values]
 
