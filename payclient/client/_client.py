@@ -263,7 +263,6 @@ class AsyncClient:
         """A snapshot of the counters, for all views together."""
         return self._session.stats()
 
-    @takes_deadline
     async def get_transaction(
         self, reference: str, *, deadline: float | None = None, fresh: bool = False
     ) -> Transaction:
@@ -294,7 +293,6 @@ class AsyncClient:
         until, outage = self._deadline(clock, deadline), self._outage()
         return await self._look_up(reference, clock, until=until, outage=outage, is_newer=fresh, is_fresh=fresh)
 
-    @takes_deadline
     async def get_transactions(
         self,
         references: Iterable[str],
@@ -382,7 +380,6 @@ class AsyncClient:
             stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
         )
 
-    @takes_deadline
     async def wait_for(
         self,
         reference: str,
@@ -440,7 +437,6 @@ class AsyncClient:
         wait = Wait(reference, terms, began_at=clock.now(), random=random.random)
         return await poll_until(wait, self._polls, partial(self._poll, clock, reference, wait.ends_at))
 
-    @takes_deadline
     async def confirm(
         self,
         reference: str,
@@ -563,3 +559,8 @@ class AsyncClient:
             message = "the tracing context suppressed what the lookup raised; its __exit__ must not return true"
             raise TypeError(message)
         return found[0]
+
+
+for _name in ("get_transaction", "get_transactions", "confirm", "wait_for"):
+    # Behind the class, because editors show the parameters of what stands in it.
+    setattr(AsyncClient, _name, takes_deadline(getattr(AsyncClient, _name)))

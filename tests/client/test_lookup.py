@@ -165,7 +165,7 @@ async def test_where_it_ended(at_most, expected, proxy, through):
 async def test_headers_of_an_observer():
     """The headers of an observer are sent; one without any, such as a function, has none."""
     lookup, found = make(), []
-    for observer in (type("", (), {"headers": {"traceparent": "00"}})(), print):
+    for observer in (type("", (), {"headers": {"traceparent": "00"}, "__call__": print})(), print):
         lookup.observe(observer)
         found.append(lookup.headers)
     assert found == [{"traceparent": "00"}, None]
