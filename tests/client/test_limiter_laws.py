@@ -60,7 +60,7 @@ async def test_workers_adapt_together(name, seed):
     """With `workers=16`, few requests are refused, nearly all of the limit is used, and freed capacity is found."""
     service = limits_of(250, seed)[name]
     sharing = await share_key(service, 250, count=16, seed=seed, workers=16, half_leaves_at=60.0, until=100.0)
-    assert sharing.refused(0, 60) < 0.03, f"seed {seed}"
+    assert sharing.refused(0, 60) < 0.05, f"seed {seed}"
     assert sharing.used(0, 60) > 0.92, f"seed {seed}"
     assert sharing.fairness(0, 60) > 0.80, f"seed {seed}"
     assert sharing.seconds_until_used(60.0, 100.0) <= 30, f"seed {seed}"
