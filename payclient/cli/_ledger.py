@@ -147,22 +147,23 @@ class Declared:
         """
         Write the declarations and suggestions into *file*; return them without the options.
 
-        Columns that are not used are ignored by name from then on, and are all named here.
+        Columns that are not used are ignored by name from then on; the file says so about each, with what it held.
         """
         if str(self.path) == "-":
             message = "--save-rules needs the ledger as a file, because it is read again by the rules that are written"
             raise ConfigurationError(message)
         found = self.overview(streams).ledger
         full = self._with(found.suggestions).ignoring(found.unused)
-        for each in found.unused:
-            streams.tell(f"payclient: ignored in {file} from now on: {each.sentence}")
+        decided = [f"ignored, because nothing uses it: {each.sentence}" for each in found.unused]
+        for each in decided:
+            streams.tell(f"payclient: {file}: {each}")
         text = full.rules_text(file.parent)
         if text is None:
             keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
             message = f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them: edit it by hand"
             raise ConfigurationError(message)
         with file.open("x", encoding="utf-8") as new:
-            new.write(text)
+            new.writelines([*(f"# {each}\n" for each in decided), text])
         source = attrs.evolve(self.source, column=(), ignore_column=(), require="", profile=None)
         return attrs.evolve(self, rules_file=file, source=source, dialect={})
 

@@ -47,6 +47,7 @@ from payclient.reconcile import (
     Rules,
     StoppedError,
     Summary,
+    Verdict,
     duration_text,
     utc_now,
 )
@@ -211,7 +212,7 @@ def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator
     yield ""
     beside = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
     yield f"Report: {job.out / 'report.html'}, and beside it {beside}"
-    if summary.lacking_probe:
+    if summary.lacking_probe or (summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence):
         yield verdict_wording(summary).advice
     elif summary.buckets[Bucket.UNRESOLVED].rows:
         yield f"Next: {job.streams.command}, which asks again for what is unresolved"

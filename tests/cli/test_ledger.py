@@ -166,10 +166,10 @@ def test_saved(ledger, tmp_path):
     assert (result.status, "T1          15000" in result.out) == (1, False)  # one row holds no number
     content = LEDGER.replace(";abc;;\n", "")
     result = ledger("--column", "reference=Kode", "--skip-totals", "--save-rules", str(again), content=content)
-    ignored = f"payclient: ignored in {again} from now on: Catatan: a 1, b 1, c 1\n"
-    assert (result.status, result.err) == (0, ignored)
+    ignored = "ignored, because nothing uses it: Catatan: a 1, b 1, c 1\n"
+    assert (result.status, result.err) == (0, f"payclient: {again}: {ignored}")
     assert again.read_text() == (
-        'ignore_columns = ["Catatan"]\n\n'
+        f'# {ignored}ignore_columns = ["Catatan"]\n\n'
         '[ledger]\nskip_totals = true\ndecimal = ","\nthousands = "."\n\n[columns]\nreference = "Kode"\n'
     )
     assert ("T1          15000" in result.out, "next: " in result.out) == (True, False)  # two words have no meaning

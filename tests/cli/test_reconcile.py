@@ -108,6 +108,7 @@ def test_columns(configured, tmp_path):
         result = configured("reconcile", "-", "--out", str(tmp_path / header[4:8]), *arguments.split(), stdin=ledger)
         assert result.err == f"columns: {told}\n"
         assert result.out.startswith("PARTIAL: amount of 1 ledger row: 1 matched; not used: note: x 1.")
+        assert " If they say nothing about the payments: --ignore-column note\n" in result.out
 
 
 OF_THE_RULES = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
@@ -144,7 +145,7 @@ REFUSED = [
     ("", f"{HEADER},note", 'T1,15000,"Paid\nT2,7000,Paid', "line 2"),
     ("--rules rules.toml", "reference,status", "T1,Paid", "no column was found for amount, which is required"),
     # No kind is guessed.
-    ("--column kind=type", "reference,amount,type", "T1,1,refund", "say what its words mean in the table [lines.kind]"),
+    ("--column kind=type", "reference,amount,type", "T1,1,refund", "charge, refund or fee in the table [lines.kind]"),
 ]
 """Options, header and lines of a ledger, and the message, which begins a line where it begins with the command."""
 

@@ -2,7 +2,8 @@
 Keep the sums and words of the unused columns, so that a verdict can name what was not looked at.
 
 No word is interpreted here: a list of words catches what it lists. A column of numbers has a sum, and one of a few
-different texts has their counts, whatever its name and language. Neither says anything if each row has another text.
+different texts, shapes of texts or first words has their counts, whatever its name and language. What has another text
+of the same shape in each row, or a time, only tells rows apart, and is not named.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
 _MAX_WORDS = 10
+_MAX_REPEATED = 50
+"""More words than ten are few if rows share them, as the dozens of types of an export of payments are."""
 _MAX_COUNTED = 4096
 _MIN_SUM = 1000
 """Fewer than eleven numbers that are all below are codes and flags, and shown as words are."""
 _MAX_SHOWN = 5
-_LABEL = re.compile(r"[^\W_]*[0-9][^\W_]*")
+_LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
+"""A part with a digit, such as the number of an invoice; if it is the whole, only its digits are."""
 _NAME = re.compile(r"(?=.*\d).{4,}")
 """A text that is there once, and rather names its row than says what it is."""
 _CODE = re.compile(r"0\d+|\d{13,}")
@@ -57,8 +61,8 @@ class UnusedColumn:
         name = quote(self.name)[1:-1]
         if self.amount is not None:
             return f"{name} {self.amount:,}"
-        shown = ", ".join(f"{quote(word)[1:-1]} {rows:,}" for word, rows in list(self.words.items())[:_MAX_SHOWN])
-        return f"{name}: {shown}{' …' if self.words and len(self.words) > _MAX_SHOWN else ''}"
+        shown = [f"{quote(word)[1:-1]} {rows:,}" for word, rows in self.words.items()]
+        return f"{name}: {', '.join(shown[:_MAX_SHOWN])}{' …' if shown[_MAX_SHOWN:] else ''}"
 
 
 @define
@@ -76,15 +80,17 @@ class Evidence:
     """The greatest number, without its sign, and the last one."""
     _may_be_money: bool = field(init=False, default=True)
     _are_running: bool = field(init=False, default=True)
-    words: dict[str, int] = field(init=False, factory=dict)
+    _has_objects: bool = field(init=False, default=False)
     _texts: set[str] = field(init=False, factory=set)
     """Those that are neither numbers nor times."""
-    _shapes: dict[str, int] = field(init=False, factory=dict)
-    """The words with `#` for each part that has a digit, such as the number of an invoice."""
+    words: dict[str, int] = field(init=False, factory=dict)
+    _shapes: tuple[dict[str, int], dict[str, int]] = field(init=False, factory=lambda: ({}, {}))
+    """The words with `#` for each label, and what these begin with."""
 
     def add(self, cell: Any, reader: MoneyReader) -> None:
-        key = str(cell) if cell.__hash__ is None else cell  # a list or an object of JSON
-        self.counts[key] = self.counts.get(key, 0) + 1
+        if cell.__hash__ is None:  # a list or an object of JSON
+            self._has_objects, cell = True, str(cell)
+        self.counts[cell] = self.counts.get(cell, 0) + 1
         if len(self.counts) > _MAX_COUNTED:
             self.look(reader)
 
@@ -96,11 +102,13 @@ class Evidence:
                 self._filled += rows
                 if len(self._texts) <= _MAX_WORDS:
                     self._classify(cell, text, rows, reader)
-                if len(self.words) <= _MAX_WORDS:
+                if len(self.words) <= _MAX_REPEATED:
                     self.words[text] = self.words.get(text, 0) + rows
-                if len(self._shapes) <= _MAX_WORDS:
-                    shape = _LABEL.sub("#", text)
-                    self._shapes[shape] = self._shapes.get(shape, 0) + rows
+                if len(self._shapes[1]) <= _MAX_WORDS:
+                    shape = _LABEL.sub(r"\1#\2", text)
+                    for found, each in zip(self._shapes, (shape, shape.split(" ", 1)[0]), strict=True):
+                        if len(found) <= _MAX_WORDS:
+                            found[each] = found.get(each, 0) + rows
         self.counts = {}
 
     def _classify(self, cell: Any, text: str, rows: int, reader: MoneyReader) -> None:
@@ -136,24 +144,25 @@ class Evidence:
 
     def found(self, rows: int) -> UnusedColumn | None:
         """Return what its cells may say about *rows*; None if they say nothing."""
-        empty = {"(empty)": rows - self._filled} if rows > self._filled else {}
-        if not self._filled or (self._times == self._filled and not empty):
+        if not self._filled:
             return None
+        empty = {"(empty)": rows - self._filled} if rows > self._filled else {}
         if self.has_money and self._times < self._filled:
             return UnusedColumn(self.name, {} if self._sum is not None else self.words, self._sum)
-        words: Mapping[str, int]
-        are_labels = all(count == 1 and _NAME.fullmatch(word) for word, count in self.words.items())
-        if len(self.words) <= _MAX_WORDS and not are_labels and self._times < self._filled:
-            words = self.words
-        elif 1 < len(self._shapes) <= _MAX_WORDS and self._times < self._filled:
-            words = self._shapes
-        else:
-            words = {"(filled)": self._filled} if empty else {}
-        return (
-            UnusedColumn(self.name, dict(sorted({**words, **empty}.items(), key=lambda word: -word[1])))
-            if words
-            else None
-        )
+        rest = {"(filled)": self._filled} if empty or self._has_objects else {}
+        words = {**(self._few or rest), **empty}
+        return UnusedColumn(self.name, dict(sorted(words.items(), key=lambda word: -word[1]))) if words else None
+
+    @property
+    def _few(self) -> Mapping[str, int]:
+        """The texts of its cells, or the few ways in which they are written or begin; empty if there are many."""
+        if self._times == self._filled:
+            return {}
+        are_labels = all(rows == 1 and _NAME.fullmatch(word) for word, rows in self.words.items())
+        is_few = len(self.words) <= max(_MAX_WORDS, min(_MAX_REPEATED, self._filled // 2))
+        if is_few and (not are_labels or self._has_objects):
+            return self.words
+        return next((found for found in self._shapes if 1 < len(found) <= _MAX_WORDS), {})
 
 
 def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[Sequence[Any]]) -> None:
@@ -165,9 +174,7 @@ def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[
         if len(sides) == 2 and all(_is_filled(row, sides[1]) is not _is_filled(row, sides[-1]) for row in sample):
             credit, debit = (as_word(sides[sign].name) for sign in (1, -1))
             use = f"them with --column amount={credit} --debit-column amount={debit}"
-        money = (
-            list(sides.values()) if use else sorted(money, key=lambda each: len(each.words) < 2)
-        )  # a constant is last
+        money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # a constant is last
         refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use=use)
     directions = [each.name for each in unused if each.are_directions]
     if {"direction", "kind"}.isdisjoint(columns.used) and directions:

@@ -137,12 +137,6 @@ _NO_AMOUNTS = Wording(
     "is one.",
 )
 
-_UNUSED = Wording(
-    "Partial",
-    "A column that is not used may say something else. Use each with --column FIELD=NAME, or ignore it with "
-    "--ignore-column NAME; payclient ledger with --save-rules names them all, and writes that down.",
-)
-
 _NOTHING_FOUND = Wording(
     "Incomplete",
     "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
@@ -157,7 +151,7 @@ def verdict_wording(summary: Summary) -> Wording:
     if summary.verdict is Verdict.PARTIAL and summary.compared.are_amounts_left_out:
         return _NO_AMOUNTS
     if summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence:
-        return _UNUSED
+        return Wording("Partial", summary.compared.unused_advice)
     return _NOTHING_FOUND if summary.lacking_probe else VERDICTS[summary.verdict]
 
 

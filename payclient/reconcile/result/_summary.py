@@ -11,7 +11,7 @@ from types import MappingProxyType
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.reconcile.ledger import UnusedColumn
+from payclient.reconcile.ledger import UnusedColumn, as_option
 from payclient.reconcile.nights import Decision, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
 from payclient.reconcile.result._first_seen import FirstSeen
@@ -171,6 +171,20 @@ class Compared:
         for named in found.values():
             named[_MAX_UNUSED:] = [f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else []
         return "; ".join(f"{what}: {'; '.join(named)}" for what, named in found.items())
+
+    @property
+    def unused_advice(self) -> str:
+        """How to decide about the columns that are not used, with the options that ignore them all."""
+        said = ["A column that is not used may say something else; use such a one with --column FIELD=NAME."]
+        if self.unused:
+            options = " ".join(as_option("ignore-column", each.name) for each in self.unused)
+            said.append(f"If they say nothing about the payments: {options}")
+        if self.unused_in_statement:
+            names = ", ".join(quote(each.name) for each in self.unused_in_statement)
+            said.append(
+                f"If those of the statement say nothing: ignore_columns = [{names}] in [statement] of the rules."
+            )
+        return " ".join(said)
 
     @property
     def left_out(self) -> tuple[str, ...]:

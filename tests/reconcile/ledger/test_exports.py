@@ -1,0 +1,257 @@
+"""
+Exports as shops, marketplaces and banks write them: read right, refused with the option that helps, or *partial*.
+
+The service agrees here with whatever was read, and has paid it. So nothing but the reading of the ledger can object,
+and a ledger that is read wrong is clean unless the reading says so.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import closing
+
+import pytest
+
+from payclient import Transaction
+from payclient.reconcile import RulesError, Tally, parse_rules, reconcile
+from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, open_ledger
+from support.workbooks import by_xlsxwriter
+
+
+async def outcome(file, rules=""):
+    """Return the verdict, the ledger's paid total, and the sentences about both; `refused` has no total."""
+    rules, known = parse_rules(rules), {}
+
+    async def agree(reference):
+        fields = {"merchant_reff", "fee", "amount_received", "payment_method", "payment_code", "expdate"}
+        found = known[reference]
+        said = {name: value for name in fields if (value := getattr(found[0], name)) is not ABSENT}
+        status = "Paid" if found[0].status is ABSENT else found[0].status
+        return Transaction(reference=reference, amount=sum(abs(each.amount) for each in found), status=status, **said)
+
+    kinds = {} if rules.lines.kind is None else {"kind": rules.lines.kind.column}
+    options = {"columns": {**kinds, **rules.columns}, "dialect": rules.ledger, "ignore": rules.ignore_columns}
+    try:
+        file = io.BytesIO(file) if isinstance(file, bytes) else io.StringIO(file)
+        with open_ledger(file, **options) as ledger, closing(Tally()) as tally:
+            rules.check_columns(ledger.columns.used)
+            entries = list(ledger)
+            for each in entries:
+                if isinstance(each, Entry) and isinstance(each.amount, int):
+                    known.setdefault(each.reference, []).append(each)
+            async for row in reconcile(entries, agree, rules=rules):
+                tally.add(row)
+            summary = tally.summary(unused=ledger.unused)
+    except (LedgerError, RulesError) as error:
+        return "refused", None, str(error)
+    reasons = [each.reason for each in entries if not isinstance(each, Entry)]
+    return str(summary.verdict), summary.tie_out.ledger_paid_total, "; ".join([summary.sentence, *reasons])
+
+
+def rows(text):
+    """Return a file of the lines that are parted by bars."""
+    return text.replace("|", "\n") + "\n"
+
+
+def numbered(cell, count=24):
+    """Return a ledger with a column `doc` of one *cell* for each number; 1,000 a row."""
+    return "reference,amount,doc\n" + "".join(f"T{number},1000,{cell(number)}\n" for number in range(1, count + 1))
+
+
+def name(number):
+    return "abcdefghijklmnopqrstuvwxyz"[number] * 4
+
+
+def json_lines(*given):
+    return "\n".join(map(json.dumps, given))
+
+
+def beside(header, *cells, delimiter=","):
+    """Return a ledger of 15,000 and 75,000 with one more column, in which these are the cells."""
+    lines = zip(("T1", "T2"), ("15000", "75000"), cells, strict=True)
+    return "".join(f"{delimiter.join(each)}\n" for each in [("reference", "amount", header), *lines])
+
+
+GERMAN, DOTS = 'ledger.decimal = ","\nledger.thousands = "."', 'ledger.thousands = "."'
+SIDES = 'columns.amount = "credit"\nledger.debit_columns.amount = "debit"'
+KIND = """
+lines.of_one_reference = "sum"
+lines.kind.column = "Type"
+lines.kind.charge = ["pay"]
+lines.kind.refund = ["refund"]
+"""
+TYPES = "capture refund void fee payout topup hold release reversal chargeback adjustment correction authorisation"
+UNDER_ZERO = "1 matched, 1 break"
+"""A refund without a kind is no receipt."""
+
+RIGHT = [
+    ("plain", rows("reference,amount|T1,15000|T2,75000.00"), "", 90000),
+    ("cents", rows("reference,amount|T1,150.25|T2,750.50"), "ledger.minor_units = 2", 90075),
+    ("swiss", rows("Referenz;Betrag|T1;15'000.00|T2;75'000.00"), 'ledger.thousands = "apostrophe"', 90000),
+    ("german", rows("Referenz;Betrag|T1;15.000,00|T2;75.000,-"), GERMAN, 90000),
+    ("french", rows("référence;montant|T1;15 000,00|T2;75 000"), GERMAN.replace('"."', '"space"'), 90000),
+    ("indian", rows('reference,amount|T1,"1,50,000.00"'), 'ledger.thousands=","\nledger.grouping="indian"', 150000),
+    ("rupiah", rows("referensi,jumlah|T1,Rp15.000|T2,Rp 75.000"), f'{DOTS}\nledger.currency_prefix = "Rp"', 90000),
+    ("status", rows("trx id,amt,status|T1,15000,paid|T2,75000,Paid"), "", 90000),
+    ("canceled", rows("Transaction ID,status,amt|T1,paid,15000|T2,cancelled,75000"), "", 15000),
+    ("sep", rows("sep=;|reference;amount|T1;15000"), "", 15000),
+    ("title", rows("Payments||reference,amount|T1,15000"), "ledger.header_row = 3", 15000),
+    ("totals", rows("reference,amount|T1,15000|T2,75000|TOTAL,90000"), "ledger.skip_totals = true", 90000),
+    ("currency", rows("reference,amount,ccy|T1,15000,IDR|T2,75,USD"), 'ledger.only_currency = "IDR"', 15000),
+    ("json lines", json_lines({"reference": "T1", "amount": 15000}, {"reference": "T2", "amount": "75000"}), "", 90000),
+    ("labels", numbered("INV-{:05}".format), "", 24000),
+    ("codes", numbered(lambda number: f"{number * 829371729437:x}-ab"), "", 24000),
+    ("people", numbered(lambda number: f"{name(number)} Wijaya"), "", 24000),
+    ("phones", numbered(lambda number: f"0812{number * number:06}"), "", 24000),
+    ("days", numbered("{} Nov 2026".format), "", 24000),
+    ("running", numbered(str), "", 24000),
+    ("ignored", beside("Customer", "Andi", "Budi"), 'ignore_columns = ["Customer"]', 90000),
+]
+"""Files that are read right, with their paid total."""
+
+DIFFERENT = [
+    ("minus behind", rows("Referenz;Betrag|T1;15000|T2;75000-"), 'ledger.negative = "trailing"', UNDER_ZERO),
+    ("CR and DB", rows("Ref,Jumlah|T1,15000 CR|T2,75000 DB"), 'ledger.negative = "debit"', UNDER_ZERO),
+    ("S and H", rows("Betrag;Soll/Haben;Referenz|15000,00;H;T1|75000,00;S;T2"), GERMAN, UNDER_ZERO),
+    ("af bij", rows("Ref;Bedrag;Af Bij|T1;15000;Bij|T2;75000;Af"), 'columns.amount = "Bedrag"', UNDER_ZERO),
+    ("sign twice", rows("reference,debit,credit|T1,,15000|T2,-75000,"), SIDES, UNDER_ZERO),
+    (
+        "parentheses",
+        rows("reference,debit,credit|T1,,15000|T2,(75000),"),
+        f'{SIDES}\nledger.negative="parentheses"',
+        "",
+    ),
+    ("direction, minus", rows("reference,amount,D/C|T1,15000,C|T2,-75000,D"), "", UNDER_ZERO),
+    ("kind", rows("reference,amount,Type|T1,15000,pay|T2,75000,pay|T2,-75000,refund"), KIND, "summed to 2 payments"),
+    ("Storniert", rows("Referenz;Status;Betrag|T1;paid;15000|T2;Storniert;75000"), "", "1 break"),
+    ("twice", rows("reference,amount|T1,15000|T1,15000"), "", "2 breaks"),
+    ("net", rows("reference,amount,net|T1,15000,15000|T2,75000,-75000"), "", "1 break"),
+]
+"""Files with rows of which no payment can be the other side."""
+
+REJECTED = [
+    ("minus behind", rows("Referenz;Betrag|T1;15000|T2;75000-"), "", "declared with --negative trailing"),
+    ("CR and DB", rows("Reference,Jumlah|T1,15000 CR|T2,75000 DB"), "", "declared with --negative debit"),
+    ("two signs", rows("Ref,Jumlah|T1,15000 CR|T2,-75000 DB"), 'ledger.negative = "debit"', "two signs"),
+    ("parentheses", rows("reference,amount|T1,15000|T2,(75000)"), "", "--negative parentheses"),
+    ("sign against sign", rows("reference,amount,D/C|T1,15000,C|T2,-75000,C"), "", "--ignore-column D/C"),
+    ("euro", rows("Referenz;Betrag|T1;15.000|T2;75.000"), "", "--decimal . or --thousands ."),
+    ("euro, cents", rows("Referenz;Betrag|T1;15.000,00"), "", "--decimal and --thousands"),
+    ("space", rows("référence;montant|T1;15 000,00"), "", "--decimal and --thousands"),
+    ("no-break space", rows("référence;montant|T1;15\u00a0000"), "", "--thousands space"),
+    ("cents", rows("reference,amount|T1,150.25"), "", "--minor-units 2"),
+    (
+        "two currencies",
+        rows("ref,amount|T1,Rp15000|T2,$75000"),
+        'ledger.currency_prefix = "Rp"',
+        "--currency-prefix '$'",
+    ),
+    ("total", rows("reference,amount|T1,15000|T2,75000|TOTAL,90000"), "", "is a totals row"),
+    ("sum", rows("reference,amount|T1,15000|T2,75000|,90000"), "", "is a totals row"),
+    ("footer", rows("reference,amount|T1,15000|Generated by shop,"), "", "the cell is empty"),
+    ("separator", rows("reference,amount|T1,15000|-----,-----"), "", "stands for an empty cell"),
+    ("N/A", rows("reference,amount|T1,15000|N/A,75000"), "", "--allow-reference N/A"),
+    ("zero", rows("reference,amount|T1,15000|0,75000"), "", "--allow-reference 0"),
+    ("spreadsheet", rows("reference,amount|1.23457E+15,15000"), "", "export the column as text"),
+    ("json text", json_lines({"reference": "T1", "amount": "15.000"}), "", "may mean 15 or 15000"),
+]
+"""Files with rows that cannot be read; the reason says what helps."""
+
+REFUSED = [
+    ("debit, credit", rows("Ref;Debit;Credit|T1;;15000|T2;75000;"), "", "amount=Credit --debit-column amount=Debit"),
+    ("some signed", rows("reference,debit,credit|T1,,15000|T2,-75000,|T3,5000,"), SIDES, "write them all in one way"),
+    ("minus and D", rows("reference,amount,D/C|T1,15000,C|T2,-75000,D|T3,5000,D"), "", "write them all in one way"),
+    ("impact", beside("Balance Impact", "Credit", "Debit"), "", "--column direction='Balance Impact'"),
+    ("action", beside("action", "received", "sent"), "", "--column direction=action"),
+    ("quantity", beside("qty", "1", "-1"), "", "--ignore-column qty"),
+    ("total", beside("total", "15500", "77000"), "", "--column amount=total"),
+    ("currency", beside("currency", "IDR", "USD"), "", "--only-currency IDR"),
+    ("title", rows("Payments report|reference,amount|T1,15000"), "", "--header-row 2"),
+    ("kind", beside("Type", "pay", "refund"), 'columns.kind = "Type"', "[lines.kind]"),
+    ("web page", "<html><table><tr><td>reference", "", "save it as .xlsx"),
+]
+"""Files that are refused with the option that helps."""
+
+PARTIAL = [
+    ("types", numbered(lambda number: TYPES.split()[number % 13], 39), "", "doc: refund 3, "),
+    ("labels", numbered(lambda number: f"{'REFUND' if number == 7 else 'PAY'}-{number}"), "", "PAY-# 23, REFUND-# 1"),
+    ("labels, short", numbered(lambda number: f"{'CN' if number == 7 else 'INV'}{number:06}"), "", "INV# 23, CN# 1"),
+    ("labels, end", numbered(lambda number: f"{number:06}{'R' if number == 7 else 'P'}"), "", "#P 23, #R 1"),
+    ("labels, two", beside("doc", "PAY1001", "REF1002"), "", "doc: PAY# 1, REF# 1"),
+    ("sentences", numbered(lambda number: f"{'Refund' if number == 7 else 'Sale'} {name(number)}"), "", "Refund 1"),
+    ("numbers", numbered(lambda number: 75000 if number == 7 else 0), "", "not compared: doc 75,000"),
+    (
+        "object",
+        json_lines(*({"reference": f"T{paid}", "amount": 5, "back": {"idr": paid}} for paid in (0, 5))),
+        "",
+        "back",
+    ),
+    (
+        "objects",
+        json_lines(*({"reference": f"T{n}", "amount": 5, "x": {"idr": n}} for n in range(1, 60))),
+        "",
+        "x: (filled) 59",
+    ),
+    ("flag", json_lines(*({"reference": f"T{n}", "amount": 5, "refunded": n > 1} for n in (1, 2))), "", "True 1"),
+    ("late key", json_lines({"reference": "T1", "amount": 5}, {"reference": "T2", "amount": 5, "void": 1}), "", "void"),
+    ("Retur", by_xlsxwriter(["reference", "amount", "Retur"], ["T1", 15000, "Ya"], ["T2", 75000, "Tidak"]), "", "Ya 1"),
+    ("Batal", by_xlsxwriter(["reference", "amount", "x"], ["T1", 15000, 0], ["T2", 75000, 75000]), "", "x 75,000"),
+]
+"""Files that are read, and of which the verdict says what was not looked at."""
+
+COLUMNS = {
+    **dict.fromkeys(("Order Status", "Shipping", "Durum", "Trạng thái", "สถานะ", "交易状态", "الحالة", "Stav"), "ab"),
+    **dict.fromkeys(("Financial Status", "Situação", "Stato", "Status płatności", "Статус", "Tila"), ("void", "void")),
+    **dict.fromkeys(("Is Paid", "Captured", "Aktif", "Bezahlt", "Pagado", "Payé", "Betaald", "入金"), ("N", "N")),
+    **dict.fromkeys(("Type", "Transaction Type", "Record Type", "Event Type", "Vorgang", "Libelle"), ("A", "Refund")),
+    **dict.fromkeys(("BS", "Bschl", "TX", "Code", "Belegart", "Trans"), ("15", "11")),
+    **dict.fromkeys(("refund", "pengembalian", "Rückzahlung", "remboursement", "Estorno", "返金"), ("0", "75000")),
+    **dict.fromkeys(("Amount Refunded", "retur", "disputed", "Korting", "Balance", "Saldo", "reembolso"), ("", "-750")),
+    **dict.fromkeys(("cancelled_at", "Dibatalkan pada", "Storniert am", "annulé le"), ("", "2026-11-02 10:00:00")),
+    **dict.fromkeys(("note", "Keterangan", "Buchungstext"), ("ok", "dikembalikan ke pembeli")),
+}  # fmt: skip
+"""Names of columns that nothing uses, with cells; each says that a row is not what it seems."""
+
+UNSEEN = {
+    "a time in each row": numbered("{} Nov 2026".format),
+    "a label of one form in each row": numbered("REFUND-{}".format),
+    "a different text in each row": numbered(lambda number: "refund" if number == 7 else name(number)),
+}
+"""The limit: columns that only tell rows apart, as far as anybody knows who cannot read their names."""
+
+
+def expected(kind, table):
+    return [pytest.param(file, rules, each, id=f"{kind}-{what}") for what, file, rules, each in table]
+
+
+@pytest.mark.parametrize(("file", "rules", "total"), expected("right", RIGHT))
+async def test_right(file, rules, total):
+    """A file whose notation is known or declared is clean, with its own paid total."""
+    assert (await outcome(file, rules))[:2] == ("clean", total)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "table"), [("breaks", DIFFERENT), ("breaks", REJECTED), ("refused", REFUSED), ("partial", PARTIAL)]
+)
+async def test_not_clean(subtests, verdict, table):
+    """A file that may mean something else is never clean, and the text says which option, sum or words matter."""
+    for what, file, rules, said in table:
+        with subtests.test(what):
+            found, _, sentence = await outcome(file, rules)
+            assert (found, said in sentence or sentence) == (verdict, True)
+
+
+async def test_columns(subtests):
+    """A column that nothing uses is named with its sum or its texts, whatever its name and language."""
+    assert len(COLUMNS) == 54
+    for column, cells in COLUMNS.items():
+        with subtests.test(column):
+            found, _, sentence = await outcome(beside(column, *cells))
+            assert (found, f": {column}" in sentence or sentence) == ("partial", True)
+
+
+@pytest.mark.parametrize("file", UNSEEN.values(), ids=UNSEEN)
+async def test_unseen(file):
+    """A column that only tells rows apart is not named, so that invoices and customers need no decision."""
+    assert (await outcome(file))[0] == "clean"
