@@ -96,8 +96,8 @@ def test_one_none_many(subtests):
         "rules": (
             of_rules,
             "no break more or less",
-            "1 difference no longer counted as a break and 1 break more",
-            "2,000 differences no longer counted as a break and 2,000 breaks more",
+            "1 row no longer counted as a break and 1 break more",
+            "2,000 rows no longer counted as a break and 2,000 breaks more",
         ),
         "left_out": (
             lambda count: StatementTotals(ignored_lines=count, ignored_amount=7).ignored_sentence,

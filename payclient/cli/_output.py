@@ -84,9 +84,12 @@ class Worst:
 
     _news: Top[Row] = field(init=False, factory=lambda: Top(_MAX_NAMED, lambda row: row.rank))
     _others: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))
+    _rejected: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))
     _kinds: dict[tuple[Severity, Code], Total] = field(init=False, factory=dict)
 
     def add(self, row: Row) -> None:
+        if row.bucket is Bucket.REJECTED:
+            self._rejected.add(row)
         if row.bucket is not Bucket.BREAK or row.primary is None:
             return
         top = self._news if row.history is not None and row.history.state.is_news else self._others
@@ -107,7 +110,7 @@ class Worst:
         yield from totals.items()
 
     def lines(self, room: int) -> Iterator[str]:
-        """Yield in at most *room* lines what is new, and then the worst of the others."""
+        """Yield in at most *room* lines what is new, the worst of the others, and what was rejected."""
         heads = {"new, changed or reopened": self._news, "the worst of": self._others}
         for head, top in heads.items():
             if top.count and room > _LIST_FRAME:
@@ -118,6 +121,11 @@ class Worst:
                 block = [*listed(heading, shown, top.count if top is self._news else 0, where=_PAGE)]
                 room -= len(block)
                 yield from block
+        if self._rejected.count and room > _LIST_FRAME:
+            kept = self._rejected.kept[: room - _LIST_FRAME]
+            reasons = [f"{escape_unprintable(row.place)}: {escape_unprintable(row.reason)}" for row in kept]
+            heading = "rejected, to be corrected in the ledger, or to be skipped by its rules"
+            yield from listed(heading, reasons, self._rejected.count, where=_PAGE)
 
 
 _LIST_FRAME = 3

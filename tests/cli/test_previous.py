@@ -129,7 +129,7 @@ def test_changed_rules(night, first, command, tmp_path):
     said = result.out.splitlines()[:4]
     assert "open findings: 2 + 0 new + 0 reopened - 2 resolved = 0." in said[0]
     changed = "Rules that changed since the previous run: tolerances. "
-    assert f"{changed}They alone made 2 differences no longer counted as a break." in said
+    assert f"{changed}They alone made 2 rows no longer counted as a break." in said
     assert said[3].startswith("tolerances.amount.above was nothing, and is 2000 now; ")
     assert "Rules that changed in between: tolerances." in command("diff", "20", "21").out.splitlines()
 

@@ -59,6 +59,9 @@ the worst of 2 breaks:
   line 3, T2: high, underpaid, 2,000 at stake: amount is 9000 in the ledger and 7000 at the service, which is 2000 less
   line 4, T3: high, missing_at_service, 1 at stake: the service knows no transaction 'T3'; the ledger has an amount of 1
 
+rejected, to be corrected in the ledger, or to be skipped by its rules:
+  line 5: amount: '1.5E+07' looks damaged by a spreadsheet; export the column as whole numbers
+
                       rows  ledger paid  service paid  difference
 matched                  1       15,000        15,000           0
 break                    2            1             0          -1

@@ -281,8 +281,7 @@ async def test_rules_that_changed(night):
     since = second.summary.since
     assert (since.changed_rules, since.removed_by_rules, since.added_by_rules) == (("tolerances",), 1, 0)
     assert since.rules_sentence == (
-        "Rules that changed since the previous run: tolerances. "
-        "They alone made 1 difference no longer counted as a break."
+        "Rules that changed since the previous run: tolerances. They alone made 1 row no longer counted as a break."
     )
     assert second.memory["A", "underpaid"]["resolved_by"] == "rule"
     third = await night(ledger, answers, previous=second)

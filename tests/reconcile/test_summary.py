@@ -240,6 +240,8 @@ def test_period():
     assert found.sentence == (
         "2026-11-20 12:00:00+09:00 to 2026-11-20 17:00:00, by the creation of 4 rows; 2 rows without a time"
     )
+    rejected = Row(entry=RejectedEntry(line=3, reason="no amount"), bucket=Bucket.REJECTED, reason="no amount")
+    assert summary(created(TWELVE), rejected).period.without == 0  # its time may well be in the file
     assert summary(created(ABSENT)).period.sentence == "not stated: no row of the ledger has a time of creation"
 
 
@@ -249,7 +251,7 @@ def test_period_of_lines():
     late, side = TWELVE + timedelta(days=9), StatementSide(settled=None, is_in_ledger=False)
     others = [created(late, carried_from="20"), created(late, other_side=side), REJECTED]
     found = summary(created(TWELVE + timedelta(days=2), parts=parts), *others, previous=PREVIOUS).period
-    assert (found.first, found.last, found.lines, found.without) == (*(part.created_at for part in parts), 2, 1)
+    assert (found.first, found.last, found.lines, found.without) == (*(part.created_at for part in parts), 2, 0)
 
 
 ENTRY = Entry(line=2, reference="T1", amount=100, status="paid")

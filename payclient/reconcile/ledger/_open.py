@@ -280,7 +280,7 @@ class Ledger:
         found = self._table.reader.warnings
         if self._has_rows or self.excluded:
             return (*found, *map(str, self.excluded))
-        return (*found, f"the ledger {self._emptiness}: nothing was read")
+        return (*found, f"nothing was read: the file {self._emptiness}")
 
     def tell_left_out(self, take: Callable[[str], object]) -> None:
         """Call *take* with the reference of each row that has another currency or time; before rows are read."""

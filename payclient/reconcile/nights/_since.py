@@ -160,7 +160,7 @@ class SincePrevious:
         if not self.changed_rules:
             return ""
         effects = [
-            f"{plural(self.removed_by_rules, 'difference')} no longer counted as a break" * bool(self.removed_by_rules),
+            f"{plural(self.removed_by_rules, 'row')} no longer counted as a break" * bool(self.removed_by_rules),
             f"{plural(self.added_by_rules, 'break')} more" * bool(self.added_by_rules),
         ]
         effect = " and ".join(filter(None, effects))

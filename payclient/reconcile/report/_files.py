@@ -19,7 +19,7 @@ from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.nights import BreakChange, PreviousRun
 from payclient.reconcile.report._about import About
-from payclient.reconcile.report._decision_file import read_log
+from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, manifest_as_json
 from payclient.reconcile.report._matrix import Matrix
 from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines
@@ -117,7 +117,8 @@ class ReportFiles:
             page = module.HtmlReport()
             self._take.append(page.add)
             self._take_gone.append(page.add_gone)
-            write = partial(page.write, files=(*self._formats, MANIFEST))
+            kept = [name for name in ("journal.sqlite", DECISIONS) if (self._folder / name).exists()]
+            write = partial(page.write, files=(*self._formats, MANIFEST, *kept))
             self._at_end.append(lambda summary, about, matrix: write(new.text("report.html"), summary, about, matrix))
 
     def __exit__(self, *_: object) -> None:

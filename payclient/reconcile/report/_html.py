@@ -13,6 +13,7 @@ from payclient.reconcile import Bucket, Code, Difference, Row, SettlementStep, S
 from payclient.reconcile.judgement import reff_key
 from payclient.reconcile.nights import BreakChange, SincePrevious
 from payclient.reconcile.report._about import About, facts, to_sign
+from payclient.reconcile.report._decision_file import DECISIONS
 from payclient.reconcile.report._matrix import Matrix, grid
 from payclient.reconcile.report._page import ROOM, write_page
 from payclient.reconcile.report._rows import Top
@@ -218,6 +219,8 @@ FILES = {
     "rows.parquet": "every row as a table, for a database or a notebook",
     "summary.json": "the figures of this page, for programs",
     "manifest.json": "fingerprints of all files, to detect changes",
+    "journal.sqlite": "every answer, to resume the run and to write this report again",
+    DECISIONS: "what was decided about breaks",
 }
 """The other files of a report, and what each is for."""
 

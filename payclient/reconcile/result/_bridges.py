@@ -34,7 +34,7 @@ from payclient.reconcile.values import (
 class SettlementStep(BridgeStep):
     """The reasons for a difference between the service's paid total and the statement's, in the order of the bridge."""
 
-    SETTLED = "settled", "in the statement, with the same money"
+    SETTLED = "settled", "in this statement or an earlier one, with the same money"
     FEES = "fees", "held back from settled payments, and fees that belong to none"
     SETTLED_DIFFERENTLY = "settled_differently", "in the statement, with other money"
     AMOUNT_NOT_STATED = "amount_not_stated", "in the statement, which states no money for it"

@@ -22,7 +22,7 @@ from payclient.reconcile.values import BreakState, Bucket, Code, FindingTotal, R
 
 @frozen(kw_only=True)
 class Period:
-    """The first and the last creation in a ledger, as it has them, and the number of its rows with and without one."""
+    """The first and the last creation in a ledger, as it has them, and its usable rows with and without one."""
 
     first: datetime | None = None
     last: datetime | None = None

@@ -79,6 +79,7 @@ Words = tuple[str | None, str | None, str | None]
 
 _COUNTS = """
     SELECT coalesce(sum(lines) FILTER (WHERE origin = 'ledger'), 0), coalesce(sum(dated), 0),
+        coalesce(sum(lines) FILTER (WHERE origin = 'ledger' AND bucket <> 'rejected'), 0),
         coalesce(sum(is_tolerated), 0),
         coalesce(sum(is_changed), 0), coalesce(sum(lacks_probe), 0),
         min(observed_at) FILTER (WHERE NOT is_reused), max(last_at) FILTER (WHERE NOT is_reused)
@@ -216,7 +217,7 @@ class Tally:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
         select = self._tables.select
-        ((lines, dated, tolerated, changed, lacking_probe, first, last),) = select(_COUNTS)
+        ((lines, dated, usable, tolerated, changed, lacking_probe, first, last),) = select(_COUNTS)
         buckets = dict(self._totals(f"SELECT bucket, {TOTAL} FROM cells GROUP BY bucket", Bucket))
         codes = dict(self._totals(_CODES, Code))
         breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
@@ -231,7 +232,7 @@ class Tally:
         return Summary(
             rows=origins.get("ledger", 0),
             lines=lines,
-            period=Period(first=self._first, last=self._last, lines=dated, without=lines - dated),
+            period=Period(first=self._first, last=self._last, lines=dated, without=usable - dated),
             buckets=MappingProxyType({bucket: buckets.get(bucket, Total()) for bucket in Bucket}),
             codes=MappingProxyType({code: codes[code] for code in Code if code in codes}),
             breaks=MappingProxyType({severity: breaks.get(severity, 0) for severity in reversed(Severity)}),

@@ -180,7 +180,7 @@ def test_empty(form, tmp_path):
     path = tmp_path / f"ledger.{form}"
     path.touch()
     with open_ledger(path) as ledger:
-        assert (ledger.format, list(ledger), ledger.warnings) == (form, [], ("the ledger is empty: nothing was read",))
+        assert (ledger.format, list(ledger), ledger.warnings) == (form, [], ("nothing was read: the file is empty",))
 
 
 @pytest.mark.parametrize("form", FILES)
@@ -251,8 +251,8 @@ def test_no_rows(subtests):
     header = {form: WRITERS[form](HEADER, []) for form in ("csv", "xlsx", "parquet")}
     blank = {"csv": b"\n\r\n", "jsonl": b"\n \r\n", "xlsx": by_openpyxl(("", " ")), "parquet": as_parquet((), [])}
     for files, warning in (
-        (header, ("the ledger has a header and no rows: nothing was read",)),
-        (blank, ("the ledger is empty: nothing was read",)),
+        (header, ("nothing was read: the file has a header and no rows",)),
+        (blank, ("nothing was read: the file is empty",)),
     ):
         for form, data in files.items():
             with subtests.test(form=form, warning=warning), open_ledger(io.BytesIO(data), format=form) as ledger:

@@ -181,7 +181,7 @@ def test_sheet_chosen():
 def test_nothing_to_read(rows, warning):
     """An empty sheet gives no rows, and a warning."""
     with opened(by_openpyxl(*rows)) as ledger:
-        assert (list(ledger), ledger.warnings) == ([], (f"the ledger {warning}: nothing was read",))
+        assert (list(ledger), ledger.warnings) == ([], (f"nothing was read: the file {warning}",))
 
 
 def test_escapes():
