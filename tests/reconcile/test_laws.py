@@ -36,11 +36,12 @@ def usable():
         status=st.none() | WORDS,
         merchant_reff=st.none() | st.sampled_from("MN"),
         expdate=st.none() | st.just(EXPIRY),
-        created_at=st.none() | st.just(EXPIRY),
     )
+    created = st.none() | st.just(EXPIRY)  # a limit on the age of rows that have no such column is refused
     return st.builds(
-        lambda reference, fields: Entry(line=2, reference=reference, **fields),
+        lambda reference, created_at, fields: Entry(line=2, reference=reference, created_at=created_at, **fields),
         st.sampled_from(REFERENCES),
+        created,
         optional,
     )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from payclient import errors
 from payclient.protocol import Transaction
-from payclient.reconcile import Accepted, Bucket, Code, Lines, Rules, Tolerance
+from payclient.reconcile import Accepted, Bucket, Code, Kinds, Lines, Rules, Tolerance
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.ledger import Entry
 from support.chance import examples
@@ -27,6 +27,7 @@ ACCEPTED = Accepted(
     code=Code.UNDERPAID, reference="A", ledger=9, service=5, reason="cash", owner="Ana", expires="2030-01-01"
 )
 SUM = Rules(lines=Lines(of_one_reference="sum"))
+KINDS = Rules(lines=Lines(of_one_reference="sum", kind=Kinds(column="Type", charge=["sale", "tip"])))
 
 
 def entry(reference, amount=9, status="Paid", line=2, **fields):
@@ -94,7 +95,7 @@ TWICE = Accepted(
 )
 FULL = paid("A", fee=0, amount_received=9, merchant_reff="m", payment_method="VA", payment_code="1")
 FIELDS = {"amount": 8, "fee": 0, "amount_received": 9, "merchant_reff": "other", "status": "paid"}
-FIELDS |= {"payment_method": "VA", "payment_code": "1", "kind": "charge"}
+FIELDS |= {"payment_method": "VA", "payment_code": "1"}
 DAY, LEAST = timedelta(days=1), timedelta(microseconds=1)
 PARTS, REVERSED = ([entry("A", amount, line=line) for line, amount in enumerate(each)] for each in ((0, 9), (9, 0)))
 REFF = entry("A", merchant_reff="m")
@@ -122,6 +123,7 @@ NEVER = (
     case("older than the limit", max_age=DAY - LEAST),
     case("a break by the rules of today", paid("A", 8), rules=LOOSE, today=Rules()),
     *(case(name, FULL, [REFF], [evolve(REFF, **{name: value})]) for name, value in FIELDS.items()),
+    case("another kind", before=[entry("A", kind="sale")], now=[entry("A", kind="tip")], rules=KINDS),
     case("parts that are not summed", before=PARTS, now=REVERSED, rules=SUM, today=Rules()),
     case("listed twice before", before=[entry("A"), entry("A", line=3)], now=ONE, rules=Rules(accepted=[TWICE])),
     case("a line more", now=[entry("A"), entry("A", 1, line=3)], rules=SUM),
