@@ -49,7 +49,7 @@ async def payment(reference: str, pay: Pay) -> dict[str, str | int]:
 async def health(pay: Pay) -> dict[str, str | float]:
     stats = pay.stats
     if stats.is_ready:
-        return {"payments": "ready"}
+        return {"payments": "overloaded" if stats.is_overloaded else "ready"}
     return {"payments": "outage", "seconds": stats.outage_seconds, "last_failure": stats.last_failure}
 
 

@@ -220,6 +220,8 @@ class Session:
             refused=outage.refused,
             outage_seconds=outage.seconds(),
             last_failure=outage.last_failure,
+            waiting=limiter.waiting,
+            is_overloaded=limiter.is_overloaded,
         )
 
     # Lookups

@@ -51,11 +51,13 @@ class Stats:
         retries: Attempts after the first of their lookup.
         throttled: Attempts that the service throttled (usually 429).
         in_flight: Attempts in flight now.
-        limit: Attempts that the limiter allows in flight now; below 1, one at a time with gaps.
+        limit: Attempts that the limiter allows in flight now.
         paused_seconds: Seconds left of the pause that the service asked for; 0 if there is none.
         refused: Lookups that were refused in an outage.
         outage_seconds: Duration of the outage; 0 if there is none.
         last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
+        waiting: Lookups that wait for their turn now.
+        is_overloaded: Whether more lookups come than can be answered: some have waited for seconds without a break.
     """
 
     lookups: int
@@ -68,11 +70,13 @@ class Stats:
     refused: int = 0
     outage_seconds: float = 0.0
     last_failure: str = ""
+    waiting: int = 0
+    is_overloaded: bool = False
 
     @property
     def is_ready(self) -> bool:
-        """Whether a lookup that is made now is sent: there is no outage."""
-        return not self.outage_seconds
+        """Whether a lookup that is made now may be sent: there is no outage, and no pause."""
+        return not (self.outage_seconds or self.paused_seconds)
 
 
 OnAttempt: TypeAlias = Callable[[Attempt], object]

@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from payclient import Stats
+from payclient.client.policies import Limiter
 from support.fakes import ScriptedTransport, client, now, throttled
 from support.goodput import SITUATIONS, Service, play, visit
 
@@ -80,3 +82,26 @@ async def test_flood():
     played = await visit(service, 100, seconds=40.0, seed=1, is_even=True, deadline=2.0)
     assert played.answered(20.0) >= 0.08
     assert sum(at >= 20 for at in service.sent_at) / 20 <= 11.5
+
+
+async def test_stats_of_an_overload():
+    """While more lookups come than can be answered, the counters say so; in a pause the client is not ready."""
+    limiter = Limiter(max_concurrency=1, max_rate=1.0)
+    await limiter.acquire()
+    waiting = [asyncio.create_task(limiter.acquire()) for _ in range(30)]
+    await asyncio.sleep(4.0)
+    is_early = limiter.is_overloaded
+    await asyncio.sleep(4.0)
+    assert (is_early, limiter.is_overloaded, limiter.waiting > 0) == (False, True, True)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert (limiter.is_overloaded, limiter.waiting) == (False, 0)
+
+
+def test_readiness():
+    """A client is ready unless nothing may be sent: in an outage, and in a pause."""
+    counters = {"lookups": 1, "attempts": 1, "retries": 0, "throttled": 0, "in_flight": 0, "limit": 4.0}
+    cases = [(0.0, 0.0), (2.0, 0.0), (0.0, 2.0)]
+    ready = [Stats(**counters, paused_seconds=pause, outage_seconds=out).is_ready for pause, out in cases]
+    assert ready == [True, False, False]

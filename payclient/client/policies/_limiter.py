@@ -119,6 +119,11 @@ class Limiter:
     def waiting(self) -> int:
         return sum(map(len, self._queues))
 
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether some that are awaited have waited without a break for so long that the newest is first."""
+        return bool(self._queues[Priority.AWAITED]) and self._next_in(Priority.AWAITED) < 0
+
     def bound(self) -> str:
         """Return in words the bound that keeps the next attempt waiting, when the service asked for no pause."""
         if self._gap and self._in_flight < self.limit:
