@@ -120,7 +120,8 @@ def test_error_policy(kind):
     """What the table says of retries and streams is what the policies do."""
     _, retried, in_stream, _ = rows("errors.md")[kind.__name__]
     verdict = classify(kind())
-    is_the_end = kind in (errors.DeadlineExceededError, errors.OutageError)  # of a lookup; a stream may begin another
+    # Of a lookup; a stream may begin another.
+    is_the_end = kind in (errors.DeadlineExceededError, errors.OutageError, errors.OverloadedError)
     assert retried == ("no" if is_the_end else RETRIED[verdict.again])
     expected = "ends it" if verdict.is_fatal else "asked again later" if kind().is_retryable else "failed row"
     assert in_stream.partition(";")[0] == expected
