@@ -71,7 +71,8 @@ async def test_pause_is_shown(carry_out):
 async def test_ended_early(carry_out, tmp_path):
     """A run that ends early for a reason that may pass leaves an incomplete report and says why it ended."""
     service = service_of()
-    service.script("T2", Reply(status=429, headers={"retry-after": "86400"}))
+    for reference in ("T1", "T2"):
+        service.script(reference, *[Reply(status=429, headers={"retry-after": "86400"})] * 20)
     verdict, told = await carry_out(service)
     assert (verdict, (tmp_path / "summary.json").exists(), "the run ended early" in told) == (
         Verdict.INCOMPLETE,
