@@ -162,7 +162,8 @@ class Evidence:
         is_few = len(self.words) <= max(_MAX_WORDS, min(_MAX_REPEATED, self._filled // 2))
         if is_few and (not are_labels or self._has_objects):
             return self.words
-        return next((found for found in self._shapes if 1 < len(found) <= _MAX_WORDS), {})
+        few: list[dict[str, int]] = [found for found in self._shapes if 1 < len(found) <= _MAX_WORDS]
+        return few[0] if few else {}
 
 
 def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[Sequence[Any]]) -> None:

@@ -56,7 +56,8 @@ def _rank(row: dict[str, Any]) -> tuple[int, int]:
     """Return the `Row.rank` of a row that was written."""
     first, stake = row["findings"][0], row["findings"][0]["at_stake"]
     if stake is None:
-        stake = max(abs((row[side] or {}).get("amount") or 0) for side in ("ledger", "service"))
+        sides: list[dict[str, Any]] = [row[side] or {} for side in ("ledger", "service")]
+        stake = max(abs(side.get("amount") or 0) for side in sides)
     return Severity[first["severity"].upper()], stake
 
 
