@@ -56,7 +56,7 @@ class KnownOutage:
     def __init__(self, world):
         self._world = world
         self.since = None  # when it has seen enough to call it an outage; None while it has not
-        self._slowest, self._answered_at = 0.0, 0.0
+        self._slowest, self._answered_at, self._spoken_at = 0.0, 0.0, 0.0
         self._failures, self._failing = [], {}
 
     def hear(self, attempt):
@@ -67,6 +67,8 @@ class KnownOutage:
             return
         if attempt.error not in FAILURES or (attempt.error == "UnexpectedResponseError" and is_elsewhere):
             self._failures, self.since, self._answered_at = [], None, now
+            if attempt.error not in ("ProxyRefusedError", "TLSVerificationError"):  # final, but not of the service
+                self._spoken_at = now
             self._failing.pop(attempt.reference, None)
             self._slowest = max(self._slowest, attempt.seconds)
         elif self._failing.setdefault(attempt.reference, now) >= self._answered_at:
@@ -80,8 +82,8 @@ class KnownOutage:
     def check(self, reference, began, asked, error):
         """Complain of a caller who has waited for what was known, or was refused while another one was answered."""
         now = self._world.loop.time()
-        answered = now - self._answered_at
-        is_since = isinstance(error, errors.OutageError) and began < self._answered_at
+        answered = now - self._spoken_at
+        is_since = isinstance(error, errors.OutageError) and began < self._spoken_at
         if is_since and slack(self._world) < answered < 0.8 - slack(self._world):
             self._world.fail("refused", f"{reference}, {answered:.3f} s after an answer")
         if self.since is None:
