@@ -182,7 +182,7 @@ async def test_outage(row):
     async with stage(server, max_concurrency=8) as pay:
         outcomes, failure = await collect(pay, slowly())
         assert (kinds(outcomes), failure) == ([Found] * 200, None)
-        assert pay.stats.attempts < 2 * 200
+        assert pay.stats.attempts < 200 + 600 * 0.6  # the rows, and about one attempt in two seconds
         assert loop.time() > 601
 
 
