@@ -132,6 +132,7 @@ async def test_stats():
         in_flight=0,
         limit=1.0,
         paused_seconds=pytest.approx(4),
+        waiting=1,
     )
 
 
