@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -374,7 +375,14 @@ class AsyncClient:
 
         def look_up(reference: str) -> Awaitable[Transaction]:
             is_fresh = reference in fresh
-            return self._look_up(reference, clock, budget=self._options.deadline, is_newer=is_fresh, is_fresh=is_fresh)
+            return self._look_up(
+                reference,
+                clock,
+                budget=self._options.deadline,
+                patience=stall_timeout,
+                is_newer=is_fresh,
+                is_fresh=is_fresh,
+            )
 
         return StreamBlock(
             stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
@@ -515,13 +523,14 @@ class AsyncClient:
         until: float | None = None,
         budget: float | None = None,
         outage: Outage | None = None,
+        patience: float = math.inf,
         is_newer: bool = False,
         is_fresh: bool = False,
     ) -> Transaction:
         check_reference(reference)
         observers = self._options.observers
         lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
-        lookup.needs_fresh_connection = is_fresh
+        lookup.needs_fresh_connection, lookup.patience = is_fresh, patience
         if budget is not None or in_bulk.get():
             lookup.priority = Priority.BULK
         if is_newer:  # a confirmation is sent after what it confirms

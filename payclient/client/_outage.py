@@ -136,7 +136,7 @@ class Outage:
         self._answered_at = now
         if self.is_on and self.refused > self._refused_before:
             logger.info("lookups are sent again")
-            self._limiter.capacity.start_slowly()
+            self._limiter.capacity.recover()
         if self._failures or self.is_on:
             self._forget()
 

@@ -125,9 +125,8 @@ async def ask(pay, reference="T1"):
 
 
 async def ask_at_once(pay, count):
-    """Ask *count* times for the same at the same time, each time with a request of its own."""
-    views = [pay.with_options() for _ in range(count)]
-    return await asyncio.gather(*(ask(view) for view in views))
+    """Ask for *count* references at the same time."""
+    return await asyncio.gather(*(ask(pay, f"T{number}") for number in range(count)))
 
 
 async def signal_of(pay):

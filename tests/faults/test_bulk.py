@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from faults.answers import envelope, page
-from faults.stage import ask, ask_at_once, ok, ours, stage
+from faults.stage import ask, ask_at_once, ours, stage
 from payclient import (
     AuthenticationError,
     ConnectionFailedError,
@@ -86,7 +86,8 @@ async def test_fatal(sentence, steps, verdict, row):
 
     server = answering(lambda reference: [wait, *steps] if int(reference[1:]) >= 50 else None)
     async with stage(server, max_concurrency=8) as pay:
-        outcomes, failure = await collect(pay, NAMES, seen=lambda so_far: len(so_far) == 50 and are_found.set())
+        after_50 = lambda so_far: len(so_far) == 50 and are_found.set()
+        outcomes, failure = await collect(pay, NAMES, seen=after_50, stall_timeout=200)  # shorter than any long pause
         assert type(failure) is verdict
         found = [outcome for outcome in outcomes if isinstance(outcome, Found)]
         assert sorted(outcome.index for outcome in found) == list(range(50))
@@ -135,13 +136,16 @@ async def test_burst(row):
     row("a burst of 64 times 429", RateLimitedError.__name__)
     is_refusing = asyncio.Event()
 
-    async def once_all_have_come(connection):
+    async def once_all_have_come(connection, _reference):
         if server.open_requests == 64:
             is_refusing.set()
         await is_refusing.wait()
         await connection.write(http(b"", "429 Too Many Requests"))
 
-    server = Counting(lambda: once_all_have_come if server.is_full else ok)
+    async def found(connection, reference):
+        await connection.write(http(document(reference)))
+
+    server = Counting(lambda: once_all_have_come if server.is_full else found)
     async with stage(server, retry=None, max_concurrency=64) as pay:
         while pay.stats.limit < 64:
             await ask_at_once(pay, 64)
@@ -159,9 +163,9 @@ class Counting(RawServer):
         self.is_full = False
 
         async def serve(connection):
-            while await connection.request() is not None:
+            while (reference := await connection.request()) is not None:
                 self.open_requests += 1
-                await choose()(connection)
+                await choose()(connection, reference)
                 self.open_requests -= 1
 
         super().__init__(serve)

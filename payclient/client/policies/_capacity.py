@@ -12,8 +12,9 @@ How much the service takes, learnt from the results of attempts: a number in fli
     concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt.
-6.  Failures of the service count as refusals if, of the last 50, requests exceed twice the accepted ones, and by
-    rule 4. Nothing else counts: not latency, because the service has other users; not cancellation.
+6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
+    exceed twice the accepted ones, a fifth fewer may be in flight; if ten times, failures count as refusals. Nothing
+    else counts: not latency, because the service has other users; not cancellation.
 7.  Workers that share a key grow more slowly, because each sees only its own refusals.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
@@ -39,6 +40,9 @@ _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
 _MIN_RECENT = 10
 _REQUESTS_PER_ACCEPTED = 2
+_REQUESTS_OF_A_STORM = 10  # for each accepted one
+_KEEP_IN_FLIGHT = 0.8
+_FAILURES = 2  # that show what one refusal shows: some failures are normal
 _LONG = 1.0  # seconds without an acceptance after which the service was closed
 
 
@@ -77,6 +81,11 @@ class Capacity:
         """Grow as one of *workers* from now on."""
         self._shared: float = workers**_SHARED
         self._min_rate = _MIN_RATE / workers
+
+    def recover(self) -> None:
+        """Begin slow start again after an outage, whose failures said nothing about a bound."""
+        self._bound = math.inf
+        self.start_slowly()
 
     def start_slowly(self) -> None:
         """Begin slow start again, with one attempt."""
@@ -154,22 +163,29 @@ class Capacity:
     def overloaded(self, ticket: Ticket, now: float) -> None:
         """Record that the service, or the network, failed."""
         self._recent.append((ticket, False))
-        accepted = sum(is_accepted for _, is_accepted in self._recent)
-        if len(self._recent) >= max(_MIN_RECENT, _REQUESTS_PER_ACCEPTED * accepted + 1):
+        requests, accepted = len(self._recent), sum(is_accepted for _, is_accepted in self._recent)
+        if requests < _MIN_RECENT or requests <= _REQUESTS_PER_ACCEPTED * accepted:
+            self._is_crowded(ticket, now, evidence=_FAILURES)
+        elif requests > _REQUESTS_OF_A_STORM * accepted:
             self._note_refusal(ticket, now)
             self.start_slowly()
-        else:
-            self._is_crowded(ticket, now)
+        elif ticket.started_at >= self._bound_at:
+            self._limit_to(self.limit(now) * _KEEP_IN_FLIGHT, now)
 
-    def _is_crowded(self, ticket: Ticket, now: float) -> bool:
+    def _is_crowded(self, ticket: Ticket, now: float, evidence: int = 1) -> bool:
         """Return whether the refusal of *ticket* shows a limit of concurrency, and bound the number in flight then."""
         if ticket.started_at < self._bound_at:
             return ticket.load > self._bound
         earlier = (each.load for each, is_accepted in self._recent if is_accepted and each.number < ticket.number)
-        if ticket.load <= max(earlier, default=self._max):
+        most = max(earlier, default=math.inf)
+        beyond = sum(each.load > most for each, is_accepted in self._recent if not is_accepted)
+        if ticket.load <= most or beyond < evidence:
             return False
-        self._bound, self._bound_at = max(1.0, ticket.load - 1.0), now
+        self._limit_to(ticket.load - 1.0, now)
         return True
+
+    def _limit_to(self, in_flight: float, now: float) -> None:
+        self._bound, self._bound_at = max(1.0, in_flight), now
 
     def _note_refusal(self, ticket: Ticket, now: float) -> None:
         self._refused_since_cut += 1

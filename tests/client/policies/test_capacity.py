@@ -86,7 +86,8 @@ CASES = [
     case("closed from the first attempt, nothing was learnt", 2, math.inf, *["T"] * 20, 0.1, "A"),
     # the number in flight
     case("a refusal with more in flight than any accepted one bounds it", 8, math.inf, *["A" * 8] * 8, (9, "T")),
-    case("a failure bounds it as well", 8, math.inf, *["A" * 8] * 8, (9, "O")),
+    case("two failures bound it as well", 8, math.inf, *["A" * 8] * 8, (9, "O"), (9, "O")),
+    case("one failure does not", 17, math.inf, *["A" * 8] * 8, (9, "O")),
     case("with fewer it is about the rate", 64, 68.4, *["A" * 8] * 30, 0.0, (8, "T"), initial=64.0),
     case("the bound doubles after eight seconds", 16, math.inf, *["A" * 8] * 8, (9, "T"), 8.0),
     case("up to the highest", 10, math.inf, *["A" * 8] * 8, (9, "T"), 80.0, highest=10),
@@ -97,7 +98,10 @@ CASES = [
     case("ten do", 1, math.inf, *["O"] * 10, initial=20.0),
     case("and then each halves the pace of one at a time", 1, 1.25, *["O"] * 13, initial=20.0),
     case("old failures are forgotten", 64, math.inf, *["O"] * 9, *["A"] * 50, *["O"] * 25, initial=64.0),
-    case("old acceptances are forgotten", 1, math.inf, *["A"] * 100, *["O"] * 26, initial=64.0),
+    case("half of fifty may fail", 64, math.inf, *["A"] * 100, *["O"] * 25, initial=64.0),
+    case("above half, a fifth fewer may be in flight", 51, math.inf, *["A"] * 100, *["O"] * 26, initial=64.0),
+    case("nine in ten leave the pace", 1, math.inf, *["A"] * 100, *["O"] * 45, initial=64.0),
+    case("above that, each halves it", 1, 5.0, *["A"] * 100, *["O"] * 47, initial=64.0),
 ]
 
 
