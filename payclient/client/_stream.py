@@ -122,7 +122,7 @@ class _Stream:
     _known: str | None
     _clock: Clock = field(factory=lambda: Clock(asyncio.get_running_loop()), init=False)
     _ready: deque[Outcome] = field(init=False, factory=deque)
-    _tasks: set[asyncio.Task[None]] = field(init=False, factory=set)
+    _tasks: dict[asyncio.Task[None], None] = field(init=False, factory=dict)  # in the order of their start
     _wakeup: asyncio.Event = field(init=False, factory=asyncio.Event)
     _failure: BaseException | None = field(init=False, default=None)
     _reader: asyncio.Task[Any] | None = field(init=False, default=None)  # that has seen the end
@@ -211,11 +211,11 @@ class _Stream:
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         # Not by the loop's factory: an eager one would begin each worker inside of the one before.
         task = asyncio.Task(work, loop=asyncio.get_running_loop(), name=name)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._settle)
 
     def _settle(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()  # read in any case, or asyncio logs it
         if task.cancelled():
             self._end(RuntimeError("a lookup of the stream was cancelled from outside"))

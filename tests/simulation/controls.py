@@ -184,7 +184,7 @@ CONTROLS = (
     Control("one probe a second", "client._outage:Outage.probe",
             "if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:", "if False:", oracle="probes"),
     Control("after an outage the limiter starts slowly", "client._outage:Outage.answered",
-            "self._limiter.capacity.start_slowly()", "pass", oracle="slow start"),
+            "self._limiter.capacity.recover()", "pass", oracle="slow start"),
     # Time
     Control("an earlier time-out moves the timer", "client.policies._timeouts:Clock.schedule",
             "if when < self._fires_at:", "if self._timer is None:"),

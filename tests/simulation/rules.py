@@ -46,7 +46,7 @@ RULES = {
         ("Each refusal in a row halves the rate", "", "client/policies/test_capacity:test_limit_per_minute"),
         ("A refusal of an attempt with more others", "", "client/policies/test_capacity:test_cases"),
         ("Slow start: at the start", "growth", "client/policies/test_capacity:test_cases"),
-        ("Failures of the service count", "", "client/policies/test_capacity:test_cases"),
+        ("Some failures of the service are normal", "", "client/policies/test_capacity:test_cases"),
         ("Workers that share a key", "", "client/policies/test_capacity:test_workers_grow_slowly"),
     ),
     "client/policies/_deferral": (
