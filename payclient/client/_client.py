@@ -379,7 +379,7 @@ class AsyncClient:
                 reference,
                 clock,
                 budget=self._options.deadline,
-                longest_pause=stall_timeout,
+                max_pause=stall_timeout,
                 is_newer=is_fresh,
                 is_fresh=is_fresh,
             )
@@ -523,14 +523,14 @@ class AsyncClient:
         until: float | None = None,
         budget: float | None = None,
         outage: Outage | None = None,
-        longest_pause: float = math.inf,
+        max_pause: float = math.inf,
         is_newer: bool = False,
         is_fresh: bool = False,
     ) -> Transaction:
         check_reference(reference)
         observers = self._options.observers
         lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
-        lookup.needs_fresh_connection, lookup.longest_pause = is_fresh, longest_pause
+        lookup.needs_fresh_connection, lookup.max_pause = is_fresh, max_pause
         if budget is not None or in_bulk.get():
             lookup.priority = Priority.BULK
         if is_newer:  # a confirmation is sent after what it confirms

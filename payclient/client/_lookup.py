@@ -91,7 +91,7 @@ class Lookup:
     priority: Priority = Priority.AWAITED
     after: float = -math.inf  # no request sent earlier is shared
     needs_fresh_connection: bool = False
-    longest_pause: float = math.inf  # seconds that its stream waits out
+    max_pause: float = math.inf  # seconds that its stream waits out
     began_at: float = field(init=False)
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
@@ -126,7 +126,7 @@ class Lookup:
             self.sent = "yes"
 
     def remaining_time(self, max_retry_after: float) -> float:
-        return min(max_retry_after, self.longest_pause) if self.until is None else self.until - self.clock.now()
+        return min(max_retry_after, self.max_pause) if self.until is None else self.until - self.clock.now()
 
     def observe(self, observer: object) -> None:
         """Add what a tracing context has yielded, and send the `headers` that it has, if any."""
