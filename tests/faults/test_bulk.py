@@ -86,8 +86,12 @@ async def test_fatal(sentence, steps, verdict, row):
 
     server = answering(lambda reference: [wait, *steps] if int(reference[1:]) >= 50 else None)
     async with stage(server, max_concurrency=8) as pay:
-        after_50 = lambda so_far: len(so_far) == 50 and are_found.set()
-        outcomes, failure = await collect(pay, NAMES, seen=after_50, stall_timeout=200)  # shorter than any long pause
+        outcomes, failure = await collect(
+            pay,
+            NAMES,
+            seen=lambda so_far: len(so_far) == 50 and are_found.set(),
+            stall_timeout=200,  # less than a pause that is believed may last
+        )
         assert type(failure) is verdict
         found = [outcome for outcome in outcomes if isinstance(outcome, Found)]
         assert sorted(outcome.index for outcome in found) == list(range(50))
