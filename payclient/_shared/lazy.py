@@ -10,22 +10,26 @@ if TYPE_CHECKING:
 
 
 def load_at_first_use(
-    package: str,
-    home: Mapping[str, tuple[str, ...]],
+    package: str, home: Mapping[str, tuple[str, ...]], rooms: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of *package*."""
+    """Return the `__getattr__` and the `__dir__` of *package*; a name without a home is searched in *rooms*."""
     # PEP 562.
     modules = {name: module for module, names in home.items() for name in names}
 
     def get(name: str) -> object:
-        if name not in modules:
-            message = f"module {package!r} has no attribute {name!r}"
-            raise AttributeError(message)
         from importlib import import_module  # noqa: PLC0415  not before it is needed
 
-        return getattr(import_module(modules[name]), name)
+        if name in modules:
+            return getattr(import_module(modules[name]), name)
+        for room in () if name.startswith("_") else rooms:
+            found = vars(import_module(f"{package}.{room}"))
+            if name in found:
+                return found[name]
+        message = f"module {package!r} has no attribute {name!r}"
+        raise AttributeError(message)
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules})
+        of_package = vars(sys.modules[package])
+        return sorted({*of_package, *of_package.get("__all__", ()), *modules})
 
     return get, names
