@@ -1,7 +1,5 @@
 """What all tests share: the event loops, the real one and one whose clock jumps, and how properties are tried."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -8,8 +8,6 @@ them and runs the tests that touch the changed function. Run this in a copy of t
     python -m mutation _transaction._codec _stream  # some of them
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

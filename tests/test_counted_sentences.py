@@ -1,7 +1,5 @@
 """Every sentence with a number in it is right for one, none and many."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

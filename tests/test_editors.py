@@ -1,7 +1,5 @@
 """What an editor shows of the public names: completion, signatures and the values of defaults."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

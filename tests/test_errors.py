@@ -1,7 +1,5 @@
 """The error tree: its shape, and that its members are plain values which survive copying."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Laws of reading: whatever comes is a transaction or an error of ours, and what is read is what was written."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc

@@ -1,7 +1,5 @@
 """Checks of counts and seconds."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

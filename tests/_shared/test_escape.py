@@ -1,7 +1,5 @@
 """Nothing that a stranger wrote can act on a terminal."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The DAG of the page about nightly jobs, in a real Airflow: which exit status is tried again, and which is not."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import sys

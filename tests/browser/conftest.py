@@ -1,7 +1,5 @@
 """Where the pictures of the documentation go when somebody asks for new ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

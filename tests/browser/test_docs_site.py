@@ -1,7 +1,5 @@
 """The built documentation in a real browser, without a network."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

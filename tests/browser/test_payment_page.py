@@ -1,7 +1,5 @@
 """The payment page of the documentation, played in a real browser."""
 
-from __future__ import annotations
-
 import asyncio
 import runpy
 import shutil

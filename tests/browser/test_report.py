@@ -1,7 +1,5 @@
 """The report in a real browser: read, filtered, printed, by mouse and by keyboard, with script and without."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What a client is told at construction."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest

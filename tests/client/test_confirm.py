@@ -1,7 +1,5 @@
 """Confirm a claim about a transaction: what is compared, and in what it differs."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """The API key from a function: asked at first use, asked again when refused, and kept nowhere else."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """What the limiter keeps under any schedule, and what many workers make of one limit."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """The account of one lookup: what bounds it, and what it says about where the time went."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

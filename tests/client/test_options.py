@@ -1,7 +1,5 @@
 """The table of options against every place that writes the options out."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """In an outage nobody waits for what the client knows; and the first caller after its end is answered."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -1,7 +1,5 @@
 """When an outage begins and ends, and who is the probe."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

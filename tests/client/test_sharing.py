@@ -1,7 +1,5 @@
 """Equal lookups share a request, unless one of them needs a newer answer; no caller spoils another's."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

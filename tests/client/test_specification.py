@@ -1,7 +1,5 @@
 """Each rule of the specification, through the client and down to the bytes that a transport gets."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 

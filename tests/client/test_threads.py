@@ -1,7 +1,5 @@
 """Eight threads, each with an event loop and a client of its own: nothing that they share may belong to one of them."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor

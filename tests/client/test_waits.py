@@ -1,7 +1,5 @@
 """Wait for a transaction: what others got wrong, each as a test; and what a client adds to the rules of a wait."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools

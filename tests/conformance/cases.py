@@ -5,8 +5,6 @@ Each case takes a client of `clients.py`. The server runs in another thread, so 
 event loop of the client is busy.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

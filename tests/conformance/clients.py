@@ -4,8 +4,6 @@ The clients, each as a way to look one reference up: as it is installed, with a 
 Each asks for a reference and returns that of the answer, or `NOT_FOUND`. It imports its library when it is used.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The bill of materials in the repository is that of the locked dependencies."""
 
-from __future__ import annotations
-
 import json
 
 from support.bill_of_materials import FILE, bill, needed

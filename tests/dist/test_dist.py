@@ -1,7 +1,5 @@
 """What is shipped: the files, and the metadata, of the sdist and of the wheel in `dist/`."""
 
-from __future__ import annotations
-
 import email
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """README and tutorial, typed as a stranger does: two fresh shells, a managed system Python, an empty home."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

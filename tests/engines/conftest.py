@@ -1,7 +1,5 @@
 """What the tests of the engines share: background clients over a scripted transport, and a service on a real server."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import ExitStack, asynccontextmanager

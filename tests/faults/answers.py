@@ -1,7 +1,5 @@
 """Faults that the service, or what stands before it, answers with a status of its own."""
 
-from __future__ import annotations
-
 import json
 
 from faults.fault import UNCOUNTED, Fault

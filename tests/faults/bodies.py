@@ -1,7 +1,5 @@
 """Faults of the body: what stands where a transaction should, and transactions that are odd."""
 
-from __future__ import annotations
-
 import json
 
 from faults.answers import GARBLED

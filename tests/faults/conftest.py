@@ -1,7 +1,5 @@
 """What holds for every fault: the key is shown nowhere, and the run ends with one line per row."""
 
-from __future__ import annotations
-
 import logging
 import sys
 

@@ -1,7 +1,5 @@
 """Faults of our own beyond the table: content networks, load balancers, captive portals and proxies."""
 
-from __future__ import annotations
-
 import gzip
 
 from faults.answers import (

@@ -1,7 +1,5 @@
 """Faults of the network: connections that break, stop or crawl."""
 
-from __future__ import annotations
-
 from faults.fault import Fault
 from faults.stage import FOUND, OK
 from payclient import AttemptTimeoutError, ConnectionFailedError, UnexpectedResponseError

@@ -1,7 +1,5 @@
 """Faults of our own beyond the table: what back ends in PHP send when something is wrong with them."""
 
-from __future__ import annotations
-
 from faults.answers import GARBLED, MISPLACED, OVERLOADED, envelope, text
 from faults.bodies import body, field, garbled, tolerated
 from faults.fault import Fault

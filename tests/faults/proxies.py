@@ -1,7 +1,5 @@
 """Faults of a proxy: what it does instead of opening the tunnel, or right behind that."""
 
-from __future__ import annotations
-
 from faults.fault import Fault
 from payclient import AttemptTimeoutError, ConnectionFailedError, ProxyRefusedError, TLSVerificationError
 from payclient.client.policies._retry import Signal

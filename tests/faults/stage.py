@@ -1,7 +1,5 @@
 """The stage on which a fault is played: a server, a client, and a look around when both have gone."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Run a coroutine one await at a time, and cancel it at a chosen one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from enum import Enum

@@ -1,7 +1,5 @@
 """Faults that meet a stream: what ends it at once, what costs a row, and what costs nothing but time."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import random

@@ -1,7 +1,5 @@
 """Cancel at each await of a lookup and a close over real connections, in both of its moments."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import ssl

@@ -1,7 +1,5 @@
 """Faults before anything could be asked: names, ports, certificates, proxies, and descriptors of our own."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import os

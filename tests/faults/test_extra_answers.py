@@ -1,7 +1,5 @@
 """An answer too many on a kept connection is never the verdict on the next reference."""
 
-from __future__ import annotations
-
 import json
 import ssl
 

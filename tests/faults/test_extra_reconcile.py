@@ -1,7 +1,5 @@
 """A reconciliation with a service that sends answers too many: nothing that is there is missing."""
 
-from __future__ import annotations
-
 import json
 import logging
 import random

@@ -1,7 +1,5 @@
 """Faults of a connection that is kept alive between two lookups."""
 
-from __future__ import annotations
-
 import pytest
 from attrs import frozen
 

@@ -1,7 +1,5 @@
 """What a proxy can do, over each transport: the error names it, nothing is left behind, and it never sees the key."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket

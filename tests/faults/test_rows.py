@@ -1,7 +1,5 @@
 """Every fault of the tables: while it lasts, when it passes, and what the limiter learns of it."""
 
-from __future__ import annotations
-
 import re
 import ssl
 import tracemalloc

@@ -1,7 +1,5 @@
 """No traceback that leaves a lookup has a frame of the HTTP library in it: those hold the key."""
 
-from __future__ import annotations
-
 import asyncio
 import traceback
 

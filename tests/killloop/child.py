@@ -1,7 +1,5 @@
 """One reconciliation in a process of its own, as the command line does it, and ways for it to be killed."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Runs that are killed and gone on with, each compared with one that nothing broke."""
 
-from __future__ import annotations
-
 import csv
 import json
 import multiprocessing

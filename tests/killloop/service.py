@@ -1,7 +1,5 @@
 """The service of the kill loop: a process of its own that counts its answers, fails, and kills."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """The short version of the kill loop."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -4,8 +4,6 @@ What the shape of the source must be, where no ready-made tool checks it.
 Each rule takes the project's folder and yields one line per violation, `path:line: what is wrong`.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """Print how large the project is beside its budget: `python -m layout.sizes`. Nothing fails: people decide."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from layout.rules import reached_from

@@ -1,7 +1,5 @@
 """The shape of the source: the project keeps every rule, and every rule notices its violation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Words that have been replaced, as patterns, each with the word to write instead."""
 
-from __future__ import annotations
-
 REPLACED = {
     r"storeys?": "layer",
     r"lanes?|Stale_?Lane": "connection, pooled connection",

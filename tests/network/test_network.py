@@ -4,8 +4,6 @@ Real proxies, a real chain of authorities, and a real nginx that demands client 
 The programs are started by the tests, on loopback, and stopped by them. What is not installed is skipped, and says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import shutil

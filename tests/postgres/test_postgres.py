@@ -4,8 +4,6 @@ The page about PostgreSQL, with a real one.
 The server is started by the test and stopped by it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

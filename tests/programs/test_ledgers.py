@@ -6,8 +6,6 @@ ledger that is refused as a whole is one text. None is misread, none is dropped 
 helps. Notations of cells are tested with the readers; here is what depends on the program.
 """
 
-from __future__ import annotations
-
 import csv
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The frozen values that a lookup gives."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Wordings of refusals, as services and what stands before them write them, and what each may be taken for."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The API key in a text, in whatever spelling: found, and taken out."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,7 +1,5 @@
 """What is kept of an answer that becomes an error: the service's words, cleaned and shortened."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from itertools import product

@@ -1,7 +1,5 @@
 """How long the service asked to wait."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 

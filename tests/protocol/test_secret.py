@@ -1,7 +1,5 @@
 """The API key: used where it must be, shown nowhere."""
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

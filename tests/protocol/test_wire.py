@@ -1,7 +1,5 @@
 """The protocol as tables: what is sent, and what each answer means."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc

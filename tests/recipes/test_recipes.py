@@ -1,7 +1,5 @@
 """The recipes for other frameworks and workers, each with the real package and a real fake service on a socket."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import shutil

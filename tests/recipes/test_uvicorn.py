@@ -1,7 +1,5 @@
 """The applications of the documentation under `uvicorn`, on each event loop it can choose."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from bisect import bisect

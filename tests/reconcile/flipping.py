@@ -6,8 +6,6 @@ Same: the report is what it was. Refused: a `JournalError` says so. Killed earli
 a run that was killed before the damaged frame, whose later answers are looked up again. Anything else is a defect.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

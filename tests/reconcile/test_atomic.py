@@ -1,7 +1,5 @@
 """A set of files is replaced whole, or not at all."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

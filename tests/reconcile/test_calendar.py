@@ -1,7 +1,5 @@
 """Business days."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """What became of each break between two runs, for any two runs."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """A code states all that is known about it, and nothing about it stands elsewhere."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

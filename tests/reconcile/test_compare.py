@@ -1,7 +1,5 @@
 """The table of all differences between a ledger entry and a transaction."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from zoneinfo import ZoneInfo

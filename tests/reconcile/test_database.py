@@ -1,7 +1,5 @@
 """The file of a journal: who may open it, what is refused, and what happens when it cannot be written."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Decisions: words, a chain of lines, and what was accepted as a rule."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime
 

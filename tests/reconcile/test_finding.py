@@ -1,7 +1,5 @@
 """Facts about findings, each in one place."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 
 from payclient.protocol import Transaction

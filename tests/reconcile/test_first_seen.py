@@ -1,7 +1,5 @@
 """What the service shows for the first time: counted once for each payment, remembered from run to run."""
 
-from __future__ import annotations
-
 import pytest
 
 from payclient import errors

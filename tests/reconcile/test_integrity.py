@@ -1,7 +1,5 @@
 """What is flipped in a journal by a failing disk never makes another report."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The journal of a reconciliation: nothing that was answered is lost, and nothing of another run is taken."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The bucket of a row follows from the entry and from what was answered, and from nothing else."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import attrs

@@ -1,7 +1,5 @@
 """Laws of a reconciliation: for any ledger and any answers."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import attrs

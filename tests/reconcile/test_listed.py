@@ -1,7 +1,5 @@
 """The statement in a journal: it is stored, compared when a run is resumed, and protected like the ledger."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

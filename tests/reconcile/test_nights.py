@@ -1,7 +1,5 @@
 """Laws of several nights: other ledgers, answers and rules each night, outages, and kills in the middle of a run."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from datetime import timedelta

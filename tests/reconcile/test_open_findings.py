@@ -1,7 +1,5 @@
 """The roll-forward, the sums and the states of random nights against an oracle that shares no code with the package."""
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Nothing in the place of a file of ours is followed, filled or waited for, and what we make is its owner's alone."""
 
-from __future__ import annotations
-
 import os
 import stat
 

@@ -1,7 +1,5 @@
 """What many breaks have in common is found, and what they share by chance is not."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from random import Random
 

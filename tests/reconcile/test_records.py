@@ -1,7 +1,5 @@
 """A run that knows the run before it: carried rows, the age of breaks, reversals, and what the rules changed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """The answers of a journal are judged by other rules."""
 
-from __future__ import annotations
-
 import attrs
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A run that reuses answers of the run before: which, for how long, and with the same result."""
 
-from __future__ import annotations
-
 import tempfile
 from datetime import timedelta
 from pathlib import Path

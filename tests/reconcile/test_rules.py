@@ -1,7 +1,5 @@
 """Rules are plain values that say how differences are judged."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json

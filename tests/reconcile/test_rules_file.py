@@ -1,7 +1,5 @@
 """A rules file is read exactly, or refused with its line and its key."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, time, timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """A whole reconciliation, over a lookup function in memory."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta

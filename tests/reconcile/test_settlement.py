@@ -1,7 +1,5 @@
 """The bridge from the service's paid total to a statement, for any ledger, statement and answers."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import attrs

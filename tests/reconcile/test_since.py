@@ -1,7 +1,5 @@
 """The rows of the ledger from night to night: before + new - left = now, and those that it lost."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Six nights of a shop against what was planted in them: each payment's fate is written down before the first night."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, timedelta
 from random import Random
 

@@ -1,7 +1,5 @@
 """What a statement lists for a reference, and what that means beside the service's answer."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import attrs

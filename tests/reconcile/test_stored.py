@@ -1,7 +1,5 @@
 """Entries and answers as columns of the journal."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Several ledger rows of one payment: what is compared is their sum."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import attrs

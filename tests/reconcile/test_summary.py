@@ -1,7 +1,5 @@
 """The verdict, the counts and the exit status of a whole reconciliation."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 

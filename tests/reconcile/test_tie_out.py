@@ -1,7 +1,5 @@
 """The bridge from the ledger's paid total to the service's leaves nothing over."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import attrs

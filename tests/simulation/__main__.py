@@ -4,8 +4,6 @@ Run the whole client under one seed, many times: `python -m simulation --seeds 1
 A seed that fails is printed with its plan, shrunk, and with the command that runs it again.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gc

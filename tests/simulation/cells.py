@@ -4,8 +4,6 @@ Which fault has met which state: one cell for each pair, counted each time.
 A cell that stays empty is a defect of the simulation: whatever it would show has never been looked for.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from simulation.plan import (

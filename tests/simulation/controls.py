@@ -1,6 +1,5 @@
 """Positive controls: each removes one guard of the client, and the simulation has to notice."""
 
-from __future__ import annotations
 import __future__
 
 import importlib

@@ -1,7 +1,5 @@
 """The workload of a crowd: all kinds of calls for the same few references, some by callers whose code raises."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

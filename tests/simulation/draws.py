@@ -1,7 +1,5 @@
 """The plan of a seed: drawn before the run begins, freely or for a fault in a state."""
 
-from __future__ import annotations
-
 import itertools
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """The simulated host: reads requests from connections, through TLS or plain, and sends what the service answers."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The API key of a run: given once, or by a source that rotates, fails, hangs or is behind."""
 
-from __future__ import annotations
-
 import asyncio
 
 from simulation.plan import KEYS

@@ -1,7 +1,5 @@
 """A network in memory: connections between the loop's clients and one host, with latency and faults."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections import deque

@@ -1,7 +1,5 @@
 """What must hold in every run, whatever goes wrong, and who notices when it does not."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 import traceback

@@ -1,7 +1,5 @@
 """What one run comes to: the client, the work, the service and the faults."""
 
-from __future__ import annotations
-
 from attrs import field, frozen
 
 MAX_FAULTS_OF_ONE = 3

@@ -1,7 +1,5 @@
 """The simulated proxy: what it says to CONNECT, how its tunnels end, and what it must never see."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from functools import partial
 from random import Random

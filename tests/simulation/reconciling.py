@@ -1,7 +1,5 @@
 """The workload of a reconciliation: killed, resumed, and compared with one that nothing disturbs."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -4,8 +4,6 @@ The design rules of the core, each with who notices when it does not hold: oracl
 A rule is named by its first words. Where no oracle can look, there is only a test.
 """
 
-from __future__ import annotations
-
 RULES = {
     "client/_session": (
         ("A slot is held during an attempt", "slots, left behind", "client/test_client:test_cancelled_at_every_moment"),

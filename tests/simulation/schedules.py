@@ -1,7 +1,5 @@
 """Every order in which the tasks of a small piece can run, one after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

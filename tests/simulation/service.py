@@ -1,7 +1,5 @@
 """The simulated payment service: what is true, what it answers, and how its answers go wrong."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Leave out of a failing run whatever it does not need to fail."""
 
-from __future__ import annotations
-
 from attrs import evolve
 
 from simulation.plan import Limit

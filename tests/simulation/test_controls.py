@@ -1,7 +1,5 @@
 """The positive controls: each guard stands where it is said to stand, and three of them are removed."""
 
-from __future__ import annotations
-
 import pytest
 
 from simulation.controls import CONTROLS, search

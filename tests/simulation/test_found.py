@@ -1,7 +1,5 @@
 """What the simulation has found, each as the plan that showed it."""
 
-from __future__ import annotations
-
 import pytest
 
 from simulation.plan import Fault, Limit, Plan

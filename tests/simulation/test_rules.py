@@ -1,7 +1,5 @@
 """Each design rule of the core has somebody who notices when it does not hold."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The four smallest pieces, in every order in which their tasks can run."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """The whole client under one seed: a few seeds of each kind; `nox -s simulate` runs thousands."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 

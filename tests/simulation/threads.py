@@ -5,8 +5,6 @@ One thread runs at a time: that of the event loop, or a caller's. They hand over
 some time after a caller has told the loop something, as if the system had taken the processor away.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import gc

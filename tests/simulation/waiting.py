@@ -1,7 +1,5 @@
 """The workload of waits: payments that are paid after some time, and who learns of it when."""
 
-from __future__ import annotations
-
 import asyncio
 
 from payclient import errors

@@ -1,7 +1,5 @@
 """What the clients of a run do, and what must come of it."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

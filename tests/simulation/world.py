@@ -1,7 +1,5 @@
 """One run: loop, network, service and clients of one plan, and what it came to."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

@@ -1,7 +1,5 @@
 """A background client of a test, in the place of the one that a specification would make."""
 
-from __future__ import annotations
-
 import os
 from contextlib import contextmanager
 

@@ -8,8 +8,6 @@ Source:
     PEP 770 for its place in the wheel, CycloneDX 1.6 for its form.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

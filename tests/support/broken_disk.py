@@ -5,8 +5,6 @@ It asks for `REFERENCES` and prints, as JSON, how it ended and how often it aske
 itself lets the disk fail: no file may grow any more (`growth`); with `none`, the disk does what it does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import resource

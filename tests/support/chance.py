@@ -1,7 +1,5 @@
 """How laws are tried: the same few examples in a quick run, more in a full one, and many new ones in a thorough one."""
 
-from __future__ import annotations
-
 from hypothesis import HealthCheck, settings
 
 QUICK, FULL, THOROUGH = "quick", "full", "thorough"

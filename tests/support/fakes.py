@@ -1,7 +1,5 @@
 """Fakes of our own ports, for tests of the client: a transport that answers from a script."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """Visitors with little time before a service with a hidden limit, on virtual time: how many are answered."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

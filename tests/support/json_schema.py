@@ -1,7 +1,5 @@
 """The few rules of JSON Schema that our schemas use; a rule that is not known here is an error, not a pass."""
 
-from __future__ import annotations
-
 import re
 
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}

@@ -1,7 +1,5 @@
 """One test of many cases, which reports every case that is not as expected."""
 
-from __future__ import annotations
-
 import pytest
 
 

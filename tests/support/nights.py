@@ -1,7 +1,5 @@
 """Runs one after the other, each with the one before as its previous run, without a network or a real clock."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 

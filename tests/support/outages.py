@@ -1,7 +1,5 @@
 """A service that goes away and comes back, and the callers of a web application, on the event loop's clock."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from functools import partial

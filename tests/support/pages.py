@@ -1,7 +1,5 @@
 """A page taken apart, and what strangers might write into it."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 INLINE = frozenset({"a", "bdi", "code", "span", "strong", "time"})

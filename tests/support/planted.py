@@ -1,7 +1,5 @@
 """A planted ledger, judged without a network: the example behind every test of the page, and its pictures."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """A PostgreSQL server that a test starts, on a socket in its own folder, and stops."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

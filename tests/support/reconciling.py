@@ -1,7 +1,5 @@
 """A service in memory, and a clock that can be read in a test."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Reports of rows that were never looked up, for what compares two reports."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Rules of each kind for examples, and any rules at all for laws."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, timedelta, timezone
 from zoneinfo import ZoneInfo
 

@@ -1,7 +1,5 @@
 """Many workers with one key and one hidden limit, on the event loop's clock and with the chance of a seed."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -1,7 +1,5 @@
 """A loop of uvloop whose clock jumps to the next timer, for the tests of virtual time."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 from itertools import count
 

@@ -1,7 +1,5 @@
 """What the examples of every web framework must answer."""
 
-from __future__ import annotations
-
 import asyncio
 
 from payclient import AsyncClient

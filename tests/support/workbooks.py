@@ -1,7 +1,5 @@
 """Workbooks for tests: made by two libraries that are not ours, and by hand."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 

@@ -1,7 +1,5 @@
 """The documented request, sent to an ASGI application in process."""
 
-from __future__ import annotations
-
 import asyncio
 
 import httpx

@@ -1,7 +1,5 @@
 """Hidden limits admit what they promise, and tell about it what they were told to tell."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The fixtures make a user's test three lines long, whichever plugin runs it."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A reply becomes exactly the status, headers and body that it says."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """respx routes answer the client like the payment service."""
 
-from __future__ import annotations
-
 import asyncio
 
 import httpx

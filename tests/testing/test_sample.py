@@ -1,7 +1,5 @@
 """Made-up transactions have the ten fields and are consistent in themselves."""
 
-from __future__ import annotations
-
 import pytest
 
 from payclient.protocol.transaction import read_transaction

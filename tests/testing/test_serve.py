@@ -1,7 +1,5 @@
 """The fake service behind a real server answers over loopback, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket

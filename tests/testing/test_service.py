@@ -1,7 +1,5 @@
 """The fake service keeps every rule of the specification, and says what it assumes beyond."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The short form of the session `conformance`: our transports pass, and a careless client does not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import asynccontextmanager

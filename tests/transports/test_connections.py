@@ -1,7 +1,5 @@
 """Kept connections that die without a word, as behind a NAT or after a failover."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 

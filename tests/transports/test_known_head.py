@@ -1,7 +1,5 @@
 """The head that a connection has received before: read as llhttp reads it, or not at all."""
 
-from __future__ import annotations
-
 import attrs
 import pytest
 

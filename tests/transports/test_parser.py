@@ -1,7 +1,5 @@
 """The response parser, without an event loop: bytes in, one response out."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

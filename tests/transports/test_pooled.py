@@ -1,7 +1,5 @@
 """The httpx transport over payclient's connections: mocks that must hold, and what a first lookup imports."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What patches or watches httpx sees the lookups of the default client, and those of a client that is passed in."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What the service takes, as tables: the results of attempts, and the number in flight and the rate after them."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

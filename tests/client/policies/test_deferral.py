@@ -1,7 +1,5 @@
 """What becomes of a lookup that failed in bulk."""
 
-from __future__ import annotations
-
 import pytest
 
 from payclient import errors

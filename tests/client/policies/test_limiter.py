@@ -1,7 +1,5 @@
 """The limiter, one rule at a time; what it learns is tested with its capacity."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

@@ -1,7 +1,5 @@
 """What an error means to the policies, and the waits between attempts."""
 
-from __future__ import annotations
-
 import math
 
 import attrs

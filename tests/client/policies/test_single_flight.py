@@ -1,7 +1,5 @@
 """One flight per key."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from itertools import count

@@ -1,7 +1,5 @@
 """Time-outs: blocks that end when their time has come, as `asyncio.timeout_at` would end them."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What waits keep whatever happens: the intervals, the limiter's order, and nothing left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

@@ -1,7 +1,5 @@
 """One poll serves all who wait for one reference."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The rules of a wait, one at a time and without I/O."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

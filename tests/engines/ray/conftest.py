@@ -1,7 +1,5 @@
 """One Ray of this machine for all of its tests."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A driver that can be killed: `python -m engines.ray.driver ADDRESS ROWS OUTPUT [VARIABLE=VALUE]`."""
 
-from __future__ import annotations
-
 import sys
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Lookups in the actors of Ray Data, over HTTP: complete, whoever is killed."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import signal

@@ -1,7 +1,5 @@
 """One Spark for all of its tests: two tasks at a time, four attempts each, Python workers that outlive their tasks."""
 
-from __future__ import annotations
-
 import pytest
 
 from payclient.testing import FakeService

@@ -5,8 +5,6 @@ A Spark of this machine, and a driver that can be killed.
     python -m engines.spark.driver connect OUTPUT
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Lookups in Spark's Python workers, over HTTP: complete, whoever is killed."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import shutil

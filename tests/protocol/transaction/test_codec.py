@@ -1,7 +1,5 @@
 """The fields of a transaction: what is read, what is tolerated and named, what is refused."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from decimal import Decimal

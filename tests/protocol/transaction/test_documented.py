@@ -1,7 +1,5 @@
 """Bodies as documented to the letter: read quickly, and only where the strict readers would read the same."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

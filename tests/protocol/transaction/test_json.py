@@ -1,7 +1,5 @@
 """JSON from a stranger: what is accepted, what is refused, and that neither takes long."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """A transaction is a field of a pydantic model, and a response model of FastAPI."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import httpx

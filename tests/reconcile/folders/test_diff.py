@@ -1,7 +1,5 @@
 """Two reports are compared break by break, at any size."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import tracemalloc

@@ -1,7 +1,5 @@
 """The report of an earlier run is used as it was written, or refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """A report with a previous run shows what changed since, on the page and in the workbook."""
 
-from __future__ import annotations
-
 import re
 
 import openpyxl

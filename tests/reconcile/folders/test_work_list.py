@@ -1,7 +1,5 @@
 """A work list is read back, whatever program has saved it, and anything doubtful in it is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess
