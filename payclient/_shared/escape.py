@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _ASCII = re.compile("[0-9A-Za-z]")
 # Greek, Cyrillic, Armenian, Cherokee, digits and hyphens of other blocks, and full-width forms.
@@ -37,3 +38,10 @@ def _look_alike(text: str) -> str:
         return ""
     found = _LOOK_ALIKE.search(text)
     return f" (holds U+{ord(found[0]):04X})" if found else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean 'amount'?)`, the name most like *word*; empty if none is like it."""
+    from difflib import get_close_matches  # noqa: PLC0415  only a mistake need load it
+
+    return "".join(f" (did you mean {quote(name)}?)" for name in get_close_matches(word, [*known], n=1))

@@ -6,38 +6,66 @@ import asyncio
 import errno
 import inspect
 import re
+import shlex
 import signal
 import traceback
 from collections.abc import Callable, Container, Coroutine, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
+from cyclopts.help import DefaultFormatter, TableSpec
 
+from payclient._shared.escape import did_you_mean
 from payclient._shared.options import OPTIONS, options_of
 from payclient.cli._streams import Exit, Streams, abandon, refuse, status_of
 from payclient.errors import PayClientError
 
-COMMANDS = {
-    "get": "Look up transactions.",
-    "ledger": "Show how a ledger is read, before anything is looked up; needs neither a key nor a network.",
-    "reconcile": "Compare a ledger with the service, one reference at a time.",
-    "report": "Rewrite every file of a report from its journal, without a network or a key.",
-    "show": "Show the result of a report in a few lines: the verdict, the money, and the worst breaks.",
-    "rejudge": "Judge the answers of a run again, by other rules, without a network or a key.",
-    "decisions": "Take Owner, Resolution and Comment of a work list into `decisions.jsonl` beside the report.",
-    "explain": "Show one reference in full: the ledger's values, the service's answers, and the findings.",
-    "verify": "Check the files of a report and the rows of its journal against their checksums.",
-    "diff": "Show what became of each break between two reports, without a network or a key.",
-    "doctor": "Check the connection to the service step by step, and say what to do.",
-    "sandbox": "Run a fake payment service until Ctrl-C.",
-    "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",
+if TYPE_CHECKING:
+    from cyclopts.help import HelpPanel
+    from rich.console import Console, ConsoleOptions
+
+GROUPS = {
+    "Look up": {
+        "get": "Look up transactions.",
+        "doctor": "Check the connection to the service step by step, and say what to do.",
+    },
+    "Reconcile": {
+        "ledger": "Show how a ledger is read, without a network or a key.",
+        "reconcile": "Compare a ledger with the service, one reference at a time.",
+    },
+    "Read a report": {
+        "show": "Show the result in a few lines: the verdict, the money and the worst breaks.",
+        "explain": "Show one reference in full: the ledger, the answers and the findings.",
+        "diff": "Compare the breaks of two reports.",
+        "verify": "Check the files and the journal of a report against their checksums.",
+    },
+    "Decide": {
+        "decisions": "Take the decisions of an edited work list into the folder of its run.",
+        "rejudge": "Judge the answers of a run again by other rules, without a network or a key.",
+        "report": "Write every file of a report again from its journal.",
+    },
+    "Try": {
+        "sandbox": "Run a fake payment service until Ctrl-C.",
+        "demo": "Reconcile a generated ledger with the sandbox, and check what is found.",
+    },
 }
-"""Each command with the first line of its docstring: `--help` imports none of them."""
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+"""Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
 _OF_REPORT = ("report", "show", "rejudge", "decisions", "explain", "verify", "diff")
 _HOME: dict[str, str] = dict.fromkeys(_OF_REPORT, "report")
 """Modules with several commands."""
+
+
+_ABOUT = """\
+$ payclient get T0000000033KGJ0D
+$ payclient reconcile ledger.csv --out report
+
+Set the service with PAYCLIENT_BASE_URL and PAYCLIENT_ENVIRONMENT, and the key
+with PAYCLIENT_API_KEY or a file: other users of the machine can read arguments.
+`payclient help reconcile` shows the options of a command.\
+"""
 
 
 def make_app(named: Container[str]) -> App:
@@ -46,25 +74,56 @@ def make_app(named: Container[str]) -> App:
         name="payclient",
         help="Look up transactions at the payment service, or reconcile a whole ledger with it.",
         version=_version,
+        version_flags=("--version", "-V"),
         version_format="plaintext",
-        help_format="plaintext",  # Markdown takes a third of the time, and this page has none
-        help_epilogue=(
-            "Set the service with PAYCLIENT_BASE_URL and PAYCLIENT_ENVIRONMENT, or with the options of a command. Set "
-            "the key with PAYCLIENT_API_KEY or a file: other users of the machine can read arguments. Try payclient "
-            "get --help."
-        ),
+        help_formatter=_Headings(),
+        help_format="plaintext",  # Markdown takes a third of the time
+        help_epilogue=_ABOUT,
+        group_commands=Group("Options", sort_key=len(GROUPS)),
     )
-    for name, summary in COMMANDS.items():
-        path = f"payclient.cli._{_HOME.get(name, name)}"
-        if name in named:
-            module = import_module(path)
-            examples = module.EXAMPLES[name] if name in _HOME else module.EXAMPLES
-            commands, _, more = examples.strip().partition("\n\n")
-            epilogue = f"```console\n{commands}\n```\n\n{more}"
-            app.command(getattr(module, name), help_format="markdown", help_epilogue=epilogue)
-        else:
-            app.command(f"{path}:{name}", help=summary)
+    for place, (title, commands) in enumerate(GROUPS.items()):
+        group = Group(title, sort_key=place)
+        for order, (name, summary) in enumerate(commands.items()):
+            path = f"payclient.cli._{_HOME.get(name, name)}"
+            if name in named:
+                module = import_module(path)
+                about = _epilogue(_examples(name))
+                command = getattr(module, name)
+                app.command(command, group=group, sort_key=order, help_format="markdown", help_epilogue=about)
+            else:
+                app.command(f"{path}:{name}", help=summary, group=group, sort_key=order)
     return app
+
+
+def _examples(command: str) -> str:
+    examples = import_module(f"payclient.cli._{_HOME.get(command, command)}").EXAMPLES
+    text: str = examples[command] if command in _HOME else examples
+    return text.strip()
+
+
+def _epilogue(examples: str) -> str:
+    """Return *examples* as Markdown, with each command on a separate line."""
+    commands, _, more = examples.partition("\n\n")
+    return "  \n".join(f"`{line}`" for line in commands.splitlines()) + f"\n\n{more}"
+
+
+class _Headings(DefaultFormatter):
+    """Headings with their rows; frames around them would take a third more lines."""
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        from cyclopts.help.specs import (  # noqa: PLC0415  `--help` alone needs them, and rich
+            DefaultStyled,
+            get_default_command_columns,
+            get_default_parameter_columns,
+        )
+        from rich.padding import Padding  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        if panel.entries:
+            of_kind = get_default_command_columns if panel.format == "command" else get_default_parameter_columns
+            table = TableSpec().build(of_kind(console, options, panel.entries), panel.entries)
+            console.print(Text(f"{panel.title}:", "bold"))
+            console.print(Padding(DefaultStyled(table), (0, 0, 0, 2)))
 
 
 def _version() -> str:
@@ -82,20 +141,19 @@ _OPTION = re.compile(
     rf"|(?:{'|'.join(name for name in options_of('network') if OPTIONS[name].attribute)})\b)"
 )
 """An option under its name in the library, at the start of an error message."""
+_VALUE_OF = re.compile(r"Invalid value for (--[a-z-]+): (?=\1 must )")
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
 def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[], object] = lambda: None) -> int:
     # `on_imported` is called before the command begins, when its modules are imported.
+    arguments = list(arguments)
     streams = attrs.evolve(streams, arguments=tuple(arguments))
     try:
         status = _dispatch(arguments, streams, on_imported)
         streams.stdout.flush()
     except CycloptsError as error:
-        from payclient.cli._options import about_usage  # noqa: PLC0415  `--help` need not load the ledger
-
-        error.verbose = False
-        return _end(streams, Exit.USAGE, about_usage(" ".join(str(error).split())))
+        return _end(streams, Exit.USAGE, _about_usage(error))
     except PayClientError as error:
         return _end(streams, status_of(error), _OPTION.sub(lambda name: f"--{name[0].replace('_', '-')}", str(error)))
     except BrokenPipeError:
@@ -119,6 +177,24 @@ def _end(streams: Streams, status: Exit, message: str) -> Exit:
     return status
 
 
+def _about_usage(error: CycloptsError) -> str:
+    """Return what is wrong with a call, and the page that helps."""
+    error.verbose = False
+    text, called = " ".join(str(error).split()), ["payclient", *(error.command_chain or ())]
+    if isinstance(error, MissingArgumentError) and error.argument is not None and "Did you mean" not in text:
+        name = " ".join(filter(None, (error.argument.name, error.argument.parameter.metavar)))
+        if error.keyword is not None:
+            return f"{error.keyword} needs a value, as in: {name} (see {' '.join(called)} --help)"
+        text = f"{name} is missing, as in: {_examples(called[-1]).splitlines()[0][2:]}"
+    elif isinstance(error, UnusedCliTokensError):
+        text = f"these words are too many: {shlex.join(error.unused_tokens or ())}"
+    elif isinstance(error, UnknownOptionError):
+        from payclient.cli._options import about_usage  # noqa: PLC0415  `get` need not load the ledger
+
+        text = about_usage(text, error.token.keyword or error.token.value)
+    return f"{_VALUE_OF.sub('', text)} (see {' '.join(called)} --help)"
+
+
 def _about_system(error: OSError) -> tuple[Exit, str]:
     from payclient.reconcile import JournalWriteError  # noqa: PLC0415  `get` need not load it
 
@@ -132,9 +208,15 @@ def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[
         refuse(
             "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
         )
+    if arguments[:1] in (["help"], ["version"]):
+        arguments = [*arguments[1:], f"--{arguments[0]}"]
     app = make_app(arguments)
     command: Callable[..., Any]
     command, bound, injected = app.parse_args(list(arguments), exit_on_error=False, print_error=False)
+    if unknown := next((word for word in map(str, bound.args) if word[:1] == "-" != word), None):  # where `-` may be
+        known = (name for each in app[arguments[0]].assemble_argument_collection() if each.parse for name in each.names)
+        meant = did_you_mean(unknown.partition("=")[0], known)
+        refuse(f"unknown option {unknown.partition('=')[0]}{meant} (see payclient {arguments[0]} --help)")
     if "console" in bound.arguments:  # help or version; no other command need load rich
         bound.arguments["console"] = streams.console()
     on_imported()

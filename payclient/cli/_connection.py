@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 from payclient import AsyncClient, Environment
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
-from payclient.cli._streams import Streams, Texts, refuse
+from payclient.cli._streams import FILE, NUMBER, RARE, TEXT, Seconds, Streams, Texts, refuse
 from payclient.client import ClientOptions, decode_key, read_key_file
 from payclient.transports import NetworkOptions, Transport, TransportName
 
@@ -26,29 +26,29 @@ class ConnectionOptions:
 
     Attributes:
         base_url: Address of the service, `https://…`. Default: `PAYCLIENT_BASE_URL`.
-        environment: The live or the sandbox path. Default: `PAYCLIENT_ENVIRONMENT`, or else live.
-        api_key_file: File with the API key, `-` for standard input. Default: the key in `PAYCLIENT_API_KEY`.
-        timeout: Seconds for one attempt.
+        environment: `live` or `sandbox`. Default: `PAYCLIENT_ENVIRONMENT`, or else `live`.
+        api_key_file: File with the key, `-` for standard input. Default: `PAYCLIENT_API_KEY`.
+        timeout: Time for one attempt.
+        max_rate: Maximum of attempts per second; payclient adapts below it.
+        proxy: Proxy, without a password. Default: `PAYCLIENT_PROXY`, or `HTTPS_PROXY`.
+        ca_file: PEM file of authorities to trust. Default: `SSL_CERT_FILE`, or the system's.
         max_concurrency: Maximum of attempts in flight; payclient adapts below it.
-        max_rate: Maximum of attempts per second; payclient adapts below it. Default: no maximum.
-        not_found_message: A whole message that means "no such transaction" at this service; may be repeated.
-        proxy: Address of a proxy without a password; `PAYCLIENT_PROXY`, or else `HTTPS_PROXY`, if not given.
-        ca_file: PEM file with the authorities to trust; `SSL_CERT_FILE`, or else the system's, if not given.
+        not_found_message: Message that means "no such transaction". May be repeated.
         client_cert: PEM file with the certificate to show to the service.
-        client_key: PEM file with its key, if that is not in the same file.
+        client_key: PEM file with its key, if that is in another file.
     """
 
-    base_url: str | None = None
-    environment: Environment | None = None
-    api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None
-    timeout: float = TIMEOUT
-    max_concurrency: int = MAX_CONCURRENCY
-    max_rate: float | None = None
-    not_found_message: Texts = ()
-    proxy: str | None = None
-    ca_file: Path | None = None
-    client_cert: Path | None = None
-    client_key: Path | None = None
+    base_url: Annotated[str | None, Parameter(metavar="URL")] = None
+    environment: Annotated[Environment | None, Parameter(metavar="NAME", show_choices=False)] = None
+    api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True), FILE] = None
+    timeout: Seconds = TIMEOUT
+    max_rate: Annotated[float | None, NUMBER] = None
+    proxy: Annotated[str | None, Parameter(metavar="URL")] = None
+    ca_file: Annotated[Path | None, FILE] = None
+    max_concurrency: Annotated[int, NUMBER, RARE] = MAX_CONCURRENCY
+    not_found_message: Annotated[Texts, TEXT, RARE] = ()
+    client_cert: Annotated[Path | None, FILE, RARE] = None
+    client_key: Annotated[Path | None, FILE, RARE] = None
 
     @property
     def key_source(self) -> str:

@@ -24,7 +24,7 @@ from payclient.cli._output import Worst, verdict_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._sandbox import faults_of, limit_of, serving
-from payclient.cli._streams import Exit, OwnStreams, Streams
+from payclient.cli._streams import FOLDER, NUMBER, Exit, OwnStreams, Streams
 from payclient.reconcile import Bucket, Code, Row, Severity
 from payclient.reconcile.folders import write_again
 from payclient.reconcile.ledger import COMPARED, open_ledger
@@ -192,24 +192,24 @@ _REPRODUCED = "CHECKED: the report was written again from its journal, and every
 
 async def demo(
     *,
-    rows: Annotated[int, Parameter(validator=validators.Number(gte=MIN_ROWS))] = 10_000,
-    seed: int = 1,
-    out: Path | None = None,
-    progress: ProgressMode = ProgressMode.AUTO,
+    rows: Annotated[int, Parameter(validator=validators.Number(gte=MIN_ROWS)), NUMBER] = 10_000,
+    seed: Annotated[int, NUMBER] = 1,
+    out: Annotated[Path | None, FOLDER] = None,
+    progress: Annotated[ProgressMode, Parameter(metavar="MODE", show_choices=False)] = ProgressMode.AUTO,
     streams: OwnStreams,
 ) -> int:
     """
-    Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.
+    Reconcile a generated ledger with the sandbox, and check what is found.
 
-    The sandbox runs on a loopback port, limits the rate, and fails now and then with status 500, web pages, truncated
-    answers or closed connections. The first run is killed midway; the second resumes from its journal. Then the report
-    is written again from the journal alone, and must have the same bytes.
+    Exactly the planted breaks must be found. The sandbox runs on a loopback port, limits the rate, and fails now and
+    then with status 500, web pages, truncated answers or closed connections. The first run is killed midway; the second
+    resumes from its journal. Then the report is written again from the journal alone, and must have the same bytes.
 
     Args:
         rows: Number of ledger rows.
         seed: Seed of the ledger and of the faults.
-        out: Folder for the ledger and the report; a new temporary folder, which is kept, if not given.
-        progress: How progress is shown on standard error.
+        out: Folder for the ledger and the report. Default: a new temporary folder, which is kept.
+        progress: Progress on standard error: `auto`, `live`, `plain` or `none`.
         streams: Streams of the process.
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))

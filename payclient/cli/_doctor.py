@@ -21,7 +21,7 @@ from payclient import AsyncClient, Transaction, errors
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._streams import Exit, JsonFlag, OwnStreams, aligned, status_of
+from payclient.cli._streams import Deadline, Exit, JsonFlag, OwnStreams, aligned, status_of
 from payclient.client import resolve_base_url, resolve_environment
 from payclient.protocol import Environment, check_reference, endpoint
 from payclient.transports import Network, Request, Response, resolve_network
@@ -43,7 +43,7 @@ async def doctor(
     /,
     *,
     as_json: JsonFlag = False,
-    deadline: float | None = DEADLINE,
+    deadline: Deadline = DEADLINE,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:
@@ -51,11 +51,11 @@ async def doctor(
     Check the connection to the service step by step, and say what to do.
 
     Args:
-        reference: Of the transaction that is looked up; a made-up one if not given, which the service does not know.
+        reference: Transaction to look up. Default: a made-up reference, which the service does not know.
         as_json: One JSON object: `status`, and `checks` with `topic`, `state`, `text` and `advice`.
-        deadline: Seconds for the lookup.
+        deadline: Time for the lookup.
         connection: Which service is asked, and how.
-        streams: Of the process.
+        streams: Streams of the process.
     """
     check_reference(reference)
     found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]

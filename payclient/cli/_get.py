@@ -15,6 +15,7 @@ from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._streams import (
+    Deadline,
     Exit,
     JsonFlag,
     OwnStreams,
@@ -23,7 +24,6 @@ from payclient.cli._streams import (
     most_urgent,
     read_references,
     refuse,
-    refuse_options,
     status_of,
 )
 from payclient.protocol import Found, Outcome, masked
@@ -151,7 +151,7 @@ _STDIN = ("-",)
 async def get(
     *references: Annotated[str, Parameter(name="REFERENCE", allow_leading_hyphen=True)],
     as_json: JsonFlag = False,
-    deadline: float | None = DEADLINE,
+    deadline: Deadline = DEADLINE,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:
@@ -159,15 +159,13 @@ async def get(
     Look up transactions.
 
     Args:
-        references: The service's reference codes. A single `-` reads any number of them from standard input, one per
-            line; then temporary failures are retried until they pass, and answers come in the order of completion.
+        references: References of the service. A single `-` reads any number from standard input, one per line; then
+            temporary failures are retried until they pass, and answers come in the order of completion.
         as_json: One JSON object per line: the ten fields and `deviations`, or `error`, `message`, `is_retryable`.
-        deadline: Seconds for all lookups together, waits included; with `-`, seconds for each lookup, without the wait
-            for its turn. `none` for no limit.
+        deadline: Time for all lookups together, waits included; with `-`, for each lookup. `none` for no limit.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
-    refuse_options(references, "get")
     if not references:
         refuse("get needs at least one reference, or - to read them from standard input")
     if "-" in references and (references != _STDIN or connection.takes_key_from_stdin):

@@ -16,7 +16,22 @@ from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._options import LedgerOptions, chosen_columns, given_options, option_name
-from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, Texts, aligned
+from payclient.cli._streams import (
+    FILE,
+    MARK,
+    NAME,
+    NAMED_COLUMN,
+    NUMBER,
+    REFERENCE,
+    TEXT,
+    Exit,
+    Flag,
+    JsonFlag,
+    OwnStreams,
+    Streams,
+    Texts,
+    aligned,
+)
 from payclient.errors import ConfigurationError
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
 from payclient.reconcile.ledger import (
@@ -67,21 +82,21 @@ class DialectOptions:
         only_currency: Read the rows of this currency only, such as `IDR`.
     """
 
-    encoding: str | None = None
-    header_row: int | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    grouping: str | None = None
-    negative: str | None = None
-    minor_units: int | None = None
-    currency_prefix: str | None = None
-    currency_suffix: str | None = None
-    date_format: Texts = ()
-    null: Texts = ()
-    allow_references: Annotated[Texts, Parameter(name="--allow-reference")] = ()
-    debit_columns: Annotated[Texts, Parameter(name="--debit-column")] = ()
+    encoding: Annotated[str | None, NAME] = None
+    header_row: Annotated[int | None, NUMBER] = None
+    decimal: Annotated[str | None, MARK] = None
+    thousands: Annotated[str | None, MARK] = None
+    grouping: Annotated[str | None, NAME] = None
+    negative: Annotated[str | None, NAME] = None
+    minor_units: Annotated[int | None, NUMBER] = None
+    currency_prefix: Annotated[str | None, TEXT] = None
+    currency_suffix: Annotated[str | None, TEXT] = None
+    date_format: Annotated[Texts, Parameter(metavar="FORMAT")] = ()
+    null: Annotated[Texts, TEXT] = ()
+    allow_references: Annotated[Texts, Parameter(name="--allow-reference"), REFERENCE] = ()
+    debit_columns: Annotated[Texts, Parameter(name="--debit-column"), NAMED_COLUMN] = ()
     skip_totals: Flag = False
-    only_currency: str | None = None
+    only_currency: Annotated[str | None, NAME] = None
 
 
 _DECLARATIONS = [each.name for each in attrs.fields(DialectOptions)]
@@ -92,28 +107,28 @@ def ledger(
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    rules: Path | None = None,
-    save_rules: Path | None = None,
+    rules: Annotated[Path | None, FILE] = None,
+    save_rules: Annotated[Path | None, FILE] = None,
     as_json: JsonFlag = False,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     dialect: DialectOptions = DialectOptions(),
     streams: OwnStreams,
 ) -> int:
     """
-    Show how a ledger is read, before anything is looked up; needs neither a key nor a network.
+    Show how a ledger is read, without a network or a key.
 
-    That is: what each column is taken for, the first rows, which rows are rejected and why, totals by status, what is
-    listed again, the options that would read what is refused, and the command that follows.
+    It shows the field of each column, the first rows, rejected rows with the reason, totals by status, repeated
+    references, options that would read what is refused, and the next command.
 
     Args:
         ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input.
         rules: TOML file with the column names and the table `ledger`.
-        save_rules: New rules file to write: what `--rules` has, what the options declare and what is suggested. The
-            ledger is then shown as this file reads it.
+        save_rules: New rules file to write, with `--rules`, the options and the suggestions. The ledger is then shown
+            as this file reads it.
         as_json: Print one JSON object.
         source: Reading the ledger.
         dialect: Declaring how it is written.
-        streams: Of the process.
+        streams: Streams of the process.
     """
     declared = Declared(ledger, rules, source, given_options(dialect, _DECLARATIONS))
     if save_rules is not None:

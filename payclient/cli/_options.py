@@ -13,7 +13,24 @@ import attrs
 from attrs import frozen
 from cyclopts import Group, Parameter
 
-from payclient.cli._streams import Flag, Streams, Texts, refuse
+from payclient._shared.escape import quote
+from payclient.cli._streams import (
+    AMOUNT,
+    DATE,
+    DURATION,
+    FILE,
+    FOLDER,
+    MARK,
+    NAME,
+    NAMED_COLUMN,
+    RARE,
+    Flag,
+    Streams,
+    Texts,
+    refuse,
+    refuse_duration,
+    with_unit,
+)
 from payclient.reconcile import (
     STRICT,
     Assumed,
@@ -27,6 +44,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import (
+    KINDS,
     CellProblem,
     Dialect,
     Entry,
@@ -58,7 +76,7 @@ _OPTION = re.compile(r"--[a-z][a-z-]*")
 _TAKES_OPTIONS = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
 _OF_STATEMENT = {
     "--column": "--statement-column",
-    "--profile": "--statement-profile",
+    "--profile": "[statement.reading] profile",
     "--ignore-column": "[statement] ignore_columns",
     "[lines.kind]": "[statement.kind]",
 }
@@ -71,29 +89,28 @@ class LedgerOptions:
     Reading the ledger.
 
     Attributes:
-        column: Name of the column of a field, as `field=name`, when it is not recognised. May be repeated.
-        ignore_column: Column to leave unused, and not to name in the verdict. May be repeated, and
-            adds to the rules file.
-        require: Fields that the ledger must have, such as `amount,status`. Adds to the rules file.
+        column: Column of a field whose name is not recognised. May be repeated.
+        profile: Notation of a known program, such as `excel-de`, instead of `[ledger]` of the rules.
+        created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
+        created_to: Last day, included, or time.
+        ignore_column: Column to leave unused, and not to name in the verdict. May be repeated.
+        require: Fields that the ledger must have, such as `amount,status`.
         allow_empty: Accept a ledger without rows, which may be a failed export.
-        format: File format, when the name of the file does not tell.
+        format: `csv`, `jsonl`, `xlsx` or `parquet`. Default: by the name of the file.
         sheet: Sheet of an XLSX file. Default: the first.
         delimiter: Delimiter of a CSV file. Default: recognised from the header.
-        profile: How a well-known program writes a ledger, such as `excel-de`. Replaces `[ledger]` of the rules file.
-        created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
-        created_to: Last one; a day is meant until its end.
     """
 
-    column: Texts = ()
-    ignore_column: Texts = ()
-    require: str = ""
-    allow_empty: Flag = False
-    format: LedgerFormat | None = None
-    sheet: str | None = None
-    delimiter: str | None = None
-    profile: str | None = None
-    created_from: Annotated[str | None, Parameter(name="--from")] = None
-    created_to: Annotated[str | None, Parameter(name="--to")] = None
+    column: Annotated[Texts, NAMED_COLUMN] = ()
+    profile: Annotated[str | None, NAME] = None
+    created_from: Annotated[str | None, Parameter(name="--from"), DATE] = None
+    created_to: Annotated[str | None, Parameter(name="--to"), DATE] = None
+    ignore_column: Annotated[Texts, NAME, RARE] = ()
+    require: Annotated[str, Parameter(metavar="FIELDS", show_default=False), RARE] = ""
+    allow_empty: Annotated[Flag, RARE] = False
+    format: Annotated[LedgerFormat | None, Parameter(metavar="NAME", show_choices=False), RARE] = None
+    sheet: Annotated[str | None, NAME, RARE] = None
+    delimiter: Annotated[str | None, MARK, RARE] = None
 
     @property
     def required(self) -> list[str]:
@@ -149,7 +166,13 @@ def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
     if unclear := [choice for choice in choices if "=" not in choice]:
         refuse(f"{option} must be like amount=Betrag, got {unclear[0]!r}")
-    return {field: name for field, _, name in (choice.partition("=") for choice in choices)}
+    chosen = [(field, name) for field, _, name in (choice.partition("=") for choice in choices)]
+    for place, (field, name) in enumerate(chosen):
+        if field not in KINDS and name in KINDS:
+            refuse(f"{option} takes the field first: {option} {name}={field}")
+        if (before := dict(chosen[:place]).get(field)) is not None:
+            refuse(f"{option} was given twice for {field}: {quote(before)} and {quote(name)}")
+    return dict(chosen)
 
 
 def about_ledger(text: str) -> str:
@@ -157,12 +180,14 @@ def about_ledger(text: str) -> str:
     return f"{text}; {_TAKES_OPTIONS}" if _KEYS.keys() & {*_OPTION.findall(text)} else text
 
 
-def about_usage(text: str) -> str:
+def about_usage(text: str, option: str) -> str:
     """Return why a call cannot be read; an option that only `payclient ledger` has is named as its key of the rules."""
-    unknown = text.partition(".")[0]
-    if key := _KEYS.get(unknown.removeprefix("Unknown option: ")):
-        return f"{unknown}. It is the key {key} of [ledger] in the rules file; {_TAKES_OPTIONS}"
-    return f"{text} (see payclient --help)"
+    key = _KEYS.get(option.partition("=")[0])
+    return (
+        f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file; {_TAKES_OPTIONS}"
+        if key
+        else text
+    )
 
 
 @contextmanager
@@ -176,16 +201,13 @@ def reading_ledger() -> Generator[None]:
 
 
 def duration_option(option: str, text: str) -> timedelta:
-    duration = read_duration(text)
+    duration = read_duration(with_unit(text))
     if duration is None:
-        refuse(f"{option} must be a duration such as '90m', '36h' or '3d', got {text!r}")
+        refuse_duration(option, text)
     return duration
 
 
-_JUDGING = Group("Judging", sort_key=6)
-
-
-@Parameter(name="*", group=_JUDGING)
+@Parameter(name="*", group=Group("Judging", sort_key=6))
 @frozen(kw_only=True)
 class JudgingOptions:
     """
@@ -193,45 +215,43 @@ class JudgingOptions:
 
     Attributes:
         rules_file: TOML file with tolerances, status words, fees, accepted differences and more.
-        time_zone: Zone of the service's expiry times, such as `Asia/Jakarta` or `+07:00`. Overrides the rules file.
-        assume_status: Status of every row when the ledger has no status column: `paid`, or `none`, which leaves the
-            status uncompared and never gives a clean verdict. Overrides the rules file.
-        grace: Age below which a row may still differ, such as `90m` or `2 business days`. Overrides the rules file.
+        time_zone: Zone of the service's times, such as `Asia/Jakarta` or `+07:00`.
+        grace: Age below which a row may still differ, such as `90m` or `2 business days`.
+        assume_status: Status of rows without a status column: `paid`, or `none` (never clean).
     """
 
-    rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
-    time_zone: str | None = None
-    assume_status: Assumed | None = None
-    grace: str | None = None
+    rules_file: Annotated[Path | None, Parameter(name="--rules"), FILE] = None
+    time_zone: Annotated[str | None, Parameter(metavar="ZONE")] = None
+    grace: Annotated[str | None, DURATION] = None
+    assume_status: Annotated[Assumed | None, Parameter(metavar="WORD", show_choices=False), RARE] = None
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
         # `not_found_messages` change answers, so the run is another one.
         rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
-        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
+        grace = None if self.grace is None else with_unit(self.grace)
+        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": grace}
         return attrs.evolve(rules, **{name: value for name, value in given.items() if value is not None})
 
 
-@Parameter(name="*", group=_JUDGING)
+@Parameter(name="*", group=Group("Previous runs", sort_key=7))
 @frozen(kw_only=True)
 class EarlierRunOptions:
     """
     Earlier runs, and second lookups.
 
     Attributes:
-        decisions: Folder of an earlier run whose decisions count. Default: that of --previous.
-        confirm_after: Time to wait before a difference is looked up again, such as `10m`.
-        previous: Folder of the run before. Its breaks, open and unresolved rows that the ledger does not list any more
-            are looked up again, and each break says whether it is new, and since when. That folder is only read.
-        reuse: Age, such as `7d`, up to which an answer of the run before is used again, for a row that matched, is the
-            same in the ledger and has a final status. Default: look up every row.
+        previous: Folder of the previous run, which is only read; breaks get a state and an age.
+        confirm_after: Time to wait before a difference is looked up again.
+        decisions: Folder of a run whose decisions count. Default: the previous one.
+        reuse: Age up to which previous answers are used again, for rows that matched.
     """
 
-    decisions: Path | None = None
-    confirm_after: str | None = None
-    previous: Path | None = None
-    reuse: str | None = None
+    previous: Annotated[Path | None, FOLDER] = None
+    confirm_after: Annotated[str | None, DURATION, RARE] = None
+    decisions: Annotated[Path | None, FOLDER, RARE] = None
+    reuse: Annotated[str | None, DURATION, RARE] = None
 
     def decided(self, rules: Rules, out: Path) -> Rules:
         # A new run gets the decisions, and keeps them when it is resumed.
@@ -249,32 +269,26 @@ class EarlierRunOptions:
         return duration_option("--confirm-after", self.confirm_after or "0s").total_seconds(), max_age
 
 
-@Parameter(name="*", group=Group("Statement", sort_key=7))
+@Parameter(name="*", group=Group("Statement", sort_key=8))
 @frozen(kw_only=True)
 class StatementOptions:
     """
-    The other side: a settlement report, a dashboard's export or a log of callbacks.
+    The other side.
 
     Attributes:
-        statement: Second list of references, with amounts where it has them. What is in it and not in the ledger is
-            looked up too. `[statement]` of the rules file says how it is written.
-        statement_profile: How a well-known program writes the statement, such as `excel-de`. Replaces
-            `[statement.reading]` of the rules file.
-        statement_column: Name of a column of the statement, as `field=name`. May be repeated.
-        settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
-            Overrides the rules file.
-        payout: Amount that came to the bank for the statement, such as `12,345,000`, to be tied.
+        statement: Settlement report, or another list of payments, to compare with.
+        statement_column: Column of a field of the statement. May be repeated.
+        settles_within: Time until a payment is in it, such as `3d` or `2 business days`.
+        payout: Amount that came to the bank for the statement, such as `12,345,000`.
     """
 
-    statement: Path | None = None
-    statement_profile: str | None = None
-    statement_column: Texts = ()
-    settles_within: str | None = None
-    payout: str | None = None
+    statement: Annotated[Path | None, FILE] = None
+    statement_column: Annotated[Texts, NAMED_COLUMN] = ()
+    settles_within: Annotated[str | None, DURATION] = None
+    payout: Annotated[str | None, AMOUNT] = None
 
     def declared(self, rules: Rules) -> Rules:
         given = {
-            "--statement-profile": self.statement_profile,
             "--statement-column": self.statement_column,
             "--settles-within": self.settles_within,
             "--payout": self.payout,
@@ -282,8 +296,6 @@ class StatementOptions:
         if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
             refuse(f"{name} needs --statement, the list that it is about")
         statement = settling_within(rules, self.settles_within).statement
-        if self.statement_profile is not None:
-            statement = attrs.evolve(statement, reading=_profile(self.statement_profile))
         chosen = chosen_columns(self.statement_column, option="--statement-column")
         if chosen:
             statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
@@ -333,17 +345,10 @@ class StatementOptions:
 def settling_within(rules: Rules, text: str | None) -> Rules:
     if text is None:
         return rules
-    within = read_limit(text)
+    within = read_limit(with_unit(text))
     if within is None:
-        refuse(f"--settles-within must be a duration such as '36h' or '3d', or '2 business days', got {text!r}")
+        refuse_duration("--settles-within", text, more=", or '2 business days'")
     return attrs.evolve(rules, statement=attrs.evolve(rules.statement, settles_within=within))
-
-
-def _profile(name: str) -> Dialect:
-    try:
-        return Dialect.named(name)
-    except ValueError as error:
-        refuse(f"--statement-{error}")
 
 
 def _of_statement(name: str, error: LedgerError) -> LedgerError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 from attrs import define, field, frozen
 from cyclopts import Group, Parameter
@@ -31,22 +32,24 @@ from payclient.reconcile.report import (
     settlement_lines,
 )
 
+SEVERITY = Parameter(metavar="SEVERITY", show_choices=False)
 
-@Parameter(name="*", group=Group("Output", sort_key=8))
+
+@Parameter(name="*", group=Group("Output", sort_key=9))
 @frozen(kw_only=True)
 class OutputOptions:
     """
     Output and exit status.
 
     Attributes:
-        fail_on: The least severe break that makes the exit status 1.
-        fail_on_new: The same, of breaks that are new, changed or reopened since the previous run; others do not count.
-        as_json: Print `summary.json` on standard output instead of the verdict.
+        fail_on: Least severe break with exit status 1: info, low, medium, high, critical.
+        fail_on_new: The same, for breaks that are new, changed or reopened; no others count.
+        as_json: Print `summary.json` instead of the verdict.
         quiet: Print errors only; with `--json`, also the summary.
     """
 
-    fail_on: Severity = Severity.MEDIUM
-    fail_on_new: Severity | None = None
+    fail_on: Annotated[Severity, SEVERITY] = Severity.MEDIUM
+    fail_on_new: Annotated[Severity | None, SEVERITY] = None
     as_json: JsonFlag = False
     quiet: Flag = False
 

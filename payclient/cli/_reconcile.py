@@ -33,7 +33,17 @@ from payclient.cli._options import (
 )
 from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
 from payclient.cli._progress import ProgressMode, shown
-from payclient.cli._streams import Exit, OwnStreams, Streams, refuse, refuse_options, status_of, stop_in_order
+from payclient.cli._streams import (
+    FOLDER,
+    RARE,
+    REFERENCE,
+    Exit,
+    OwnStreams,
+    Streams,
+    refuse,
+    status_of,
+    stop_in_order,
+)
 from payclient.client import resolve_environment
 from payclient.errors import PayClientError
 from payclient.reconcile import (
@@ -68,15 +78,7 @@ from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementA
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report
-$ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta
-$ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
-$ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --reuse 7d
-$ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
-$ payclient reconcile ledger.csv --out report --statement settlement.csv --settles-within 3d --payout 12,345,000
-$ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KGJ0D
-
-Run the same command again to resume after an interruption, or to retry unresolved rows. Then
-`payclient report`, `payclient explain` and `payclient verify` work on the folder, without a network.
+$ payclient reconcile ledger.csv --out runs/22 --previous runs/21 --fail-on-new medium
 
 Exit status: 0 {EXIT_STATUSES[0]}. 1 {EXIT_STATUSES[1]}.
 2 usage, or an unreadable ledger. 3 {EXIT_STATUSES[3]}; or the service refuses the key or this computer.
@@ -88,35 +90,33 @@ async def reconcile(
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    out: Path,
+    out: Annotated[Path, FOLDER],
+    canary: Annotated[str | None, REFERENCE] = None,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
     earlier: EarlierRunOptions = EarlierRunOptions(),  # noqa: B008  frozen
     other: StatementOptions = StatementOptions(),  # noqa: B008  frozen
-    canary: str | None = None,
-    progress: ProgressMode = ProgressMode.AUTO,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
+    progress: Annotated[ProgressMode, Parameter(metavar="MODE", show_choices=False), RARE] = ProgressMode.AUTO,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:
     """
     Compare a ledger with the service, one reference at a time.
 
-    Every row lands in one bucket: matched, open, break (a difference that was seen twice), unresolved (no trustworthy
-    answer) or rejected (an unusable row). The report is written whole or not at all.
+    A row is matched, open, a break (seen twice), unresolved (no answer to trust) or rejected (unusable). The same
+    command resumes an interrupted run, and looks unresolved rows up again.
 
     Args:
-        ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input. Only a reference column is required. The
-            columns merchant_reff, amount, fee, amount_received, status, payment_method, payment_code and expdate are
-            compared when present.
+        ledger: CSV, JSON Lines, XLSX or Parquet file with a column of references; `-` for standard input.
         out: Folder for the journal and the report.
+        canary: Reference that exists, looked up first, so that "not found" is credible.
         source: Reading the ledger.
         judging: Judging differences.
-        earlier: Earlier runs, and second lookups.
+        earlier: Previous runs, and second lookups.
         other: The other side.
-        canary: A reference that is known to exist, looked up first.
-        progress: Display of progress on standard error.
         output: Output and exit status.
+        progress: Progress on standard error: `auto`, `live`, `plain` or `none`.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
@@ -170,7 +170,6 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
 
 
 def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
-    refuse_options([str(ledger)], "reconcile")
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input holds either the ledger or the key")
 

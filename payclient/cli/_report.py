@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 
@@ -17,6 +17,7 @@ from payclient._shared.checks import check_count
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._options import JudgingOptions, settling_within
 from payclient.cli._output import (
+    SEVERITY,
     OutputOptions,
     Worst,
     check_other_folder,
@@ -24,7 +25,7 @@ from payclient.cli._output import (
     roll_forward,
     verdict_lines,
 )
-from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
+from payclient.cli._streams import DURATION, FOLDER, NAME, NUMBER, Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import (
     AtomicFiles,
@@ -73,7 +74,7 @@ EXAMPLES: Mapping[str, str] = {
 $ payclient report report
 $ payclient report report --json --quiet | jq .buckets
 
-The same journal gives the same bytes. Exit status: that of `payclient reconcile` for the same rows.
+The same journal gives the same bytes. Exit status: as `payclient reconcile` for the same rows.
 """,
     "show": """
 $ payclient show reports/2026-11-21
@@ -85,12 +86,12 @@ Exit status: 0, whatever the verdict; 2 when there is no report, or it was chang
 $ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
 $ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
 
-Exit status: that of `payclient reconcile` for these rows.
+Exit status: as `payclient reconcile` for these rows.
 """,
     "explain": """
 $ payclient explain report T0000000033KGJ0D
 
-Exit status: 0 when the ledger has the reference, 1 when it has not.
+Exit status: 0 if the ledger has the reference, 1 if it does not.
 """,
     "verify": """
 $ payclient verify report
@@ -102,7 +103,7 @@ $ payclient diff reports/2026-11-20 reports/2026-11-21
 $ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
 
 Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
-compared. 75 otherwise, when it is not known what became of a break.
+compared. 75 otherwise, if the state of a break is not known.
 """,
     "decisions": """
 $ payclient decisions take reports/2026-11-21/report.xlsx --by ana
@@ -130,12 +131,12 @@ def report(
     streams: OwnStreams,
 ) -> int:
     """
-    Rewrite every file of a report from its journal, without a network or a key.
+    Write every file of a report again from its journal.
 
     Args:
         folder: Folder of the report.
-        output: What is written and printed, and what sets the exit status.
-        streams: Of the process.
+        output: Output and exit status.
+        streams: Streams of the process.
     """
     worst = Worst()
     summary, rules = write_again(folder, worst.add)
@@ -148,11 +149,11 @@ def show(
     /,
     *,
     markdown: Flag = False,
-    worst: int = 10,
+    worst: Annotated[int, NUMBER] = 10,
     streams: OwnStreams,
 ) -> int:
     """
-    Show the result of a report in a few lines: the verdict, the money, and the worst breaks.
+    Show the result in a few lines: the verdict, the money and the worst breaks.
 
     Only files of the report are read, so a copy without its journal will do.
 
@@ -180,7 +181,7 @@ def _unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
 
 def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
     """
-    Show one reference in full: the ledger's values, the service's answers, and the findings.
+    Show one reference in full: the ledger, the answers and the findings.
 
     For a payment made twice, the other references are shown too.
 
@@ -265,13 +266,13 @@ def verify(
     streams: OwnStreams,
 ) -> int:
     """
-    Check the files of a report and the rows of its journal against their checksums.
+    Check the files and the journal of a report against their checksums.
 
     Args:
         folder: Folder of the report.
         allow_edits: Accept that `report.xlsx`, the work list, was edited or moved away; no other command reads it,
             but for the decisions in it.
-        streams: Of the process.
+        streams: Streams of the process.
     """
     found = (*verify_manifest(folder), *verify_decisions(folder))
     is_edited = allow_edits and any(problem.file == WORK_LIST for problem in found)
@@ -299,22 +300,22 @@ def diff(
     later: Path,
     /,
     *,
-    fail_on: Severity = Severity.MEDIUM,
+    fail_on: Annotated[Severity, SEVERITY] = Severity.MEDIUM,
     as_json: JsonFlag = False,
     quiet: Flag = False,
     streams: OwnStreams,
 ) -> int:
     """
-    Show what became of each break between two reports, without a network or a key.
+    Compare the breaks of two reports.
 
-    A break is identified by its reference and code. It is new, still open, changed, reopened, resolved (by the ledger,
-    the service, a rule or an acceptance), or not known. Both reports must be unchanged since they were written, and of
-    the same service, environment and key. Nothing in them is changed.
+    A break is a reference with a code. It is new, still open, changed, reopened, resolved (by the ledger, the service,
+    a rule or an acceptance), or not known. Both reports must be as they were written, and of the same service,
+    environment and key.
 
     Args:
         earlier: Folder of the earlier report.
         later: Folder of the later report.
-        fail_on: The least severe new, changed or reopened break that makes the exit status 1.
+        fail_on: Least severe news with exit status 1: info, low, medium, high, critical.
         as_json: Print one JSON object with everything instead.
         quiet: Print errors only; with `--json`, also the object.
         streams: Streams of the process.
@@ -360,15 +361,15 @@ def decisions(
     workbook: Path,
     /,
     *,
-    by: str,
-    folder: Path | None = None,
+    by: Annotated[str, NAME],
+    folder: Annotated[Path | None, FOLDER] = None,
     streams: OwnStreams,
 ) -> int:
     """
-    Take Owner, Resolution and Comment of a work list into `decisions.jsonl` beside the report.
+    Take the decisions of an edited work list into the folder of its run.
 
-    The workbook may be sorted, filtered, and saved by another program. Taking it again adds only what is new. The
-    next report of the folder shows the decisions; they count from the next run or second judgement on.
+    Owner, Resolution and Comment go into `decisions.jsonl`. The workbook may be sorted, filtered, and saved by another
+    program. Taking it again adds only new decisions. They count from the next run or `payclient rejudge` on.
 
     Args:
         action: `take`.
@@ -397,25 +398,24 @@ def rejudge(
     folder: Path,
     /,
     *,
-    out: Path,
+    out: Annotated[Path, FOLDER],
     judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
-    settles_within: str | None = None,
+    settles_within: Annotated[str | None, DURATION] = None,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:
     """
-    Judge the answers of a run again, by other rules, without a network or a key.
+    Judge the answers of a run again by other rules, without a network or a key.
 
-    The report in OUT says that it is a second judgement, of which run, and which rules changed. A difference that only
-    the new rules see has no second lookup, so its row is unresolved; `payclient reconcile` with the same ledger and
-    rules and the same OUT takes the missing lookups. Nothing in FOLDER is changed.
+    The new report names the run and the rules that changed. A difference that only the new rules see has no second
+    lookup, so its row is unresolved; `payclient reconcile` with the same ledger and rules and the new folder takes the
+    missing lookups. Nothing in FOLDER is changed.
 
     Args:
         folder: Folder of the run.
-        out: Folder for the second judgement; not FOLDER.
+        out: Folder for the new report; not FOLDER.
         judging: Judging differences. Default: the rules of the run.
-        settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
-            Overrides the rules.
+        settles_within: Time until a payment is in the statement, such as `3d` or `2 business days`.
         output: Output and exit status.
         streams: Streams of the process.
     """

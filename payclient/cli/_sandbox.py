@@ -15,7 +15,7 @@ from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
 from payclient.cli._limits import Fault, FixedWindow, LimitedService, RetryAfter, TokenBucket
-from payclient.cli._streams import Exit, OwnStreams, refuse
+from payclient.cli._streams import FILE, NUMBER, Exit, OwnStreams, Seconds, refuse
 from payclient.protocol import is_object
 from payclient.testing import FakeService, Latency, Reply
 
@@ -88,13 +88,13 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 async def sandbox(
     *,
-    port: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65535))] = 8080,
-    host: str = "127.0.0.1",
-    transactions: Path | None = None,
-    rate_limit: str | None = None,
-    fault_share: Annotated[float, Parameter(validator=validators.Number(gte=0, lte=1))] = 0.0,
-    latency: Annotated[float, Parameter(validator=validators.Number(gte=0))] = 0.0,
-    seed: int = 0,
+    port: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65535)), NUMBER] = 8080,
+    host: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1",
+    transactions: Annotated[Path | None, FILE] = None,
+    rate_limit: Annotated[str | None, Parameter(metavar="RATE")] = None,
+    fault_share: Annotated[float, Parameter(validator=validators.Number(gte=0, lte=1)), NUMBER] = 0.0,
+    latency: Annotated[Seconds, Parameter(validator=validators.Number(gte=0))] = 0.0,
+    seed: Annotated[int, NUMBER] = 0,
     streams: OwnStreams,
 ) -> int:
     """
@@ -109,7 +109,7 @@ async def sandbox(
         transactions: JSON Lines file, one object per line with any of the ten fields. Default: a few examples.
         rate_limit: Requests admitted, such as `50/s` or `600/min`; the others get status 429.
         fault_share: Share of answers that fail, from 0 to 1.
-        latency: Seconds until an answer.
+        latency: Time until an answer.
         seed: Seed of the faults.
         streams: Streams of the process.
     """

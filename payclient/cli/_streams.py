@@ -18,7 +18,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, TypeAlias
 
 from attrs import frozen
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 from rich.cells import cell_len
 
 from payclient import errors
@@ -26,6 +26,7 @@ from payclient._shared.escape import escape_unprintable
 from payclient.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from cyclopts import Token
     from rich.console import Console
 
 _CHUNK_BYTES = 64 * 1024
@@ -153,11 +154,48 @@ def abandon(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def _read_seconds(_: object, tokens: Sequence[Token]) -> float:
+    text = tokens[0].value
+    try:
+        return float(text)
+    except ValueError:
+        from payclient.reconcile import read_duration  # noqa: PLC0415  `10` need not load it
+
+    if (found := read_duration(text)) is None:
+        refuse_duration(tokens[0].keyword or "", text)
+    return found.total_seconds()
+
+
+def _read_deadline(kind: object, tokens: Sequence[Token]) -> float | None:
+    return None if tokens[0].value == "none" else _read_seconds(kind, tokens)
+
+
+def with_unit(text: str) -> str:
+    """Return *text*, in seconds if it is a bare number; a rules file has to name the unit."""
+    return f"{text}s" if text.isdecimal() else text
+
+
+def refuse_duration(option: str, text: str, *, more: str = "") -> NoReturn:
+    refuse(f"{option} must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d{more}, got {text!r}")
+
+
 Flag: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False)]
 JsonFlag: TypeAlias = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
 Texts: TypeAlias = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+_AS_DURATION = Parameter(metavar="DURATION", show_default=lambda value: f"{value:g}s")
+Seconds: TypeAlias = Annotated[float, Parameter(converter=_read_seconds), _AS_DURATION]
+Deadline: TypeAlias = Annotated[float | None, Parameter(converter=_read_deadline), _AS_DURATION]
 OwnStreams: TypeAlias = Annotated[Streams, Parameter(parse=False)]
-"""Kinds of options: a switch, `--json`, one that may be repeated; and the streams, which are none."""
+"""Kinds of options: a switch, `--json`, one that may be repeated, durations; and the streams, which have no option."""
+
+AMOUNT, DATE, DURATION, FILE, FOLDER = (
+    Parameter(metavar=each) for each in ("AMOUNT", "DATE", "DURATION", "FILE", "FOLDER")
+)
+MARK, NAME, NUMBER, REFERENCE, TEXT = (
+    Parameter(metavar=each) for each in ("MARK", "NAME", "NUMBER", "REFERENCE", "TEXT")
+)
+NAMED_COLUMN = Parameter(metavar="FIELD=NAME")
+RARE = Parameter(group=Group("Rarely needed", sort_key=20))
 
 _STOP_GRACE = 15.0
 """Seconds for lookups in flight to finish: longer than an attempt, shorter than a pause of the service may be."""
@@ -205,13 +243,6 @@ def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
 def refuse(message: str) -> NoReturn:
     """End the command because it cannot be run like this."""
     raise ConfigurationError(message)
-
-
-def refuse_options(names: Iterable[str], command: str) -> None:
-    """Refuse an option that is misspelt, which cyclopts takes for an argument where `-` may be one."""
-    for name in names:
-        if name.startswith("-") and name != "-":
-            refuse(f"unknown option {name.partition('=')[0]} (see payclient {command} --help)")
 
 
 class Exit(IntEnum):

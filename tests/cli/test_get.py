@@ -131,7 +131,10 @@ def test_terminal(configured, service, monkeypatch):
 USAGE = {
     ("get",): "get needs at least one reference, or - to read them from standard input",
     ("get", "T1", "-"): "standard input holds either all references or the key; name - once",
-    ("get", "T1", "--tiemout=5"): "unknown option --tiemout (see payclient get --help)",
+    ("get", "T1", "--tiemout=5"): "unknown option --tiemout (did you mean '--timeout'?) (see payclient get --help)",
+    ("get", "T1", "--timeout", "5x"): (
+        "--timeout must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d, got '5x' (see payclient get --help)"
+    ),
     ("get", "T1", "--timeout", "0"): "--timeout must be a number of seconds above 0, got 0.0",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 import sys
 from importlib.metadata import version
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from payclient import AsyncClient, cli
-from payclient.cli._app import COMMANDS, run
+from payclient.cli._app import COMMANDS, GROUPS, run
 from payclient.cli._streams import Streams, abandon
 
 
@@ -37,6 +38,47 @@ def test_help(command, monkeypatch):
     assert command("reconcile", "--help").status == 0
 
 
+def test_help_in_groups(command, monkeypatch):
+    """`--help` lists the commands by group, in the order of use; in each command, options rarely needed come last."""
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = command("--help").out.splitlines()
+    assert [line for line in lines if line.endswith(":")] == [*(f"{title}:" for title in GROUPS), "Options:"]
+    listed = [line.split()[0] for line in lines if line[:2] == "  "]
+    assert listed == [*COMMANDS, "--help", "--version"]
+    for name in ("get", "ledger", "reconcile", "doctor"):
+        titles = [line for line in command(name, "--help").out.splitlines() if line.endswith(":") and line[0] != " "]
+        assert titles[-1] == "Rarely needed:"
+
+
+def test_size_of_reconcile(command, monkeypatch):
+    """`payclient reconcile` has at most 40 options, and its help at most 70 lines of 100 columns."""
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = command("reconcile", "--help").out.splitlines()
+    options = [line for line in lines if re.match(r"  [* ]? +--[a-z]|  --[a-z]", line)]
+    assert (len(options) <= 40, len(lines) <= 70, max(map(len, lines)) <= 100) == (True, True, True)
+    assert len(options) > 30
+
+
+def test_words_for_help(command):
+    """`help`, `help COMMAND`, `version` and `-V` are understood."""
+    assert command("help") == command("--help")
+    assert command("help", "get") == command("get", "--help")
+    assert command("version") == command("-V") == command("--version")
+
+
+def test_durations(configured, tmp_path):
+    """A duration is written in one way everywhere, as seconds or with a unit."""
+    (tmp_path / "ledger.csv").write_text("reference,created_at\nT1,2026-11-01\n")
+    for text in ("10", "0.5", "10s", "1m", "1h 30m", "1d"):
+        for option in ("--timeout", "--deadline"):
+            assert configured("get", "T1", option, text).status == 0
+    ledger, out = str(tmp_path / "ledger.csv"), str(tmp_path / "report")
+    for text in ("10", "10s", "1m", "1h 30m", "1d"):
+        arguments = ("--grace", text, "--statement", ledger, "--settles-within", text)
+        assert configured("reconcile", ledger, "--out", f"{out}-{text}", "--confirm-after", "0", *arguments).status == 0
+    assert configured("get", "T1", "--deadline", "none").status == 0
+
+
 def test_misspelt(command, subtests):
     """A mistake on the command line is said in one line, with status 2."""
     for arguments, message in [
@@ -44,7 +86,15 @@ def test_misspelt(command, subtests):
         (["sandbox", "--prot", "1"], "payclient: Unknown option: --prot. Did you mean --port?"),
         (["sandbox", "--port", "x"], "payclient: Invalid value for --port"),
         (["sandbox", "--port", "65536"], "payclient: Invalid value"),
-        (["reconcile", "ledger.csv"], 'payclient: Command "reconcile" parameter --out requires an argument'),
+        (
+            ["reconcile", "ledger.csv"],
+            "payclient: --out FOLDER is missing, as in: payclient reconcile ledger.csv --out",
+        ),
+        (["reconcile", "--out", "report"], "payclient: LEDGER is missing, as in: payclient reconcile ledger.csv --out"),
+        (["reconcile", "ledger.csv", "--out"], "payclient: --out needs a value, as in: --out FOLDER (see payclient "),
+        (["reconcile", "ledger.csv", "report"], "payclient: --out FOLDER is missing"),
+        (["show", "report", "more"], "payclient: these words are too many: more (see payclient show --help)"),
+        (["sandbox", "--latency", "none"], "payclient: --latency must be a duration"),
         (["demo", "--rows", "3"], "payclient: Invalid value"),
     ]:
         with subtests.test(arguments=arguments):

@@ -114,15 +114,28 @@ def test_columns(configured, tmp_path):
         assert " If they say nothing about the payments: --ignore-column note\n" in result.out
 
 
+HELP = " (see payclient reconcile --help)"
 OF_THE_RULES = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
 ZONE = "--time-zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got "
 REFUSED = [
     ("--column amount", HEADER, "T1,15000,Paid", "payclient: --column must be like amount=Betrag, got 'amount'"),
     (
+        "--column amuont=Betrag",
+        HEADER,
+        "T1,15000,Paid",
+        "the ledger cannot be read like this: columns: there is no field 'amuont' (did you mean 'amount'?); ",
+    ),
+    (
         "--column betrag=amount",
         HEADER,
         "T1,15000,Paid",
-        "payclient: the ledger cannot be read like this: columns: there",
+        "payclient: --column takes the field first: --column amount=betrag",
+    ),
+    (
+        "--column amount=A --column amount=B",
+        HEADER,
+        "T1,15000,Paid",
+        "payclient: --column was given twice for amount: 'A' and 'B'",
     ),
     (
         "--column amount=Betrag",
@@ -133,7 +146,12 @@ REFUSED = [
     ("--rules ignored.toml", HEADER, "T1,1,Paid", "payclient: no column is called 'wert', which was to be ignored"),
     ("--time-zone Mars/Base", HEADER, "T1,15000,Paid", f"payclient: {ZONE}'Mars/Base'"),
     ("--time-zone ../etc", HEADER, "T1,15000,Paid", f"payclient: {ZONE}'../etc'"),
-    ("--confirm-after soon", HEADER, "T1,15000,Paid", "payclient: --confirm-after must be a duration such as '90m'"),
+    (
+        "--confirm-after soon",
+        HEADER,
+        "T1,15000,Paid",
+        "payclient: --confirm-after must be a duration such as 10 (seconds), 90s, ",
+    ),
     ("--grace 24h", HEADER, "T1,15000,Paid", "choose one with --column created_at=NAME"),
     ("--profile excel-xx", HEADER, "T1,15000,Paid", "payclient: --profile must be one of excel-de, "),
     ("--from 2026-13-01", HEADER, "T1,15000,Paid", "from must be a day or a time such as 2026-11-01"),
@@ -377,7 +395,7 @@ def test_keys_are_no_options(command):
     calls = {key: command("reconcile", "ledger.csv", "--out", "report", option, "x") for key, option in options.items()}
     told = {key: call.err.removeprefix("payclient: ").rstrip() for key, call in calls.items() if call.status == 2}
     assert told == {
-        key: f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file; {OF_THE_RULES}"
+        key: f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file; {OF_THE_RULES}{HELP}"
         for key, option in options.items()
     }
 

@@ -13,7 +13,7 @@ from unicodedata import combining, normalize
 
 from attrs import frozen
 
-from payclient._shared.escape import quote
+from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile.ledger._cells import LedgerError, as_option, as_word
 from payclient.reconcile.ledger._entry import COMPARED
 
@@ -132,7 +132,8 @@ def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
         message = f"columns must give the name of a column for each field, as in {{'amount': 'Betrag'}}, got {chosen!r}"
         raise TypeError(message)
     if unknown := next((name for name in chosen if name not in FIELDS), None):
-        message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
+        meant = did_you_mean(unknown, FIELDS)
+        message = f"columns: there is no field {unknown!r}{meant}; the fields are {', '.join(FIELDS)}"
         raise ValueError(message)
     return chosen
 

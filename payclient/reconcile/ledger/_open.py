@@ -18,7 +18,7 @@ from typing import IO, Literal, Self, TypeAlias, cast, get_args
 
 from attrs import evolve
 
-from payclient._shared.escape import quote
+from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._columns import (
@@ -462,7 +462,8 @@ def check_use(
     Return the names of the columns that may stay unused: those *ignored*, and those with debits.
     """
     if unknown := next((name for name in required if name not in COMPARED), None):
-        message = f"require: there is no field {unknown!r}; the fields are {', '.join(COMPARED)}"
+        meant = did_you_mean(unknown, COMPARED)
+        message = f"require: there is no field {unknown!r}{meant}; the fields are {', '.join(COMPARED)}"
         raise ValueError(message)
     names = column_names(columns.header)
     if not names:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import Attribute
 
-from payclient._shared.escape import quote
+from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile.values import RulesError
 
 _MAX_WHOLE = 10**18
@@ -124,7 +124,8 @@ def has_only(*names: str) -> Validator:
 
     def check(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
         if unknown := next((name for name in value if name not in names), None):
-            message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(names)}"
+            meant = did_you_mean(unknown, names)
+            message = f"{attribute.name}: there is no field {quote(unknown)}{meant}; the fields are {', '.join(names)}"
             raise RulesError(message, key=(attribute.name, unknown))
 
     return check

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type
 from attrs import NOTHING, fields, has
 from cattrs import Converter
 
-from payclient._shared.escape import escape_unprintable, quote
+from payclient._shared.escape import did_you_mean, escape_unprintable, quote
 from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.rules._calendar import read_holidays
 from payclient.reconcile.rules._rules import Rules, rules_as_json
@@ -172,7 +172,7 @@ def _made(kind: Any, key: Key, value: Any) -> Any:
 def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any:
     known = {each.name: each for each in fields(kind) if each.init}
     if unknown := next((name for name in table if name not in known), None):
-        message = f"there is no key {quote(unknown)}; the keys are {', '.join(known)}"
+        message = f"there is no key {quote(unknown)}{did_you_mean(unknown, known)}; the keys are {', '.join(known)}"
         raise RulesError(f"{dotted}: {message}" if key else message, key=(*key, unknown))
     if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
         message = f"{dotted} has no {missing[0]}; {' and '.join(missing)} must be given"
