@@ -83,7 +83,7 @@ def _explain(plan, result):
     print(f"  of {len(plan.faults)} faults it needs {len(smallest.faults)}:")
     if smallest.order is not None:
         print(f"  of {len(result.order)} turns out of order it needs {len(smallest.order)}:")
-    print(f"  {smallest!r}")
+    print(f"  {smallest}")
     for problem in run(smallest).problems[:3]:
         print(f"  {problem}")
     print(f"  again: python3 noxfile.py -s simulate -- --seed {plan.seed}")

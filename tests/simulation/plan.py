@@ -1,6 +1,9 @@
 """What one run comes to: the client, the work, the service and the faults."""
 
-from attrs import field, frozen
+import re
+from ast import literal_eval
+
+from attrs import astuple, field, fields, frozen
 
 MAX_FAULTS_OF_ONE = 3
 """Answers about one reference that the service spoils, at most: so that a stream has to answer it in the end."""
@@ -168,3 +171,30 @@ class Plan:
     limit: Limit = Limit()  # what the service takes
     troubles: tuple[str, ...] = ()  # where the client itself is disturbed
     faults: tuple[Fault, ...] = field(factory=tuple)  # in the order in which they were drawn
+
+    def __str__(self):
+        """Return its fields that are not as usual, its references and its faults, for `plan_of`."""
+        others = [each for each in fields(Plan) if each.name not in ("seed", "references", "faults")]
+        said = {each.name: getattr(self, each.name) for each in others if getattr(self, each.name) != each.default}
+        said = {"seed": self.seed, **said} | ({"limit": astuple(self.limit)} if "limit" in said else {})
+        faults = "; ".join(f"{each.kind} at {each.at!r} ({each.value!r})" for each in self.faults)
+        return f"{' '.join(f'{name}={value}' for name, value in said.items())} / {' '.join(self.references)} / {faults}"
+
+
+def plan_of(text):
+    """Return the plan from its text, which may have other white space, and no values of 0 in faults."""
+    said, references, faults = re.split(r" /(?: |$)", " ".join(text.split()))
+    values = {name: _value(value) for name, value in re.findall(r"(\w+)=(.+?)(?= \w+=|$)", said)}
+    found = re.findall(r"([^;]+) at ([\d.]+)(?: \(([\d.]+)\))?(?:; |$)", faults)
+    return Plan(
+        **values | ({"limit": Limit(*values["limit"])} if "limit" in values else {}),
+        references=tuple(references.split()),
+        faults=tuple(Fault(kind, literal_eval(at), literal_eval(value or "0.0")) for kind, at, value in found),
+    )
+
+
+def _value(text):
+    try:
+        return literal_eval(text)
+    except ValueError:  # a word
+        return text

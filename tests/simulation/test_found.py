@@ -1,363 +1,106 @@
 """What the simulation has found, each as the plan that showed it."""
 
+import re
+
 import pytest
 
-from simulation.plan import Fault, Limit, Plan
+from simulation.plan import plan_of
 from simulation.world import run
 
-FOUND = {
-    "doubtful not found while the client closes": Plan(
-        seed=170,
-        transport="fast",
-        clients=2,
-        concurrency=3,
-        max_rate=10.0,
-        references=(
-            *("T0", "T1", "T0", "T2", "T3", "T4", "T5", "T6", "T7", "T2"),
-            *(f"T{n}" for n in range(8, 22)),
-            "C22",
-        ),
-        spread=60.0,
-        tick=0.0005,
-        latency=(0.001, 0.001),
-        work_seconds=1.0,
-        faults=(
-            Fault("extra missing, later", 5, 1.175),
-            Fault("restart", 7.877, 2.263),
-            Fault("wall clock", 2.664, 0.017),
-            Fault("dead name", 0.231, 0.176),
-            Fault("close", 157),
-        ),
-    ),
-    "timers of deferred rows": Plan(
-        seed=37,
-        work="stream",
-        transport="httpx",
-        timeout=2.0,
-        deadline=120.0,
-        references=("T0", "T1"),
-        spread=0.0,
-        is_shuffled=False,
-        latency=(0.01, 0.4),
-        work_seconds=1.0,
-        faults=(Fault("restart", 1.987, 3.928), Fault("cancel", 119, 3)),
-    ),
-    "timer of an equal lookup, closed meanwhile": Plan(
-        seed=589,
-        concurrency=8,
-        timeout=2.0,
-        deadline=20.0,
-        references=("T0", "T1", "T0", "T2", "T3"),
-        spread=0.0,
-        latency=(0.001, 0.001),
-        work_seconds=0.0,
-        faults=(Fault("close", 51),),
-    ),
-    "rejected by mistake, then a bare not found": Plan(
-        seed=617,
-        work="stream",
-        transport="fast",
-        clients=2,
-        concurrency=1,
-        timeout=10.0,
-        deadline=20.0,
-        references=("U0", "T0", "T1", "U2", "T3", "R4", "U5"),
-        spread=0.0,
-        is_shuffled=False,
-        latency=(0.01, 0.4),
-        loss=0.1,
-        work_seconds=1.0,
-        limit=Limit("bucket", 2),
-        faults=(Fault("bare 404", 10, 15.587),),
-    ),
-    "cancelled as a second address is tried": Plan(
-        seed=462,
-        work="batch",
-        transport="httpx",
-        is_tls=True,
-        concurrency=8,
-        max_rate=10.0,
-        timeout=2.0,
-        deadline=120.0,
-        references=("T0", "U1", "T2", "T3", "T4", "T5", "T6", "T7", "T5", "U8", "T9", "T10"),
-        spread=0.0,
-        tick=0.0005,
-        loss=0.02,
-        pieces=8,
-        work_seconds=1.0,
-        faults=(Fault("idle end", 0.282, 0.975), Fault("dead address", 0.296, 33.986), Fault("cancel", 573, 8)),
-    ),
-    "answered and then cut off, which is no wrong address": Plan(
-        seed=3181,
-        work="stream",
-        is_tls=True,
-        clients=3,
-        concurrency=1,
-        timeout=10.0,
-        references=("U0", "T1", "T2", "T3", "T0", "T4", "T5", "U7"),
-        spread=0.0,
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        work_seconds=1.0,
-        faults=(
-            Fault("throttled until", 0, 0.448),
-            Fault("reset within", 5, 6.717),
-            Fault("no content", 6, 28.903),
-            Fault("dead address", 0.268, 0.079),
-            Fault("dead name", 7.318, 8.213),
-            Fault("jump", 81, 2.373),
-            Fault("jump", 10, 2.547),
-        ),
-    ),
-    "a stray not found, then a bare one": Plan(
-        seed=1914,
-        work="stream",
-        transport="injected",
-        is_tls=True,
-        concurrency=8,
-        timeout=10.0,
-        deadline=120.0,
-        references=("T0", *(f"T{n}" for n in range(11)), "T0", *(f"T{n}" for n in range(11, 18))),
-        spread=0.0,
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        loss=0.1,
-        pieces=8,
-        work_seconds=0.0,
-        faults=(
-            Fault("extra missing, next", 0, 0.117),
-            Fault("extra missing, same write", 2, 8.519),
-            Fault("extra missing, same write", 8, 1.564),
-            Fault("bare 404", 18, 1.62),
-            Fault("jump", 15, 28.916),
-            Fault("jump", 471, 2.101),
-        ),
-    ),
-    "closed between connecting and sending": Plan(
-        seed=7630,
-        work="reconcile",
-        transport="httpx",
-        concurrency=8,
-        max_rate=50.0,
-        timeout=10.0,
-        deadline=60.0,
-        references=("T0", "T1", "U2", *(f"T{n}" for n in range(3, 14)), "U14", "T15", "T16"),
-        spread=10.0,
-        tick=0.0005,
-        latency=(0.001, 0.001),
-        loss=0.0,
-        pieces=1,
-        work_seconds=0.0,
-        faults=(
-            Fault("cancel", 5, 1),
-            Fault("cancel", 10, 17),
-            Fault("kill", 3019, 0.0),
-            Fault("kill", 6, 0.0),
-            Fault("kill", 241, 0.0),
-        ),
-    ),
-    "cancelled as the slower of two connections is closed": Plan(
-        seed=20833,
-        work="stream",
-        is_tls=True,
-        clients=2,
-        concurrency=3,
-        max_rate=10.0,
-        timeout=10.0,
-        deadline=3.0,
-        references=("U0", "T1", "U2", "T4", "T6", "U8", "T10", "T12", "T14", "T16", "U18", "T0", "T20", "U22"),
-        spread=60.0,
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        work_seconds=1.0,
-        faults=(
-            Fault("partition", 0.141, 2.742),
-            Fault("cancel", 58, 6),
-            Fault("cancel", 11, 1),
-            Fault("cancel", 14, 1),
-        ),
-    ),
-    "nothing is sent without a key": Plan(
-        seed=1659,
-        work="reconcile",
-        transport="fast",
-        is_tls=True,
-        proxy=True,
-        concurrency=8,
-        deadline=3.0,
-        timeout=10.0,
-        has_source=True,
-        references=("U0",),
-        spread=0.0,
-        is_shuffled=False,
-        latency=(0.01, 0.4),
-        faults=(Fault("restart", 0.725, 2.73), Fault("kill", 2074), Fault("source fails", 0), Fault("source fails", 1)),
-    ),
-    "answered behind the mark of the end": Plan(
-        seed=209,
-        work="stream",
-        transport="httpx",
-        clients=3,
-        concurrency=2,
-        timeout=10.0,
-        references=(
-            *("T0", "T1", "T2", "T0", "T3", "T4", "T5", "T6", "T7", "T0", "T8", "T9", "T10", "T8", "T11", "T12"),
-            *("T13", "T14", "T13", "T15", "R20", "T21", "T0", "C24"),
-        ),
-        spread=10.0,
-        latency=(0.001, 0.001),
-        work_seconds=0.0,
-        faults=(Fault("observer raises", 20),),
-    ),
-    "bad rows that hold up the input": Plan(
-        seed=160,
-        work="stream",
-        transport="fast",
-        has_source=True,
-        references=("T0", "C4"),
-        spread=60.0,
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        work_seconds=0.0,
-        troubles=("queues of one",),
-    ),
-    "bad rows of which one is always due": Plan(
-        seed=1315,
-        work="reconcile",
-        concurrency=1,
-        has_source=True,
-        timeout=10.0,
-        deadline=20.0,
-        references=("C0", "C1", "T2", "C3", "C4"),
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-    ),
-    "a commit that is due when the journal closes": Plan(
-        seed=4998,
-        work="reconcile",
-        transport="httpx",
-        references=("T0", "T1"),
-        concurrency=8,
-        spread=60.0,
-        order=((5, 1), (6, 1), (7, 1)),
-        work_seconds=0.0,
-        faults=(
-            Fault("wall clock", 0.018, 36.556),
-            Fault("cancel", 19, 12),
-            Fault("kill", 379),
-            Fault("cancel", 21, 12),
-            Fault("stop", 100),
-        ),
-    ),
-    "key that is refused while the client closes": Plan(
-        seed=5018,
-        work="stream",
-        transport="fast",
-        is_tls=True,
-        concurrency=2,
-        has_source=True,
-        timeout=10.0,
-        deadline=20.0,
-        references=("U0", "T1"),
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        pieces=8,
-        faults=(
-            Fault("wall clock", 0.294, 23.186),
-            Fault("dead name", 0.526, 4.101),
-            Fault("jump", 15, 0.647),
-            Fault("close", 93),
-            Fault("key rotates", 1.46),
-        ),
-    ),
-    "two connections that are one answer late": Plan(
-        seed=10849,
-        work="crowd",
-        transport="injected",
-        concurrency=8,
-        timeout=10.0,
-        references=("T0", "T0", "C1"),
-        spread=60.0,
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        faults=(Fault("one behind", 8), Fault("one behind", 14), Fault("one a second for ever", 0.0)),
-    ),
-    "a call of a thread that begins as the loop ends": Plan(
-        seed=1467,
-        work="threads",
-        transport="fast",
-        concurrency=1,
-        timeout=10.0,
-        deadline=120.0,
-        references=("T0",),
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        work_seconds=1.0,
-        faults=(Fault("cancel", 5, 0),),
-    ),
-    "a former probe in the next outage": Plan(
-        seed=785,
-        transport="httpx",
-        is_tls=True,
-        proxy=True,
-        concurrency=8,
-        has_source=True,
-        timeout=10.0,
-        deadline=20.0,
-        references=tuple(f"T{n}" for n in range(24)),
-        spread=60.0,
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        pieces=8,
-        faults=(
-            *(Fault("error 500", n, 0.5) for n in (3, 8, *range(15, 18), *range(21, 25), *range(26, 29))),
-            *(Fault("stall", n, 2.0) for n in (0, 1, 5, 10, 18, 20)),
-            *(Fault("throttled bare", n, 1.4) for n in (2, 4, 6, 7, 11, 19, 25)),
-            *(Fault("proxy idle reset", at, 0.5) for at in (23.654, 18.576, 12.501, 9.809, 4.737)),
-        ),
-    ),
-    "rows that are never answered, before any was": Plan(
-        seed=7190,
-        work="stream",
-        transport="fast",
-        clients=3,
-        concurrency=8,
-        timeout=10.0,
-        references=("T0", "C1", "T2", "C3", "C4", "T5", "C7", "T8", "C13", "T16"),
-        spread=0.0,
-        is_shuffled=False,
-        latency=(0.001, 0.001),
-        work_seconds=1.0,
-    ),
-    "cancelled while the ledger is read": Plan(
-        seed=2174,
-        work="reconcile",
-        transport="httpx",
-        concurrency=3,
-        deadline=20.0,
-        references=(
-            *("T0", "U1", "T2", "T3", "T4", "T5", "U6", "U7", "T0", "T8", "U9", "T10", "T11", "T12", "T4", "T13"),
-            *("T14", "T15"),
-        ),
-        spread=10.0,
-        tick=0.0005,
-        latency=(0.001, 0.001),
-        troubles=("a commit for each row",),
-        faults=(Fault("cancel", 20, 22), Fault("stop", 205), Fault("stop", 86), Fault("stop", 27)),
-    ),
-    "nothing is sent before there is a tunnel": Plan(
-        seed=866,
-        transport="fast",
-        is_tls=True,
-        proxy=True,
-        timeout=2.0,
-        references=("T0",),
-        faults=tuple(Fault("proxy silence", n) for n in range(8)),
-    ),
-}
+PLANS = """
+doubtful not found while the client closes
+    seed=170 transport=fast clients=2 concurrency=3 max_rate=10.0 spread=60.0 tick=0.0005 latency=(0.001, 0.001)
+    work_seconds=1.0 / T0 T1 T0 T2 T3 T4 T5 T6 T7 T2 T8 T9 T10 T11 T12 T13 T14 T15 T16 T17 T18 T19 T20 T21 C22 /
+    extra missing, later at 5 (1.175); restart at 7.877 (2.263); wall clock at 2.664 (0.017); dead name at 0.231
+    (0.176); close at 157
+timers of deferred rows
+    seed=37 work=stream timeout=2.0 deadline=120.0 spread=0.0 is_shuffled=False latency=(0.01, 0.4) work_seconds=1.0
+    / T0 T1 / restart at 1.987 (3.928); cancel at 119 (3)
+timer of an equal lookup, closed meanwhile
+    seed=589 concurrency=8 timeout=2.0 deadline=20.0 spread=0.0 latency=(0.001, 0.001) work_seconds=0.0 / T0 T1 T0
+    T2 T3 / close at 51
+rejected by mistake, then a bare not found
+    seed=617 work=stream transport=fast clients=2 concurrency=1 timeout=10.0 deadline=20.0 spread=0.0
+    is_shuffled=False latency=(0.01, 0.4) loss=0.1 work_seconds=1.0 limit=('bucket', 2, 1.0, False) / U0 T0 T1 U2 T3
+    R4 U5 / bare 404 at 10 (15.587)
+cancelled as a second address is tried
+    seed=462 work=batch is_tls=True concurrency=8 max_rate=10.0 timeout=2.0 deadline=120.0 spread=0.0 tick=0.0005
+    loss=0.02 pieces=8 work_seconds=1.0 / T0 U1 T2 T3 T4 T5 T6 T7 T5 U8 T9 T10 / idle end at 0.282 (0.975); dead
+    address at 0.296 (33.986); cancel at 573 (8)
+answered and then cut off, which is no wrong address
+    seed=3181 work=stream is_tls=True clients=3 concurrency=1 timeout=10.0 spread=0.0 is_shuffled=False
+    latency=(0.001, 0.001) work_seconds=1.0 / U0 T1 T2 T3 T0 T4 T5 U7 / throttled until at 0 (0.448); reset within
+    at 5 (6.717); no content at 6 (28.903); dead address at 0.268 (0.079); dead name at 7.318 (8.213); jump at 81
+    (2.373); jump at 10 (2.547)
+a stray not found, then a bare one
+    seed=1914 work=stream transport=injected is_tls=True concurrency=8 timeout=10.0 deadline=120.0 spread=0.0
+    is_shuffled=False latency=(0.001, 0.001) loss=0.1 pieces=8 work_seconds=0.0 / T0 T0 T1 T2 T3 T4 T5 T6 T7 T8 T9
+    T10 T0 T11 T12 T13 T14 T15 T16 T17 / extra missing, next at 0 (0.117); extra missing, same write at 2 (8.519);
+    extra missing, same write at 8 (1.564); bare 404 at 18 (1.62); jump at 15 (28.916); jump at 471 (2.101)
+closed between connecting and sending
+    seed=7630 work=reconcile concurrency=8 max_rate=50.0 timeout=10.0 spread=10.0 tick=0.0005 latency=(0.001, 0.001)
+    work_seconds=0.0 / T0 T1 U2 T3 T4 T5 T6 T7 T8 T9 T10 T11 T12 T13 U14 T15 T16 / cancel at 5 (1); cancel at 10
+    (17); kill at 3019; kill at 6; kill at 241
+cancelled as the slower of two connections is closed
+    seed=20833 work=stream is_tls=True clients=2 concurrency=3 max_rate=10.0 timeout=10.0 deadline=3.0 spread=60.0
+    is_shuffled=False latency=(0.001, 0.001) work_seconds=1.0 / U0 T1 U2 T4 T6 U8 T10 T12 T14 T16 U18 T0 T20 U22 /
+    partition at 0.141 (2.742); cancel at 58 (6); cancel at 11 (1); cancel at 14 (1)
+nothing is sent without a key
+    seed=1659 work=reconcile transport=fast is_tls=True proxy=True concurrency=8 has_source=True timeout=10.0
+    deadline=3.0 spread=0.0 is_shuffled=False latency=(0.01, 0.4) / U0 / restart at 0.725 (2.73); kill at 2074;
+    source fails at 0; source fails at 1
+answered behind the mark of the end
+    seed=209 work=stream clients=3 concurrency=2 timeout=10.0 spread=10.0 latency=(0.001, 0.001) work_seconds=0.0 /
+    T0 T1 T2 T0 T3 T4 T5 T6 T7 T0 T8 T9 T10 T8 T11 T12 T13 T14 T13 T15 R20 T21 T0 C24 / observer raises at 20
+bad rows that hold up the input
+    seed=160 work=stream transport=fast has_source=True spread=60.0 is_shuffled=False latency=(0.001, 0.001)
+    work_seconds=0.0 troubles=('queues of one',) / T0 C4 /
+bad rows of which one is always due
+    seed=1315 work=reconcile concurrency=1 has_source=True timeout=10.0 deadline=20.0 is_shuffled=False
+    latency=(0.001, 0.001) / C0 C1 T2 C3 C4 /
+a commit that is due when the journal closes
+    seed=4998 work=reconcile concurrency=8 spread=60.0 order=((5, 1), (6, 1), (7, 1)) work_seconds=0.0 / T0 T1 /
+    wall clock at 0.018 (36.556); cancel at 19 (12); kill at 379; cancel at 21 (12); stop at 100
+key that is refused while the client closes
+    seed=5018 work=stream transport=fast is_tls=True concurrency=2 has_source=True timeout=10.0 deadline=20.0
+    is_shuffled=False latency=(0.001, 0.001) pieces=8 / U0 T1 / wall clock at 0.294 (23.186); dead name at 0.526
+    (4.101); jump at 15 (0.647); close at 93; key rotates at 1.46
+two connections that are one answer late
+    seed=10849 work=crowd transport=injected concurrency=8 timeout=10.0 spread=60.0 is_shuffled=False
+    latency=(0.001, 0.001) / T0 T0 C1 / one behind at 8; one behind at 14; one a second for ever at 0.0
+a call of a thread that begins as the loop ends
+    seed=1467 work=threads transport=fast concurrency=1 timeout=10.0 deadline=120.0 is_shuffled=False
+    latency=(0.001, 0.001) work_seconds=1.0 / T0 / cancel at 5
+a former probe in the next outage
+    seed=785 is_tls=True proxy=True concurrency=8 has_source=True timeout=10.0 deadline=20.0 spread=60.0
+    is_shuffled=False latency=(0.001, 0.001) pieces=8 / T0 T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11 T12 T13 T14 T15 T16
+    T17 T18 T19 T20 T21 T22 T23 / error 500 at 3 (0.5); error 500 at 8 (0.5); error 500 at 15 (0.5); error 500 at 16
+    (0.5); error 500 at 17 (0.5); error 500 at 21 (0.5); error 500 at 22 (0.5); error 500 at 23 (0.5); error 500 at
+    24 (0.5); error 500 at 26 (0.5); error 500 at 27 (0.5); error 500 at 28 (0.5); stall at 0 (2.0); stall at 1
+    (2.0); stall at 5 (2.0); stall at 10 (2.0); stall at 18 (2.0); stall at 20 (2.0); throttled bare at 2 (1.4);
+    throttled bare at 4 (1.4); throttled bare at 6 (1.4); throttled bare at 7 (1.4); throttled bare at 11 (1.4);
+    throttled bare at 19 (1.4); throttled bare at 25 (1.4); proxy idle reset at 23.654 (0.5); proxy idle reset at
+    18.576 (0.5); proxy idle reset at 12.501 (0.5); proxy idle reset at 9.809 (0.5); proxy idle reset at 4.737 (0.5)
+rows that are never answered, before any was
+    seed=7190 work=stream transport=fast clients=3 concurrency=8 timeout=10.0 spread=0.0 is_shuffled=False
+    latency=(0.001, 0.001) work_seconds=1.0 / T0 C1 T2 C3 C4 T5 C7 T8 C13 T16 /
+cancelled while the ledger is read
+    seed=2174 work=reconcile concurrency=3 deadline=20.0 spread=10.0 tick=0.0005 latency=(0.001, 0.001) troubles=('a
+    commit for each row',) / T0 U1 T2 T3 T4 T5 U6 U7 T0 T8 U9 T10 T11 T12 T4 T13 T14 T15 / cancel at 20 (22); stop
+    at 205; stop at 86; stop at 27
+nothing is sent before there is a tunnel
+    seed=866 transport=fast is_tls=True proxy=True timeout=2.0 / T0 / proxy silence at 0; proxy silence at 1; proxy
+    silence at 2; proxy silence at 3; proxy silence at 4; proxy silence at 5; proxy silence at 6; proxy silence at 7
+"""
+FOUND = {name: plan_of(text) for name, text in re.findall(r"^(\S.*)\n((?: +.*\n)+)", PLANS, flags=re.MULTILINE)}
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_found(name):
     """What was mended stays mended."""
     assert run(FOUND[name]).problems == ()
+
+
+def test_text():
+    """A plan is the one that its text says."""
+    assert [plan_of(str(plan)) for plan in FOUND.values()] == list(FOUND.values())
