@@ -5,7 +5,7 @@ from payclient._shared.lazy import load_at_first_use
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient.reconcile._atomic import AtomicFiles as AtomicFiles
-    from payclient.reconcile._own_file import read_own as read_own
+    from payclient.reconcile._atomic import read_own as read_own
     from payclient.reconcile._replay import break_changes as break_changes
     from payclient.reconcile._replay import judge_again as judge_again
     from payclient.reconcile._replay import judging as judging
@@ -180,8 +180,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "payclient.reconcile._atomic": ("AtomicFiles",),
-    "payclient.reconcile._own_file": ("read_own",),
+    "payclient.reconcile._atomic": ("AtomicFiles", "read_own"),
     "payclient.reconcile._replay": ("break_changes", "judge_again", "judging", "replay"),
     "payclient.reconcile._run": ("Entries", "OnProgress", "Phase", "Progress", "reconcile"),
 }

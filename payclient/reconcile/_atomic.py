@@ -1,4 +1,4 @@
-"""Replace a set of files in one folder atomically: a reader sees each file complete, either the old or the new one."""
+"""Our own files: opened only if they are regular files, and replaced as a set: all of them are the old, or the new."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
@@ -16,9 +17,44 @@ from typing import IO, Any, Self
 
 from attrs import frozen
 
-from payclient.reconcile._own_file import FOLDER_MODE, check_own, own
+FOLDER_MODE = 0o700
+"""Mode of the folders that are created for them."""
 
 _BUFFER_BYTES = 1 << 18
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def own(path: str, flags: int) -> int:
+    """Open *path*, as the `opener` of `open`; a new file is readable by its owner only."""
+    try:
+        descriptor = os.open(path, flags | _FLAGS, 0o600)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _no_regular_file(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _no_regular_file(path)
+    return descriptor
+
+
+def read_own(path: Path) -> bytes:
+    with open(path, "rb", opener=own) as file:
+        return file.read()
+
+
+def check_own(path: Path) -> None:
+    """Check that *path* is a regular file, or does not exist."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:  # it does not exist, or opening it will raise
+        return
+    if not stat.S_ISREG(mode):
+        raise _no_regular_file(str(path))
+
+
+def _no_regular_file(path: str) -> OSError:
+    return OSError(errno.EINVAL, "no regular file, so it is not used; remove it, or choose another folder", path)
 
 
 @frozen(kw_only=True)

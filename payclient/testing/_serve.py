@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from payclient._shared.until_done import until_done
-from payclient.testing._asgi import ASGIApp
+from payclient.testing._service import ASGIApp
 
 try:
     import uvicorn

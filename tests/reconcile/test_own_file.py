@@ -6,8 +6,7 @@ import stat
 import pytest
 
 from payclient.reconcile import Journal, JournalError
-from payclient.reconcile._atomic import AtomicFiles, remove_stale_files
-from payclient.reconcile._own_file import own
+from payclient.reconcile._atomic import AtomicFiles, own, remove_stale_files
 from payclient.reconcile.report import MANIFEST, ReportFiles, verify
 from payclient.reconcile.report._decision_file import earlier_decisions, verify_decisions
 

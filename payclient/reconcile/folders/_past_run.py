@@ -28,7 +28,7 @@ from payclient.reconcile import (
     rules_from_json,
     verify_journal,
 )
-from payclient.reconcile._own_file import read_own
+from payclient.reconcile._atomic import read_own
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report import (

@@ -28,7 +28,7 @@ from zlib import crc32
 from attrs import define, field
 
 from payclient._shared.escape import plural
-from payclient.reconcile._own_file import FOLDER_MODE, check_own, own
+from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
 from payclient.reconcile.journal import _schema as schema
 from payclient.reconcile.values import JournalError, JournalWriteError
 

@@ -13,8 +13,7 @@ from attrs import frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile import Summary
-from payclient.reconcile._atomic import Fingerprint
-from payclient.reconcile._own_file import own
+from payclient.reconcile._atomic import Fingerprint, own
 from payclient.reconcile.ledger import dialect_as_json
 from payclient.reconcile.report._about import About, LedgerAbout
 from payclient.reconcile.report._summary_shape import compared_as_json, reused_as_json

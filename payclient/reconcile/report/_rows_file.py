@@ -12,7 +12,7 @@ from attrs import frozen
 
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Code, Finding, Row, Settled, StatementSide, Status
-from payclient.reconcile._own_file import own
+from payclient.reconcile._atomic import own
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.reconcile.nights import ListedRow
 from payclient.reconcile.rules import from_json
