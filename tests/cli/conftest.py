@@ -1,7 +1,5 @@
 """Commands run in this process, against a fake service behind a real server in another thread."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

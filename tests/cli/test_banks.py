@@ -1,7 +1,5 @@
 """Statements as banks write them: every amount and sign is right, or the file is refused with what helps."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

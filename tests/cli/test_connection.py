@@ -1,7 +1,5 @@
 """Which service is asked and with which key: from the environment, a file or standard input."""
 
-from __future__ import annotations
-
 import base64
 import logging
 from pathlib import Path

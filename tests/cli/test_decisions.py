@@ -1,7 +1,5 @@
 """`payclient decisions take`: from a work list to the next run."""
 
-from __future__ import annotations
-
 import openpyxl
 import pytest
 

@@ -1,7 +1,5 @@
 """`payclient demo`: its dataset has every kind of finding, and it finds exactly those."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

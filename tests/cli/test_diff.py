@@ -1,7 +1,5 @@
 """`payclient diff`: two folders in, what became of each break out."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """`payclient doctor`: what is said about the way to the service, and with which status it ends."""
 
-from __future__ import annotations
-
 import json
 import re
 

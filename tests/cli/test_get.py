@@ -1,7 +1,5 @@
 """`payclient get`: rows for people, lines for programs, one exit status for all."""
 
-from __future__ import annotations
-
 import json
 
 from payclient.testing import Reply

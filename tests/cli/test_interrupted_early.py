@@ -1,7 +1,5 @@
 """Ctrl-C while modules are imported: one line and 130, whichever import it comes at."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

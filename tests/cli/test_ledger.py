@@ -1,7 +1,5 @@
 """`payclient ledger` shows how a ledger is read, without a key, a service or a folder."""
 
-from __future__ import annotations
-
 import json
 
 import openpyxl

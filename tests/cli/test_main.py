@@ -1,7 +1,5 @@
 """What every command has in common: help, version, and one line and one status for whatever goes wrong."""
 
-from __future__ import annotations
-
 import io
 import re
 import signal

@@ -1,7 +1,5 @@
 """`payclient reconcile --previous`: what became of the breaks of the run before, and answers that are reused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

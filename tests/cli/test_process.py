@@ -1,7 +1,5 @@
 """The command as a process of its own: both ways to start it, and what signals and closed pipes do to it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """Progress tells what is done, what is left and what holds it up, in one line."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

@@ -1,7 +1,5 @@
 """`payclient reconcile`: a ledger in, a report and a verdict out."""
 
-from __future__ import annotations
-
 import json
 import signal
 

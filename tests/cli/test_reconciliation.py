@@ -1,7 +1,5 @@
 """What `reconcile` and `demo` have in common, on virtual time."""
 
-from __future__ import annotations
-
 import io
 
 import httpx

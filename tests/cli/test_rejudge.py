@@ -1,7 +1,5 @@
 """`payclient rejudge`: a second judgement of a run, without a network."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The same command again: what it resumes, what it refuses, and the report from the journal alone."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from contextlib import ExitStack, closing

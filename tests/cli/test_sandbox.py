@@ -1,7 +1,5 @@
 """`payclient sandbox`: options become limits, faults and transactions of the fake service."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """`payclient show`: a report in a few lines."""
 
-from __future__ import annotations
-
 import pytest
 
 

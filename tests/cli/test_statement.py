@@ -1,7 +1,5 @@
 """`payclient reconcile --statement`: both sides of a payment, and the money that came to the bank."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import openpyxl

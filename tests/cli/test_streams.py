@@ -1,7 +1,5 @@
 """What is written holds nothing that a terminal would obey, and each error has its exit status."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -1,7 +1,5 @@
 """What `payclient ledger` suggests can be pasted: its options are run as they are printed, until the ledger is read."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

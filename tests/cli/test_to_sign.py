@@ -1,7 +1,5 @@
 """What a person should know before signing stands in one place: on the page, in the workbook and in `summary.json`."""
 
-from __future__ import annotations
-
 import json
 
 import openpyxl

@@ -1,7 +1,5 @@
 """The few breaks that are shown are the worst ones."""
 
-from __future__ import annotations
-
 import pytest
 from attrs import evolve
 

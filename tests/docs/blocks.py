@@ -12,8 +12,6 @@ Runs the blocks of a page the way its reader would.
 In shown output `…` stands for anything.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """Every block of README and docs does what its page says."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 import re

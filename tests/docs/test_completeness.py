@@ -1,7 +1,5 @@
 """The reference leaves nothing out, and what it says of defaults and policies is what the code does."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """The script of the page about nights does what its table says, from an empty folder."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os

@@ -1,7 +1,5 @@
 """The example applications work on their own, over a real socket."""
 
-from __future__ import annotations
-
 import asyncio
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """`llms.txt`, which is built with the documentation, leads to the Markdown of every page."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

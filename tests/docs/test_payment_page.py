@@ -1,7 +1,5 @@
 """The payment page of the documentation: its handlers, in process and over a socket; `browser` plays it in Chromium."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import runpy

@@ -1,7 +1,5 @@
 """The runner of blocks notices when a page says what is not so."""
 
-from __future__ import annotations
-
 import pytest
 from sybil.example import SybilFailure
 

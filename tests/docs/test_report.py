@@ -1,7 +1,5 @@
 """The page about the files of a report leaves out no file, key, sheet or column."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """The page of the rules names every key, with its default, and no other."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One cell of a ledger, text or a value with a type, is read exactly, or refused."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal

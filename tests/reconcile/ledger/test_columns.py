@@ -1,7 +1,5 @@
 """Columns are found by name, and never by guess."""
 
-from __future__ import annotations
-
 import pytest
 
 from payclient.reconcile.ledger import FIELDS, LedgerError, find_columns

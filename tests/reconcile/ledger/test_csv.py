@@ -1,7 +1,5 @@
 """A CSV ledger is read strictly, lazily and without losing a line."""
 
-from __future__ import annotations
-
 import csv
 import io
 from itertools import count, islice

@@ -1,7 +1,5 @@
 """What a ledger's owner declares is checked, and kept as plain values."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

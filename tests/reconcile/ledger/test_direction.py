@@ -1,7 +1,5 @@
 """A debit is never read as a receipt: what says the sign is used, named or refused."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

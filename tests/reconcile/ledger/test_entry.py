@@ -1,7 +1,5 @@
 """An entry holds exact values, or is not made."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from decimal import Decimal
 

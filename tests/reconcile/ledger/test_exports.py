@@ -5,8 +5,6 @@ The service agrees here with whatever was read, and has paid it. So nothing but 
 and a ledger that is read wrong is clean unless the reading says so.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The header is the first row, or the one that is declared; another row that looks like one is named."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """A ledger in JSON Lines is read strictly, lazily and without losing a line."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """The bytes of a ledger become lines, or are refused with their place and the remedy."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """An amount is read as it is declared to be written, or refused with the option that helps."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A ledger reads the same whatever its format, and its format is told by name or content."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

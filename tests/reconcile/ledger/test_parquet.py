@@ -1,7 +1,5 @@
 """A Parquet ledger is read strictly, lazily and without losing a row."""
 
-from __future__ import annotations
-
 import io
 from contextlib import suppress
 from datetime import UTC, date, datetime

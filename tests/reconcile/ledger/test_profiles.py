@@ -1,7 +1,5 @@
 """Each profile that comes with the package reads a file of its kind."""
 
-from __future__ import annotations
-
 import io
 from datetime import datetime
 

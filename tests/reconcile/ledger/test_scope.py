@@ -1,7 +1,5 @@
 """Rows outside of a currency, a span of time or the payments themselves are left out, counted and listed."""
 
-from __future__ import annotations
-
 import io
 import json
 from datetime import timedelta, timezone

@@ -1,7 +1,5 @@
 """A sign is said once: said twice it is refused, or taken as one where all debits of the column agree."""
 
-from __future__ import annotations
-
 import io
 import json
 

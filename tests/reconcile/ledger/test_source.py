@@ -1,7 +1,5 @@
 """A ledger that changes under the run is noticed."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """What would read a ledger is suggested only if every cell agrees, and two ways are called ambiguous."""
 
-from __future__ import annotations
-
 import io
 import random
 from datetime import datetime

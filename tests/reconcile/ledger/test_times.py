@@ -1,7 +1,5 @@
 """A time is read in the format that is declared, or refused."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """A totals row is recognised in any format, rejected, and kept out of the ledger's total."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """A column that nobody uses is named with its sum, or its texts and counts; it is never left out in silence."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """An XLSX ledger is read strictly, lazily and without losing a row."""
 
-from __future__ import annotations
-
 import io
 import random
 import re

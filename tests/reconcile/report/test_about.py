@@ -1,7 +1,5 @@
 """What is known of a run survives the journal."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime, timedelta, timezone

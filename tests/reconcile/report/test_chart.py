@@ -1,7 +1,5 @@
 """The geometry of the bridge chart."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The list of columns is the only source of what the files of a report have of a row."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a report takes for each row, in calls and in bytes; no time is measured."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

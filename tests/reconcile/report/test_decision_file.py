@@ -1,7 +1,5 @@
 """The file of decisions: added to, carried, and verified."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime
 

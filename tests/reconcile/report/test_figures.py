@@ -1,7 +1,5 @@
 """Every file of a report has the same figures, and every column of money adds up to a number that stands elsewhere."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The files of a report: complete, deterministic and harmless."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

@@ -1,7 +1,5 @@
 """The page: it has every figure, it cannot be made to do anything, and it needs nobody."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -1,7 +1,5 @@
 """A report is verified by its manifest."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

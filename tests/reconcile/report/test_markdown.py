@@ -1,7 +1,5 @@
 """The result as Markdown: short, and nothing in it comes from a ledger but text."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Rows and money are counted by the words of both sides, in bounded memory."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

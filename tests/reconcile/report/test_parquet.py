@@ -1,7 +1,5 @@
 """The table of every row, and one table of many runs."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """A row is written as JSON and read back, plain or compressed; in a spreadsheet, nothing that a stranger wrote runs."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

@@ -1,7 +1,5 @@
 """A workbook has the same bytes wherever it is written, and each text in it reads as itself; none is a formula."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

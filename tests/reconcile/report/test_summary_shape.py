@@ -1,7 +1,5 @@
 """`summary.json` is what its published schema says."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

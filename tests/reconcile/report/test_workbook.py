@@ -1,7 +1,5 @@
 """The workbook has every row in its sheet, and room to work on the breaks."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 
