@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache, partial
+from importlib.resources import files as resources
 from itertools import accumulate
 from typing import IO, Any, TypeAlias
+from unicodedata import combining
 
 from attrs import define, field, frozen
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from payclient.reconcile import Bucket, Code, Difference, Row, SettlementStep, Severity, Step, Summary, Total
+from payclient._shared.escape import escape_unprintable, plural
+from payclient.reconcile import Bucket, Code, Difference, Row, SettlementStep, Severity, Step, Summary, Total, moved_by
 from payclient.reconcile.judgement import reff_key
 from payclient.reconcile.nights import BreakChange, SincePrevious
-from payclient.reconcile.report._about import About, facts, to_sign
+from payclient.reconcile.report._about import About, facts, to_sign, when
 from payclient.reconcile.report._decision_file import DECISIONS
 from payclient.reconcile.report._matrix import Matrix, grid
-from payclient.reconcile.report._page import ROOM, write_page
 from payclient.reconcile.report._rows import Top
 from payclient.reconcile.report._rows_file import ROWS
 from payclient.reconcile.report._wording import (
@@ -34,6 +40,12 @@ from payclient.reconcile.report._wording import (
 )
 from payclient.reconcile.result import OpenFindings
 
+ROOM = 60
+"""Rows shown of each kind."""
+
+_MAX_LENGTH = 600
+_MINUS = "\N{MINUS SIGN}"
+_MAX_MARKS = 3  # no writing system needs more
 _NARROWEST = 0.5
 _ONE_FIFTH = 5
 _ONE_QUARTER = 4
@@ -271,7 +283,7 @@ class HtmlReport:
             "remarks": self._groups.remarks(files),
             "files": [(name, holds) for name, holds in FILES.items() if name in files],
         }
-        write_page(file, "report.html.j2", shown)
+        file.writelines(_environment().get_template("report.html.j2").generate({**shown, **_assets()}))
 
 
 def _by_kind(breaks: Iterable[Group], found: OpenFindings) -> dict[str, Any]:
@@ -311,3 +323,72 @@ def _trend(since: SincePrevious, breaks: int) -> list[dict[str, int]]:
     counts = [*(count for _, count in since.previous.trend_with_itself), breaks]
     most = max(counts) or 1
     return [{"breaks": count, "height": count * _TREND_HEIGHT // most} for count in counts]
+
+
+# The template
+
+
+@cache
+def _assets() -> dict[str, str]:
+    """Return style and script, with the hashes that the Content-Security-Policy requires."""
+    css, js = _asset("report.css"), _asset("report.js")
+    return {"css": css, "css_hash": _hash(css), "js": js, "js_hash": _hash(js)}
+
+
+def _asset(name: str) -> str:
+    return resources("payclient.reconcile.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "days": partial(plural, noun="day"),
+        "difference": _difference,
+        "number": _number,
+        "references": partial(plural, noun="reference"),
+        "rows": partial(plural, noun="row"),
+        "signed": _signed,
+        "when": when,
+    }
+    return environment
+
+
+def _harmless(value: Any) -> Any:
+    """Escape unprintable characters in every value, once for the whole template."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    shown = escape_unprintable(value, max_length=_MAX_LENGTH)
+    return shown if shown.isascii() else "".join(_unstacked(shown))
+
+
+def _unstacked(text: str) -> Iterator[str]:
+    """Yield the characters of *text*; marks that stack over their letter, and so over other lines, by number."""
+    marks = 0
+    for character in text:
+        marks = marks + 1 if combining(character) else 0
+        yield f"<U+{ord(character):04X}>" if marks > _MAX_MARKS else character
+
+
+def _number(number: int) -> str:
+    return f"{number:,}".replace("-", _MINUS)
+
+
+def _signed(number: int) -> str:
+    return _number(number) if number <= 0 else f"+{number:,}"
+
+
+def _difference(row: Row) -> str:
+    moved = moved_by(row)
+    return _signed(moved) if moved else ""
