@@ -9,7 +9,7 @@ import re
 import shlex
 import signal
 import traceback
-from collections.abc import Callable, Container, Coroutine, Sequence
+from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -148,21 +148,22 @@ _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[], object] = lambda: None) -> int:
     # `on_imported` is called before the command begins, when its modules are imported.
     arguments = list(arguments)
-    streams = attrs.evolve(streams, arguments=tuple(arguments))
+    streams, bound = attrs.evolve(streams, arguments=tuple(arguments)), dict[str, Any]()
     try:
-        status = _dispatch(arguments, streams, on_imported)
+        status = _dispatch(arguments, streams, on_imported, bound)
         streams.stdout.flush()
     except CycloptsError as error:
-        return _end(streams, Exit.USAGE, _about_usage(error))
+        return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
     except PayClientError as error:
-        return _end(streams, status_of(error), _OPTION.sub(lambda name: f"--{name[0].replace('_', '-')}", str(error)))
+        message = _OPTION.sub(lambda name: f"--{name[0].replace('_', '-')}", str(error))
+        return _refused(streams, status_of(error), message, error, bound)
     except BrokenPipeError:
         abandon(streams.stdout)
         return Exit.CLOSED
     except ModuleNotFoundError as error:
         return _end(streams, Exit.USAGE, str(error))
     except OSError as error:
-        return _end(streams, *_about_system(error))
+        return _refused(streams, *_about_system(error), error, bound)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return _end(streams, Exit.INTERRUPTED, "interrupted")
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
@@ -178,21 +179,32 @@ def _end(streams: Streams, status: Exit, message: str) -> Exit:
 
 
 def _about_usage(error: CycloptsError) -> str:
-    """Return what is wrong with a call, and the page that helps."""
+    """Return what is wrong with a call."""
     error.verbose = False
-    text, called = " ".join(str(error).split()), ["payclient", *(error.command_chain or ())]
+    text = " ".join(str(error).split())
     if isinstance(error, MissingArgumentError) and error.argument is not None and "Did you mean" not in text:
         name = " ".join(filter(None, (error.argument.name, error.argument.parameter.metavar)))
         if error.keyword is not None:
-            return f"{error.keyword} needs a value, as in: {name} (see {' '.join(called)} --help)"
-        text = f"{name} is missing, as in: {_examples(called[-1]).splitlines()[0][2:]}"
+            return f"{error.keyword} needs a value, as in: {name}"
+        text = f"{name} is missing, as in: {_examples((error.command_chain or ())[-1]).splitlines()[0][2:]}"
     elif isinstance(error, UnusedCliTokensError):
         text = f"these words are too many: {shlex.join(error.unused_tokens or ())}"
     elif isinstance(error, UnknownOptionError):
         from payclient.cli._options import about_usage  # noqa: PLC0415  `get` need not load the ledger
 
         text = about_usage(text, error.token.keyword or error.token.value)
-    return f"{_VALUE_OF.sub('', text)} (see {' '.join(called)} --help)"
+    return _VALUE_OF.sub("", text)
+
+
+def _refused(streams: Streams, status: Exit, message: str, error: Exception, bound: Mapping[str, Any]) -> Exit:
+    _end(streams, status, message)
+    if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN):
+        from payclient.cli._next import after_error  # noqa: PLC0415  it imports reconciliation
+
+        words = streams.arguments if {*streams.arguments[:1]} & COMMANDS.keys() else ()
+        for number, each in enumerate(after_error(error, status, words, bound)):
+            streams.tell(f"{'Or' if number else 'Next'}: {each}")
+    return status
 
 
 def _about_system(error: OSError) -> tuple[Exit, str]:
@@ -203,7 +215,10 @@ def _about_system(error: OSError) -> tuple[Exit, str]:
     return Exit.AGAIN if is_disk else Exit.USAGE, f"{place}{error.strerror}" if error.strerror else str(error)
 
 
-def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[[], object]) -> int:
+def _dispatch(
+    arguments: Sequence[str], streams: Streams, on_imported: Callable[[], object], taken: dict[str, Any]
+) -> int:
+    """Run the command; *taken* gets its arguments once they are understood."""
     if any(_KEY_AS_ARGUMENT.match(argument) for argument in arguments):
         refuse(
             "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
@@ -216,10 +231,11 @@ def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[
     if unknown := next((word for word in map(str, bound.args) if word[:1] == "-" != word), None):  # where `-` may be
         known = (name for each in app[arguments[0]].assemble_argument_collection() if each.parse for name in each.names)
         meant = did_you_mean(unknown.partition("=")[0], known)
-        refuse(f"unknown option {unknown.partition('=')[0]}{meant} (see payclient {arguments[0]} --help)")
+        refuse(f"unknown option {unknown.partition('=')[0]}{meant}")
     if "console" in bound.arguments:  # help or version; no other command need load rich
         bound.arguments["console"] = streams.console()
     on_imported()
+    taken.update(bound.arguments)
     result = command(*bound.args, **bound.kwargs, **({"streams": streams} if injected else {}))
     if inspect.iscoroutine(result):
         result = asyncio.run(_interruptible(result))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
@@ -15,6 +15,7 @@ from attrs import asdict, field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
+from payclient.cli._next import command, new_path, proposed
 from payclient.cli._options import LedgerOptions, chosen_columns, given_options, option_name
 from payclient.cli._streams import (
     FILE,
@@ -139,7 +140,7 @@ def ledger(
         shown = {**overview_as_json(overview), "next": following or None}
         streams.write(json.dumps(shown, indent=2, ensure_ascii=True))
     else:
-        streams.show([*overview_lines(overview), *declared.decision(overview, following)])
+        streams.show([*overview_lines(overview), *declared.decision(overview, following, streams.arguments)])
     return Exit.DIFFERENT if overview.rejected else Exit.DONE
 
 
@@ -209,23 +210,25 @@ class Declared:
             return ""
         return full.command(is_saved=bool(full.dialect))
 
-    def decision(self, overview: Overview, following: str) -> Iterator[str]:
-        """Yield the command *following*, or how to decide about the columns that are not used, all at once."""
-        if following:
-            yield f"next: {following}"
-        elif unused := overview.ledger.unused:
-            command = self._with(overview.ledger.suggestions).ignoring(unused).command(is_saved=True)
-            yield f"use a column that matters with --column FIELD=NAME, and ignore the others by name: {command}"
+    def decision(self, overview: Overview, following: str, words: Sequence[str]) -> Iterator[str]:
+        """Yield the command *following*, or those among which a person has to decide."""
+        ways = [following] if following else [command(words, options) for options in overview.proposed]
+        unused = overview.ledger.unused
+        if not (ways or unused):
+            is_new = overview.unknown_statuses and self.rules_file is None and str(self.path) != "-"
+            ways = [command(words, ["--save-rules", new_path(Path("rules.toml"))] if is_new else [])]
+        yield from (f"{'or' if number else 'next'}: {each}" for number, each in enumerate(ways))
+        if unused:
+            ignoring = self._with(overview.ledger.suggestions).ignoring(unused).command(is_saved=True)
+            yield f"use a column that matters with --column FIELD=NAME, and ignore the others by name: {ignoring}"
 
     def command(self, *, is_saved: bool) -> str:
         rules = [] if self.rules_file is None else [as_option("rules", str(self.rules_file))]
         options = [*rules, *_as_options(given_options(self.source, _READING))]
         if is_saved:
-            names = chain(["rules.toml"], (f"rules-{number}.toml" for number in count(2)))
-            new = next(name for name in names if not Path(name).exists())
-            options += [*_as_options(self.dialect), as_option("save-rules", new)]
-        command, out = ("payclient ledger", []) if is_saved else ("payclient reconcile", ["--out report"])
-        return " ".join((command, as_word(str(self.path)), *out, *options))
+            options += [*_as_options(self.dialect), as_option("save-rules", new_path(Path("rules.toml")))]
+        name, out = ("payclient ledger", []) if is_saved else ("payclient reconcile", ["--out report"])
+        return " ".join((name, as_word(str(self.path)), *out, *options))
 
     def tables(self) -> dict[str, dict[str, Any]]:
         ledger = {**given_options(self.source, ["profile"]), **self.dialect}
@@ -287,6 +290,13 @@ class Overview:
     def unknown_statuses(self) -> list[str]:
         """The words for a state that have no meaning, so that each of their rows would be a break."""
         return [each["status"] for each in self.shown["by_status"] if each["status"] and each["meaning"] is None]
+
+    @property
+    def proposed(self) -> list[list[str]]:
+        """The options among which a person has to choose, of ambiguous suggestions or of rejected rows."""
+        suggestions, reasons = self.ledger.suggestions, self.shown["rejected"]["reasons"]
+        open_ones = [shlex.split(str(way)) for each in suggestions if each.is_ambiguous for way in each.readings]
+        return open_ones or [] if suggestions else [way for each in reasons for way in proposed(each["reason"])]
 
     @classmethod
     def of(cls, ledger: Ledger, rules: Rules) -> Self:

@@ -73,7 +73,7 @@ def option_name(name: str) -> str:
 _DECLARED = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
 _KEYS = {option: name for option, name in _DECLARED.items() if name not in _OF_A_RUN}
 _OPTION = re.compile(r"--[a-z][a-z-]*")
-_TAKES_OPTIONS = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
+LEDGER_ONLY = frozenset(_KEYS)
 _OF_STATEMENT = {
     "--column": "--statement-column",
     "--profile": "[statement.reading] profile",
@@ -175,29 +175,10 @@ def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[
     return dict(chosen)
 
 
-def about_ledger(text: str) -> str:
-    """Return a message about the ledger of a run with the place of the options that only `payclient ledger` has."""
-    return f"{text}; {_TAKES_OPTIONS}" if _KEYS.keys() & {*_OPTION.findall(text)} else text
-
-
 def about_usage(text: str, option: str) -> str:
     """Return why a call cannot be read; an option that only `payclient ledger` has is named as its key of the rules."""
     key = _KEYS.get(option.partition("=")[0])
-    return (
-        f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file; {_TAKES_OPTIONS}"
-        if key
-        else text
-    )
-
-
-@contextmanager
-def reading_ledger() -> Generator[None]:
-    try:
-        yield
-    except LedgerError as error:
-        if (message := about_ledger(error.message)) == error.message:
-            raise
-        raise LedgerError(message, line=error.line, offset=error.offset) from error
+    return f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file" if key else text
 
 
 def duration_option(option: str, text: str) -> timedelta:

@@ -103,6 +103,10 @@ class Worst:
     def rows(self) -> tuple[Row, ...]:
         return (*self._news.kept, *self._others.kept)
 
+    @property
+    def references(self) -> list[str]:
+        return [row.reference for row in self.rows() if row.reference]
+
     def kinds(self) -> Iterator[tuple[str, Total]]:
         """Yield the rows and the money of each kind of break, the most severe first; together they are all breaks."""
         kinds = sorted(self._kinds.items(), key=lambda kind: (-kind[0][0], -kind[1].rows))

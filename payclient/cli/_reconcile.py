@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import aclosing, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -20,15 +19,13 @@ from cyclopts import Parameter
 from payclient import AsyncClient
 from payclient._shared.escape import plural
 from payclient.cli._connection import ConnectionOptions
+from payclient.cli._next import after_verdict
 from payclient.cli._options import (
     EarlierRunOptions,
     JudgingOptions,
     LedgerOptions,
     StatementOptions,
-    about_ledger,
     about_statement,
-    option_name,
-    reading_ledger,
     statement_lines,
 )
 from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
@@ -49,9 +46,7 @@ from payclient.errors import PayClientError
 from payclient.reconcile import (
     EXIT_STATUSES,
     STRICT,
-    Bucket,
     Journal,
-    JournalError,
     Reuse,
     Row,
     Rules,
@@ -150,9 +145,7 @@ async def reconcile(
 def _opened(
     path: Path, source: LedgerOptions, other: StatementOptions, rules: Rules, streams: Streams
 ) -> Generator[tuple[Ledger, Ledger | None]]:
-    with reading_ledger():
-        opened = source.open(path, rules, streams)
-    with opened as ledger, other.open(rules, ledger) as statement:
+    with source.open(path, rules, streams) as ledger, other.open(rules, ledger) as statement:
         yield ledger, statement
 
 
@@ -189,7 +182,7 @@ async def _run(job: Reconciliation) -> int:
         job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {job.streams.command}")
         raise
     for warning in job.ledger.warnings:
-        job.streams.tell(f"payclient: {about_ledger(warning)}")
+        job.streams.tell(f"payclient: {warning}")
     for warning in () if job.statement is None else job.statement.warnings:
         job.streams.tell(f"payclient: the statement: {about_statement(warning)}")
     lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
@@ -213,10 +206,8 @@ def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator
     yield f"Report: {job.out / 'report.html'}, and beside it {beside}"
     if summary.lacking_probe or (summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence):
         yield verdict_wording(summary).advice
-    elif summary.buckets[Bucket.UNRESOLVED].rows:
-        yield f"Next: {job.streams.command}, which asks again for what is unresolved"
-    if references := [row.reference for row in worst.rows() if row.reference]:
-        yield f"Next: {shlex.join(('payclient', 'explain', str(job.out), references[0]))}"
+    for each in after_verdict(summary, worst.references, job.streams.arguments, job.out):
+        yield f"Next: {each}"
 
 
 OnRow: TypeAlias = Callable[[Row], object]
@@ -245,7 +236,7 @@ class Reconciliation:
         """Start or resume the run, write the report, and return its summary; each *on_row* gets every row."""
         # What may pass makes an incomplete report; when the service refuses the caller, or the ledger or the journal
         # cannot be trusted, no report is written.
-        with self._opened_journal() as journal:
+        with Journal(self.out / JOURNAL, identity=self._identity()) as journal:
             self._tell_resumed(journal)
             note = None if self.previous is None else self.previous.note
             with ReportFiles(self.out, rules=self.rules, previous=note) as files:
@@ -263,15 +254,6 @@ class Reconciliation:
                 if self.statement is not None:
                     self.statement.check_unchanged()
                 return finish(files, journal, about, self.ledger)
-
-    def _opened_journal(self) -> Journal:
-        try:
-            return Journal(self.out / JOURNAL, identity=self._identity())
-        except JournalError as error:
-            if not error.rules:
-                raise
-            message = f"{error}; {_advice(error.rules, self.out, self.streams.arguments)}"
-            raise JournalError(message, rules=error.rules) from error
 
     def _identity(self) -> dict[str, str]:
         identity = {"service": self.client.url, "rules": self.rules.judging}
@@ -330,10 +312,9 @@ class Reconciliation:
         started_at(journal, self.clock())
         if self.statement is not None:
             self.ledger.tell_left_out(journal.statement_lines.leave_out)
-        with reading_ledger():
-            yield from self.ledger
+        yield from self.ledger
         for suggestion in self.ledger.suggestions:
-            self.streams.tell(f"payclient: {about_ledger(str(suggestion))}")
+            self.streams.tell(f"payclient: {suggestion}")
         about = About(
             ledger=ledger_about(self.ledger),
             rules=self.rules,
@@ -352,14 +333,3 @@ class Reconciliation:
             self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
         about = StatementAbout(file=ledger_about(statement), payout=self.payout)
         note_statement(journal, about)
-
-
-def _advice(changed: Iterable[str], out: Path, arguments: Sequence[str]) -> str:
-    """Return the command that judges the answers in *out* by the rules of today, or else the way to ask again."""
-    if "not_found_messages" in changed:
-        return "answers that are read in another way take a new run: choose another folder with --out"
-    judging = ["--rules", "--settles-within", *(option_name(each.name) for each in attrs.fields(JudgingOptions))]
-    words = [word for each in arguments for word in each.split("=", 1)]
-    given = [word for name, value in pairwise(words) if name in judging for word in (name, value)]
-    command = ("payclient", "rejudge", str(out), *given, "--out", f"{out}-rejudged")
-    return f"to judge its answers by the rules of today: {shlex.join(command)}"

@@ -15,6 +15,7 @@ import attrs
 
 from payclient._shared.checks import check_count
 from payclient._shared.escape import escape_unprintable, plural
+from payclient.cli._next import command
 from payclient.cli._options import JudgingOptions, settling_within
 from payclient.cli._output import (
     SEVERITY,
@@ -39,6 +40,7 @@ from payclient.reconcile import (
     Rules,
     Settled,
     Severity,
+    Verdict,
     changed_rules,
     copy_journal,
     judge_again,
@@ -140,7 +142,12 @@ def report(
     """
     worst = Worst()
     summary, rules = write_again(folder, worst.add)
-    lines = [*verdict_lines(summary, worst, rules=rules), "", f"Report: {folder / 'report.html'}"]
+    lines = [
+        *verdict_lines(summary, worst, rules=rules),
+        "",
+        f"Report: {folder / 'report.html'}",
+        *_next(worst.references, summary.verdict, folder),
+    ]
     return output.finish(summary, lines, folder, streams)
 
 
@@ -167,9 +174,19 @@ def show(
     check_count("worst", worst)
     summary = _unchanged_summary(folder, "cannot be shown")
     with open_rows(folder / ROWS) as file:
-        lines = markdown_lines(summary, worst_breaks(file, worst))
-    streams.show(line if markdown else _MARKS.sub("", line) for line in lines)
+        breaks = worst_breaks(file, worst)
+    streams.show(line if markdown else _MARKS.sub("", line) for line in markdown_lines(summary, breaks))
+    if not markdown:
+        streams.show(_next([row["reference"] for row in breaks if row["reference"]], summary["verdict"], folder))
     return Exit.DONE
+
+
+def _next(references: Sequence[str], verdict: str, folder: Path) -> Iterator[str]:
+    """Yield the command to run next about a report, unless its verdict says that nothing is left to do."""
+    if references:
+        yield f"Next: {command(['explain', str(folder), references[0]])}"
+    elif verdict != Verdict.CLEAN:
+        yield f"Next: {command(['verify', str(folder)])}"
 
 
 def _unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
@@ -198,7 +215,9 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         for case in (*cases, *(case for other in others for case in journal.cases(other, rules=rules))):
             streams.show(_explained(case, judged(case)))
     if not cases:
-        streams.show([f"the ledger has no row with the reference {reference}"])
+        streams.show(
+            [f"the ledger has no row with the reference {reference}", f"Next: {command(['show', str(folder)])}"]
+        )
         return Exit.DIFFERENT
     return Exit.DONE
 
@@ -284,7 +303,7 @@ def verify(
         except (JournalError, JournalWriteError) as error:
             problems.append(f"{journal.name}: {error}")
     if problems:
-        streams.show(problems)
+        streams.show([*problems, f"Next: {command(['report', str(folder)])}"])
         return Exit.DIFFERENT
     which = f"every file but {WORK_LIST}" if is_edited else "every file"
     streams.show([f"{which} in {folder} matches {folder / MANIFEST}"])
@@ -325,6 +344,8 @@ def diff(
             streams.show(found.as_json())
         elif not quiet:
             streams.show(_compared(found))
+            news = [each for state in BreakState if state.is_news for each in found.changes(state, limit=1)]
+            streams.show(_next([each["reference"] for each in news], Verdict.CLEAN, later))
         return found.exit_status(fail_on)
 
 
@@ -428,9 +449,8 @@ def rejudge(
     worst = Worst()
     summary, judged_by = write_again(out, worst.add)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
-    compare = shlex.join(("payclient", "diff", str(folder), str(out)))
-    next_step = f"Next: {compare}, which says row by row what the rules changed"
-    lines = [verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}", next_step]
+    lines = [verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}"]
+    lines.append(f"Next: {command(['diff', str(folder), str(out)])}")
     return output.finish(summary, lines, out, streams)
 
 

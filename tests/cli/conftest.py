@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import shutil
 import signal
 from contextlib import asynccontextmanager
@@ -22,6 +23,19 @@ class Result:
     status: int
     out: str
     err: str
+
+    @property
+    def said(self):
+        """What was said on standard error, without the commands that follow."""
+        return "".join(line for line in self.err.splitlines(keepends=True) if not line.startswith(("Next: ", "Or: ")))
+
+    @property
+    def following(self):
+        """The commands that follow, on either stream, each in its words."""
+        lines = (self.out + self.err).splitlines()
+        starts = ("Next: ", "Or: ", "next: ", "or: ")
+        found = [line.partition(": ")[2] for line in lines if line.startswith(starts)]
+        return [shlex.split(line.removeprefix("payclient ")) for line in found]
 
 
 class Terminal(io.StringIO):

@@ -43,7 +43,7 @@ def test_missing(command, base_url, monkeypatch):
         (): "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL",
     }.items():
         result = command("get", "T1", *arguments)
-        assert (result.status, result.err) == (2, f"payclient: {message}\n")
+        assert (result.status, result.said) == (2, f"payclient: {message}\n")
 
 
 def test_unusable_key(configured):
@@ -56,7 +56,7 @@ def test_unusable_key(configured):
         (b"secret-of-mine\nsecond", unseen.format(14)),
     ):
         result = configured("get", "T1", "--api-key-file", "-", stdin=content)
-        assert (result.status, result.err) == (2, f"payclient: {message}\n")
+        assert (result.status, result.said) == (2, f"payclient: {message}\n")
     # Standard input cannot hold the key and the references.
     assert configured("get", "-", "--api-key-file", "-", stdin=KEY.encode()).status == 2
 

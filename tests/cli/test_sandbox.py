@@ -52,7 +52,7 @@ def test_load(tmp_path):
 def test_refused(command):
     """A file that is not there and a port that is in use are named."""
     result = command("sandbox", "--transactions", "no-such-file")
-    assert (result.status, result.err) == (2, "payclient: no-such-file: No such file or directory\n")
+    assert (result.status, result.said) == (2, "payclient: no-such-file: No such file or directory\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = command("sandbox", "--port", str(port))

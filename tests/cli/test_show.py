@@ -23,7 +23,8 @@ def test_shown(command, report):
     )
     lines = command("show", "report").out.splitlines()
     assert lines[0] == "BREAKS: amount and status of 3 ledger rows: 1 matched, 2 breaks."
-    assert lines[-2].startswith("1. high underpaid T2: amount is 9000")
+    assert lines[-1] == "Next: payclient explain report T2"
+    assert lines[-3].startswith("1. high underpaid T2: amount is 9000")
 
 
 def test_refused(command, report, tmp_path):

@@ -154,7 +154,7 @@ def test_columns(reconcile, tmp_path):
 def test_without_rows(reconcile):
     """A statement without rows is usual, and a ledger without rows is refused unless that is allowed."""
     result = reconcile(lines=[], ledger=["reference,amount"])
-    assert (result.status, result.err.splitlines()[-1].partition("; ")[2]) == (2, "--allow-empty accepts that")
+    assert (result.status, result.said.splitlines()[-1].partition("; ")[2]) == (2, "--allow-empty accepts that")
     result = reconcile(lines=[])
     assert (result.status, "T1: high, not_settled" in result.out) == (1, True)
     result = reconcile("--allow-empty", lines=["T1,15000"], ledger=["reference,amount"], out="other")

@@ -172,7 +172,7 @@ def open_past_run(folder: Path) -> PastRun:
     problems = {each.file: each.what for each in verify(folder)}
     edited = problems.pop(WORK_LIST, "")
     if problem := _problem(folder, problems):
-        message = f"{folder} cannot be compared: {problem} (see payclient verify {folder})"
+        message = f"{folder} cannot be compared: {problem}"
         raise PastRunError(message)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}

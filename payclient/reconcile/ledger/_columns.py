@@ -114,10 +114,8 @@ def find_columns(
             if found := found or [place for place, name in free if name in SYNONYMS[field]]:
                 places[field] = _only(names, field, found)
     if "reference" not in places:
-        how = (
-            "say which one it is with --column reference=… (in Python, columns={'reference': '…'}), "
-            "or where the header is with --header-row"
-        )
+        which = f", as with --column reference={as_word(names[0])}" if names[1:] else ""
+        how = f"say which one it is{which} (in Python, columns=), or where the header is with --header-row"
         message = f"no column is called reference; the columns are {listed(names)}; {how}"
         raise LedgerError(message, line=1)
     places = {field: places[field] for field in FIELDS if field in places}
@@ -189,12 +187,16 @@ def _begins(text: str, whole: str) -> bool:
     return text == whole or (text.isalpha() and whole.startswith(text))
 
 
+_MAX_WAYS = 3
+
+
 def refuse_unused(names: Sequence[str], what: str, field: str, *, use: str = "") -> NoReturn:
     first = names[0]
     others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
-    it, name = ("the right one", "NAME") if names[1:] else ("it", first)
+    ways = " or ".join(f"--column {field}={as_word(name)}" for name in names[:_MAX_WAYS])
+    it, ignored = "them" if names[1:] else "it", " ".join(as_option("ignore-column", name) for name in names)
     message = (
-        f"the column {quote(first)} {what}{others}; choose {use or f'{it} with --column {field}={as_word(name)}'}, "
-        f"or leave it out with {as_option('ignore-column', name)}"
+        f"the column {quote(first)} {what}{others}; choose {use or f'the right one with {ways}'}, "
+        f"or leave {it} out with {ignored}"
     )
     raise LedgerError(message, line=1)

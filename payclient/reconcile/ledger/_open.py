@@ -20,7 +20,7 @@ from attrs import evolve
 
 from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile._atomic import Fingerprint
-from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
+from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError, as_word
 from payclient.reconcile.ledger._columns import (
     Columns,
     Finder,
@@ -473,8 +473,9 @@ def check_use(
         message = f"no column is called {quote(missing)}, which was to be ignored; there are {listed(names)}"
         raise LedgerError(message, line=1)
     if missing := next((name for name in required if name not in columns.used), None):
-        message = f"no column was found for {missing}, which is required; there are {listed(names)}; choose one with "
-        raise LedgerError(f"{message}--column {missing}=NAME", line=1)
+        message = f"no column was found for {missing}, which is required; there are {listed(names)}"
+        how = f"; choose one, as with --column {missing}={as_word(columns.ignored[0])}" if columns.ignored else ""
+        raise LedgerError(f"{message}{how}", line=1)
     known = {*dialect.debit_columns.values()}
     ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
     left = [name for name in columns.ignored if name not in ignored]

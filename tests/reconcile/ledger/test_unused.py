@@ -103,7 +103,9 @@ def test_no_amount():
         ):
             read(f'reference,status,wert\nT1,paid,n/a\nT2,paid,\nT3,paid,"{quoted}"\n')
         assert may_be_money(cell)
-    with pytest.raises(LedgerError, match=r"'A' holds what looks .*so is 'B'.*the right one with --column amount=NAME"):
+    with pytest.raises(
+        LedgerError, match=r"'A' holds what looks .*so is 'B'.*with --column amount=A or --column amount=B"
+    ):
         read("reference,A,B\nT1,5000,7000\n")
     for cell in ["INV-15000", "T 15000", "2026-11-21", "A1", "15000 items", "12:30", "po_17", "1.2.3", "n/a", "C15000"]:
         assert not may_be_money(cell)
@@ -114,7 +116,7 @@ def test_sides():
     text = "reference,debit,credit\nT1,,15000\nT2,7000,0\n"
     with pytest.raises(LedgerError, match="choose them with --column amount=credit --debit-column amount=debit, or"):
         read(text)
-    with pytest.raises(LedgerError, match="choose the right one with --column amount=NAME"):
+    with pytest.raises(LedgerError, match="choose the right one with --column amount=credit or"):
         read(f"{text}T3,7000,8000\n")
 
 
@@ -151,7 +153,7 @@ def test_two_candidates(header, field):
 @pytest.mark.parametrize("field", ["amount", "status"])
 def test_require(field):
     """A required field without a column refuses the ledger, and the message says how to choose one."""
-    with pytest.raises(LedgerError, match=f"no column was found for {field}, which is required.*--column {field}=NAME"):
+    with pytest.raises(LedgerError, match=f"no column was found for {field}, which is required.*--column {field}=x"):
         read("reference,x\nT1,y\n", require=["amount", "status"] if field == "amount" else ["status"])
     assert len(read("reference,amount,status\nT1,5,paid\n", require=["amount", "status"])) == 1
 

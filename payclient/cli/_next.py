@@ -1,0 +1,158 @@
+"""The commands that follow a refusal or a verdict, to be pasted as they are."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from payclient._shared.escape import quote
+from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, option_name
+from payclient.cli._streams import Exit
+from payclient.errors import ConfigurationError
+from payclient.reconcile import Bucket, DecisionError, JournalError, PastRunError, RulesError, Summary, Verdict
+from payclient.reconcile.ledger import LedgerChangedError, LedgerError, as_option, as_word
+
+_SWITCHES = ("--allow-empty", "--skip-totals", "--allow-edits", "--json", "--markdown", "--quiet")
+_WORD = r"(?!(?:needs?|and|or|in|for|declares)\b)(?:(?:'[^']*'|\"[^\"]*\"|[^\s;,'\"…()])+|,)"
+_VALUED = rf"--(?!allow-empty|skip-totals)[a-z-]+[= ](?![A-Za-z_]+=NAME\b)(?:[a-z_]+=)?{_WORD}"
+_OPTION = rf"(?:--(?:allow-empty|skip-totals)\b|{_VALUED})"
+_PROPOSED = re.compile(rf"{_OPTION}(?: {_OPTION})*")
+"""Options with their values; those that belong together stand side by side."""
+_MAX_WAYS = 4
+_SEVERAL = ("--allow-reference", "--date-format", "--ignore-column", "--null")
+_OF_FIELD = ("--column", "--debit-column", "--statement-column")
+_OF_LEDGER = (
+    *_SWITCHES[:2],
+    "--rules",
+    *LEDGER_ONLY,
+    *(option_name(each.name) for each in attrs.fields(LedgerOptions)),
+)
+_OF_JUDGING = ("--rules", "--settles-within", *(option_name(each.name) for each in attrs.fields(JudgingOptions)))
+_OF_SERVICE = ("--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key")
+
+
+def new_path(path: Path) -> str:
+    """Return *path* or, if it exists, the first one like it with a number that does not."""
+    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return str(next(each for each in chain([path], numbered) if not each.exists()))
+
+
+def proposed(message: str) -> list[list[str]]:
+    """Return the options that *message* proposes, each way in the words of a shell."""
+    return [shlex.split(each) for each in dict.fromkeys(_PROPOSED.findall(message))][:_MAX_WAYS]
+
+
+def command(words: Iterable[str], options: Iterable[str] = ()) -> str:
+    """Return a command with *options*, in place of those of its *words* that say something else about the same."""
+    new = [*_parsed(options)]
+    said = {_subject(each) for each in new}
+    parts = [*(each for each in _parsed(words) if _subject(each) not in said), *new]
+    return " ".join(
+        ("payclient", *(as_option(part[0][2:], part[1]) if part[1:] else as_word(part[0]) for part in parts))
+    )
+
+
+def _parsed(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield each option with its value, and the other words by themselves."""
+    rest = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    while rest:
+        size = 2 if rest[0].startswith("--") and rest[0] not in _SWITCHES else 1
+        yield tuple(rest[:size])
+        del rest[:size]
+
+
+def _subject(words: tuple[str, ...]) -> tuple[str, ...]:
+    option, value = words[0], words[-1]
+    return words if option in _SEVERAL else (option, value.partition("=")[0]) if option in _OF_FIELD else (option,)
+
+
+def _only(words: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [word for each in _parsed(words) if each[0] in names for word in each]
+
+
+def reading(words: Sequence[str], options: Sequence[str] = (), message: str = "") -> str:
+    """Return the command that shows how the ledger is read, without options of *words* that *message* names."""
+    kept = [each for each in _parsed(words[1:]) if quote(each[-1].rpartition("=")[2]) not in message]
+    files = [each for each in kept if not each[1:] and each[0] not in _SWITCHES]
+    saved = ["--save-rules", new_path(Path("rules.toml"))] if options and ("-",) not in files else []
+    of_ledger = [each for each in kept if each[0] in _OF_LEDGER]
+    return command(["ledger", *chain(*files, *of_ledger)], [*options, *saved])
+
+
+def rejudging(words: Sequence[str], folder: Path, options: Sequence[str] = ()) -> str:
+    out = ("--out", new_path(folder.with_name(f"{folder.name}-rejudged")))
+    return command(["rejudge", str(folder), *_only(words, _OF_JUDGING), *out], options)
+
+
+def elsewhere(words: Sequence[str], out: Path) -> str:
+    """Return the same command for another folder."""
+    return command(words, ["--out", new_path(out)])
+
+
+def diagnosis(words: Sequence[str]) -> str:
+    return command(["doctor", *_only(words, _OF_SERVICE)])
+
+
+def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Mapping[str, Any]) -> list[str]:
+    """Return the commands that follow a refusal of the command of these *words*; several if a person has to choose."""
+    message, name = str(error), words[0] if words else ""
+    if not bound and (keys := [word for each in _parsed(words) if each[0] in LEDGER_ONLY for word in each]):
+        return [reading(words, keys)]
+    if not bound:
+        return [command([*words[:1], "--help"])]
+    if status is Exit.REFUSED or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
+        return [diagnosis(words)]
+    if isinstance(error, JournalError) and name == "reconcile":
+        may_rejudge = error.rules and "not_found_messages" not in error.rules
+        return [rejudging(words, bound["out"]) if may_rejudge else elsewhere(words, bound["out"])]
+    if isinstance(error, LedgerChangedError) or ("out" in bound and "another folder" in message):
+        return [elsewhere(words, bound["out"])]
+    if isinstance(error, LedgerError) and "ledger" in bound:
+        return _after_reading(message, words, bound)
+    if isinstance(error, PastRunError) and name == "reconcile" and not bound["earlier"].previous.is_dir():
+        return [command(word for each in _parsed(words) if each[0] != "--previous" for word in each)]
+    folders = [getattr(bound.get(each), "previous", bound.get(each)) for each in ("folder", "earlier", "later")]
+    named = next((each for each in folders if each is not None and f"{each}" in message), None)
+    if named is not None and type(error) in (ConfigurationError, JournalError, PastRunError, DecisionError):
+        return [command(["verify", str(named)])]
+    if isinstance(error, RulesError) and "--column" in message:
+        return [reading(words)]
+    is_of_file = isinstance(error, RulesError) and (error.line or "file" in message)
+    is_usage = isinstance(error, ConfigurationError) and status is Exit.USAGE and not isinstance(error, DecisionError)
+    return [command([name, "--help"] if is_usage and not is_of_file else words)]
+
+
+def _after_reading(message: str, words: Sequence[str], bound: Mapping[str, Any]) -> list[str]:
+    statement = bound["other"].statement if message.startswith("the statement ") and "other" in bound else None
+    found = [each for each in proposed(message) if not {*_parsed(each)} <= {*_parsed(words)}]
+    ways: list[str] = []
+    for options in found:
+        if words[0] == "ledger" or LEDGER_ONLY.isdisjoint(name for name, *_ in _parsed(options)):
+            ways.append(command(words, options))
+        else:
+            ways.append(reading(words, options) if statement is None else command(["ledger", str(statement)], options))
+    return ways or [reading(words, message=message) if statement is None else command(["ledger", str(statement)])]
+
+
+def after_verdict(summary: Summary, references: Sequence[str], words: Sequence[str], out: Path) -> Iterator[str]:
+    """Yield the commands that follow a run of these *words* into *out*, which has breaks of these *references*."""
+    compared, verdict = summary.compared, summary.verdict
+    if verdict is Verdict.INCOMPLETE:
+        yield diagnosis(words) if summary.lacking_probe else command(words)
+    if references:
+        yield command(["explain", str(out), references[0]])
+    elif verdict is Verdict.EMPTY or summary.buckets[Bucket.REJECTED].rows:
+        yield reading(words)
+    elif verdict is Verdict.BREAKS:
+        yield elsewhere(words, out) if summary.missing_rows else command(["show", str(out)])
+    if verdict is Verdict.PARTIAL and (compared.are_amounts_left_out or compared.unused):
+        yield reading(words, [each for column in compared.unused for each in ("--ignore-column", column.name)])
+    elif verdict is Verdict.PARTIAL:
+        is_status = compared.status_left_out and not compared.unused_in_statement
+        yield rejudging(words, out, ["--assume-status", "paid"]) if is_status else command(words)

@@ -1,0 +1,188 @@
+"""Every refusal, and every verdict but clean, ends with commands that can be pasted; each of them is run."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from payclient.testing import Reply
+from support.misses import check_each
+
+CLEAN = "reference,amount,status\nT1,15000,Paid\nT2,7000,Canceled\n"
+RUN = "reconcile ledger.csv --out new"
+SAVED = "--save-rules rules.toml"
+
+READING = {
+    "Order,amount\nT1,15000\n": (f"{RUN} --column reference=Order",),
+    "reference,wert\nT1,15000\n": (f"{RUN} --column amount=wert", f"{RUN} --ignore-column wert"),
+    "reference,wert,x\nT1,15000,7000\n": (
+        f"{RUN} --column amount=wert",
+        f"{RUN} --column amount=x",
+        f"{RUN} --ignore-column wert --ignore-column x",
+    ),
+    "reference,debit,credit\nT1,,15000\nT2,7000,\n": (
+        f"ledger ledger.csv --column amount=credit --debit-column amount=debit {SAVED}",
+        f"{RUN} --ignore-column debit --ignore-column credit",
+    ),
+    "reference,amount,type\nT1,15000,CREDIT\nT2,7000,DEBIT\n": (
+        f"{RUN} --column direction=type",
+        f"{RUN} --ignore-column type",
+    ),
+    "November\n\nreference,amount\nT1,15000\n": (f"ledger ledger.csv --header-row 3 {SAVED}",),
+    "reference,amount,currency\nT1,15000,IDR\nT2,7,USD\n": (f"ledger ledger.csv --only-currency IDR {SAVED}",),
+    "reference|amount\nT1|15000\n": (f"{RUN} --delimiter '|'",),
+    "reference,amount\nT1,15000\nT\udcfc,5\n": (f"ledger ledger.csv --encoding cp1252 {SAVED}",),
+    "reference,amount\n": (f"{RUN} --allow-empty",),
+    "reference,amount\nT1,15000\nTotal,15000\n": ("ledger ledger.csv",),
+}
+"""A ledger that cannot be read as it is, and the commands that follow."""
+
+CALLS = {
+    "reconcile": "reconcile --help",
+    "reconsile ledger.csv": "--help",
+    f"{RUN} --grace soon": "reconcile --help",
+    f"{RUN} --column amount": "reconcile --help",
+    f"{RUN} --fail-on-new low": "reconcile --help",
+    f"{RUN} --payout 5": "reconcile --help",
+    f"{RUN} --grace 24h": "ledger ledger.csv",
+    f"{RUN} --decimal ,": f"ledger ledger.csv --decimal , {SAVED}",
+    f"{RUN} --column amount=Betrag": "ledger ledger.csv",
+    f"{RUN} --ignore-column Betrag": "ledger ledger.csv",
+    f"{RUN} --previous none": RUN,
+    f"{RUN} --previous edited": "verify edited",
+    f"{RUN} --previous 20 --environment live": "verify 20",
+    f"{RUN} --statement named.csv": f"{RUN} --statement named.csv --statement-column reference=Trx",
+    f"{RUN} --statement point.csv --statement-column amount=Wert": "ledger point.csv",
+    "reconcile ledger.csv --out 20 --previous 20": "reconcile ledger.csv --previous 20 --out 20-2",
+    "reconcile ledger.csv --out 20 --assume-status none": "rejudge 20 --assume-status none --out 20-rejudged",
+    "reconcile ledger.csv --out 20 --not-found-message gone": (
+        "reconcile ledger.csv --not-found-message gone --out 20-2"
+    ),
+    "reconcile other.csv --out 20": "reconcile other.csv --out 20-2",
+    "reconcile ledger.csv --out broken": "reconcile ledger.csv --out broken-2",
+    "report broken": "verify broken",
+    "report none": "verify none",
+    "show none": "verify none",
+    "explain broken T1": "verify broken",
+    "rejudge 20 --out 20": "rejudge 20 --out 20-2",
+    "diff 20 edited": "verify edited",
+    "diff edited 20": "verify edited",
+    "decisions take 20/report.xlsx --by=": "decisions --help",
+    "get": "get --help",
+    "sandbox --rate-limit x": "sandbox --help",
+}
+"""A call that is refused, and the command that follows."""
+
+MENDED = {
+    f"{RUN} --rules bad.toml": ("bad.toml", 'grace = "0s"\n'),
+    f"{RUN} --require amount --rules none.toml": ("none.toml", ""),
+    "ledger web.csv": ("web.csv", CLEAN),
+    "ledger quote.csv": ("quote.csv", CLEAN),
+    "rejudge 20 --rules bad.toml --out new": ("bad.toml", ""),
+}
+"""A call that is refused because of a file, which a person mends; then the command that follows is the same call."""
+
+VERDICTS = {
+    (RUN, "reference,amount,status\nT1,14000,Paid\n"): "explain new T1",
+    (RUN, "reference,amount,status\nT1,x,Paid\n"): "ledger ledger.csv",
+    (RUN, "reference,amount,status\nT9,1,Paid\n"): "doctor",
+    (RUN, "reference,amount,status\nT7,1,Paid\n"): RUN,
+    (RUN, "reference,status\nT1,Paid\n"): "ledger ledger.csv",
+    (RUN, "reference,amount,status,note\nT1,15000,Paid,a\n"): f"ledger ledger.csv --ignore-column note {SAVED}",
+    (f"{RUN} --assume-status none", "reference,amount\nT1,15000\n"): (
+        "rejudge new --out new-rejudged --assume-status paid"
+    ),
+    (f"{RUN} --allow-empty", "reference,amount\n"): "ledger ledger.csv --allow-empty",
+    (
+        f"{RUN} --previous 20",
+        "reference,amount,status\nT1,15000,Paid\n",
+    ): "reconcile ledger.csv --previous 20 --out new-2",
+    (f"{RUN} --statement point.csv --payout 5", CLEAN): "show new",
+    (f"{RUN} --statement noted.csv", CLEAN): f"{RUN} --statement noted.csv",
+    ("report breaks", CLEAN): "explain breaks T1",
+    ("show breaks", CLEAN): "explain breaks T1",
+    ("diff 20 breaks", CLEAN): "explain breaks T1",
+    ("rejudge breaks --out new", CLEAN): "diff breaks new",
+    ("explain 20 T9", CLEAN): "show 20",
+    ("verify edited", CLEAN): "report edited",
+    ("ledger ledger.csv", "reference,amount,status\nT1,15000,Lunas\n"): f"ledger ledger.csv {SAVED}",
+}
+"""A call, the ledger, and the command that follows its verdict."""
+
+FILES = {
+    "other.csv": "reference,amount,status\nT1,15000,Paid\n",
+    "named.csv": "Trx,amount\nT1,15000\n",
+    "point.csv": "reference,amount\nT1,15000\n",
+    "noted.csv": "reference,amount,note\nT1,15000,a\n",
+    "web.csv": "<html><table></table></html>",
+    "quote.csv": 'reference,amount\nT1,15000\n"T2,7\n',
+    "bad.toml": 'grase = "2d"\n',
+}
+
+
+@pytest.fixture
+def folder(night, prepared, tmp_path, service):
+    """Give a folder with a clean run, copies of it that were changed, a run with breaks, and other files."""
+
+    def prepare():
+        night("20", lines=CLEAN.splitlines()[1:])
+        night("breaks", lines=["T1,14000,Paid"])
+        for name, damaged in {"edited": "breaks.csv", "broken": "journal.sqlite"}.items():
+            shutil.copytree(tmp_path / "20", tmp_path / name)
+            (tmp_path / name / damaged).write_text("changed")
+
+    prepared("folder", prepare)
+    service.add(reference="T7", amount=1, status="Paid")
+    service.script("T7", *[Reply(status=403)] * 9)
+    return tmp_path
+
+
+@pytest.fixture
+def follow(configured, folder, tmp_path_factory, monkeypatch):
+    """Run a call in a copy of the folder, and after *mend* the commands that it ends with; return these."""
+
+    def follow(call, ledger=CLEAN, mend=lambda: None):
+        copy = shutil.copytree(folder, tmp_path_factory.mktemp("copy") / "copy")
+        monkeypatch.chdir(copy)
+        for name, content in {"ledger.csv": ledger, **FILES}.items():
+            (copy / name).write_bytes(content.encode(errors="surrogateescape"))
+        first = configured(*shlex.split(call))
+        assert first.following, (call, first)
+        assert (first.out or first.err).splitlines()[-1].endswith(shlex.join(first.following[-1])), (call, first)
+        mend()
+        for number, words in enumerate(first.following):
+            monkeypatch.chdir(shutil.copytree(copy, copy.with_name(f"{number}")))
+            result = configured(*words)
+            assert result.said != first.said or first.status < 2, (call, words, result)
+            assert (result.status == 2) <= (words[-1] == "--help"), (call, words, result)
+        return tuple(shlex.join(words) for words in first.following)
+
+    return follow
+
+
+def test_reading(follow):
+    """A ledger that is refused is followed by the commands that read it, or by the one that shows it."""
+    check_each(READING, lambda ledger: follow(RUN, ledger))
+
+
+def test_calls(follow):
+    """A call that is refused is followed by the command that helps."""
+    check_each({call: (following,) for call, following in CALLS.items()}, follow)
+
+
+def test_mended(follow):
+    """A file that cannot be used is to be mended, and then the same command runs."""
+
+    def actual(call):
+        name, content = MENDED[call]
+        return follow(call, mend=lambda: Path(name).write_text(content))
+
+    check_each({call: (call,) for call in MENDED}, actual)
+
+
+def test_verdicts(follow):
+    """Every verdict but clean is followed by the command that leads on."""
+    check_each({key: (following,) for key, following in VERDICTS.items()}, lambda key: follow(*key))
