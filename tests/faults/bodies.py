@@ -68,16 +68,11 @@ BOMBS = (
 FAULTS = (
     # No object
     garbled("an empty body", body(b""), "body: empty"),
-    garbled("a body of white space", body(b" \r\n\t"), "body: empty"),
     garbled("null", body(b"null"), "body: null where an object is needed"),
-    garbled("an empty list", body(b"[]"), "body: a list where"),
-    garbled("a text", body(b'"ok"'), "body: text where"),
-    garbled("a number", body(b"200"), "body: a number where"),
-    garbled("an empty object", body(b"{}"), "success: absent"),
     garbled("a web page with status 200", body(b"<!DOCTYPE html><html>Welcome</html>"), r"not JSON.*\(a web page\)"),
+    garbled("a PHP warning before the JSON", body(b"<br />\n<b>Warning</b>:  Undefined" + FOUND), r"\(a PHP message\)"),
     garbled("half a document that ends well", body(FOUND[:100]), "not JSON"),
     garbled("a document with garbled bytes in it", [send(garble(OK, OK.index(b"BCA")))], "not UTF-8"),
-    garbled("two documents", body(FOUND + FOUND), "not JSON: Extra data"),
     # Cut
     Fault("shorter than its Content-Length", [truncate(OK, -1)], says="in the middle of its answer", **CUT),
     garbled(
@@ -97,24 +92,14 @@ FAULTS = (
     *BOMBS,
     # JSON that two readers would read differently
     garbled("an integer of 5,000 digits", field("amount", "9" * 5000), "a number of 5000 digits"),
-    garbled("a number with an exponent of millions", field("amount", "1e3000000"), "magnitude 1e3000000"),
     garbled("NaN", field("amount", "NaN"), "NaN is not JSON"),
-    garbled("Infinity", field("amount", "-Infinity"), "Infinity is not JSON"),
     garbled("a key twice", body(FOUND[:-2] + b', "amount": 1}}'), "the key 'amount' is duplicated"),
     garbled("bytes that are not UTF-8", body(FOUND.replace(b"BCA Virtual", b"BCA\xe9Virtual")), "not UTF-8 at byte"),
-    garbled("UTF-16", body(FOUND.decode().encode("utf-16")), "not UTF-8"),
-    garbled("half a surrogate pair", field("status", r'"\ud800"'), "half a surrogate pair"),
     tolerated("a byte order mark", body(b"\xef\xbb\xbf" + FOUND), "byte order mark"),
     # An envelope that is not the documented one
     garbled("success is absent", says(data={**SAMPLE, "reference": "T1"}), "success: absent"),
     garbled('success is "false"', says(success="false", data={**SAMPLE, "reference": "T1"}), 'success: "false" is not'),
-    garbled('success is "true"', says(success="true", data={**SAMPLE, "reference": "T1"}), 'success: "true" is not'),
-    garbled("success is 0", says(success=0), "success: 0 is not"),
-    garbled("success is 1", says(success=1, data={**SAMPLE, "reference": "T1"}), "success: 1 is not"),
     garbled("data is null", says(success=True, data=None), "data: null where an object is needed"),
-    garbled("data is an empty list", says(success=True, data=[]), "data: a list where"),
-    garbled("data is absent", says(success=True), "data: absent where"),
-    garbled("data is a list of one", says(success=True, data=[{**SAMPLE, "reference": "T1"}]), "data: a list where"),
     # The body decides
     Fault("success is false, and nothing else", says(success=False), RejectedError, says="no message"),
     Fault(
@@ -136,13 +121,6 @@ FAULTS = (
         signal=Signal.SILENT,
     ),
     Fault("declined, in a list", says(success=False, message=["No.", "Never."]), RejectedError, says="No.; Never."),
-    Fault(
-        "declined, in an object",
-        says(success=False, errors={"reference": ["is odd"]}),
-        RejectedError,
-        says="reference: is odd",
-    ),
-    Fault("declined, with a transaction", says(success=False, data={**SAMPLE, "reference": "T1"}), RejectedError),
     # Another transaction than the one that was asked for
     Fault(
         "another reference",
@@ -152,34 +130,16 @@ FAULTS = (
         signal=Signal.OVERLOADED,
         says="data.reference is 'T2', asked for 'T1'",
     ),
-    Fault(
-        "the reference in lower case",
-        field("reference", '"t1"'),
-        ReferenceMismatchError,
-        attempts=2,
-        signal=Signal.OVERLOADED,
-    ),
-    garbled("reference is null", field("reference", "null"), r"data\.reference: null where text is needed"),
-    # Fields
+    # Fields; every notation of each is in the tests of the protocol, as are bodies of every shape
     tolerated("money as text", field("amount", '"15000.00"'), r"amount: text '15000\.00' read as integer"),
-    tolerated("money with a point", field("amount", "15000.0"), r"amount: number 15000\.0 read as integer"),
-    tolerated("an optional field is null", field("merchant_reff", "null"), "merchant_reff: null read as nothing"),
-    tolerated("an optional field is a number", field("payment_code", "7001"), "payment_code: a value that is not text"),
     tolerated("the API key in a field", field("merchant_reff", f'"{KEY}"'), "contained the API key"),
-    garbled("the API key in the status", field("status", f'"Paid {KEY}"'), "contains the API key"),
     tolerated("an unknown field", field("currency", '"IDR"'), "unknown field 'currency'"),
     tolerated(
         "a date in another format",
         field("expdate", '"21/11/2026"'),
         "expdate: text '21/11/2026' read as nothing",
     ),
-    tolerated("a date that is none", field("expdate", '"0000-00-00 00:00:00"'), "expdate: .* read as nothing"),
     garbled("money with fractions", field("amount", "15000.5"), r"amount: number 15000\.5 is not an exact whole"),
-    garbled("money that groups thousands", field("amount", '"3.809.488"'), "amount: text '3.809.488' is not"),
-    garbled("money that may group thousands", field("amount", '"15.000"'), "amount: text '15.000' is not"),
-    garbled("money is true", field("amount", "true"), "amount: true is not"),
-    garbled("money is null", field("amount", "null"), "amount: null is not"),
-    garbled("a fee that is not exact", field("fee", '"about 2500"'), "fee: text 'about 2500' is not"),
     garbled("status is absent", says(success=True, data={"reference": "T1", "amount": 1}), "status: absent"),
     # Odd, and right all the same
     tolerated("one byte per segment", [slices(OK, 1)]),

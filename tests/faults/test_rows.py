@@ -7,20 +7,14 @@ import tracemalloc
 import pytest
 import trustme
 
-from faults import answers, bodies, gateways, network, php
+from faults import answers, bodies, gateways, network
 from faults.fault import UNCOUNTED
 from faults.stage import AT_ONCE, ask, ok, signal_of, stage, words
 from payclient import RetryPolicy, Transaction
 from payclient.transports.fast import FastTransport
 from support.raw_server import RawServer, Script, server_context, well_behaved
 
-TABLES = {
-    "network": network.FAULTS,
-    "answers": answers.FAULTS,
-    "bodies": bodies.FAULTS,
-    "php": php.FAULTS,
-    "gateways": gateways.FAULTS,
-}
+TABLES = {module.__name__.removeprefix("faults."): module.FAULTS for module in (network, answers, bodies, gateways)}
 FAULTS = [fault for table in TABLES.values() for fault in table]
 FOREIGN = (
     *network.FAULTS,
