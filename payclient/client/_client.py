@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Cont
 from contextlib import AbstractAsyncContextManager
 from datetime import tzinfo
 from functools import partial
-from typing import NoReturn, Self, TypedDict, Unpack
+from typing import Never, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 from attrs import evolve
@@ -18,24 +18,23 @@ from payclient._shared.options import STALL_TIMEOUT, options_of
 from payclient.client._config import (
     OnOutage,
     Options,
+    not_an_option,
     resolve_api_key,
     resolve_application,
     resolve_base_url,
     resolve_environment,
     resolve_rate,
     resolve_transport_object,
-    takes_deadline,
 )
 from payclient.client._confirm import Claim, Confirmation
 from payclient.client._keys import Keys, KeySource
 from payclient.client._lookup import Lookup
-from payclient.client._outage import Outage
 from payclient.client._session import Session
 from payclient.client._stream import References, StreamBlock, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
-from payclient.client.policies import Clock, Priority, RetryPolicy, SingleFlight
+from payclient.client.policies import Clock, InFlight, Priority, RetryPolicy, SingleFlight
 from payclient.client.waiting import Condition, Polls, Terms, Wait, poll_until
-from payclient.errors import ConfigurationError, TransactionNotFoundError
+from payclient.errors import ConfigurationError, PayClientError, TransactionNotFoundError
 from payclient.protocol import (
     Environment,
     Outcome,
@@ -265,7 +264,7 @@ class AsyncClient:
         return self._session.stats()
 
     async def get_transaction(
-        self, reference: str, *, deadline: float | None = None, fresh: bool = False
+        self, /, reference: str, *, deadline: float | None = None, fresh: bool = False, **other: Never
     ) -> Transaction:
         """
         Look up one transaction.
@@ -290,16 +289,20 @@ class AsyncClient:
         Source:
             Transaction detail specification, part 4.
         """
+        if other:
+            raise not_an_option("get_transaction", other)
         clock = self._session.check_usable()
-        until, outage = self._deadline(clock, deadline), self._outage()
-        return await self._look_up(reference, clock, until=until, outage=outage, is_newer=fresh, is_fresh=fresh)
+        now = clock.now()
+        return await self._look_up(reference, clock, now, self._until(now, deadline), is_newer=fresh, is_fresh=fresh)
 
     async def get_transactions(
         self,
+        /,
         references: Iterable[str],
         *,
         concurrency: int | None = None,
         deadline: float | None = None,
+        **other: Never,
     ) -> list[Outcome]:
         """
         Look up a small number of transactions, within one deadline for all of them.
@@ -318,11 +321,13 @@ class AsyncClient:
                 `AuthenticationError`; other errors are in the outcomes.
             TypeError: When *references* is a single string.
         """
+        if other:
+            raise not_an_option("get_transactions", other)
         check_references(references)
         clock = self._session.check_usable()
-        until, outage = self._deadline(clock, deadline), self._outage()
+        until = self._until(clock.now(), deadline)
         async with stream(
-            lambda reference: self._look_up(reference, clock, until=until, outage=outage),
+            lambda reference: self._look_up(reference, clock, clock.now(), until),
             references,
             concurrency=self._concurrency(concurrency),
             stall_timeout=STALL_TIMEOUT,
@@ -378,6 +383,7 @@ class AsyncClient:
             return self._look_up(
                 reference,
                 clock,
+                clock.now(),
                 budget=self._options.deadline,
                 max_pause=stall_timeout,
                 is_newer=is_fresh,
@@ -390,6 +396,7 @@ class AsyncClient:
 
     async def wait_for(
         self,
+        /,
         reference: str,
         *,
         until: Condition,
@@ -400,6 +407,7 @@ class AsyncClient:
         max_interval: float = 30.0,
         time_zone: tzinfo | None = None,
         grace: float | None = None,
+        **other: Never,
     ) -> Transaction:
         """
         Poll one transaction until its status is one of *until*.
@@ -430,6 +438,8 @@ class AsyncClient:
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
             ConfigurationError: When an argument is invalid.
         """
+        if other:
+            raise not_an_option("wait_for", other)
         check_reference(reference)
         terms = Terms(
             until=until,
@@ -447,12 +457,14 @@ class AsyncClient:
 
     async def confirm(
         self,
+        /,
         reference: str,
         *,
         amount: int,
         merchant_reff: str | None = None,
         status: Collection[str],
         deadline: float | None = None,
+        **other: Never,
     ) -> Confirmation:
         """
         Check a claim about a transaction, such as that of a callback.
@@ -473,12 +485,13 @@ class AsyncClient:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
             ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
+        if other:
+            raise not_an_option("confirm", other)
         claimed = Claim(reference=reference, amount=amount, merchant_reff=merchant_reff, status=status)
         clock = self._session.check_usable()
+        now = clock.now()
         try:
-            transaction = await self._look_up(
-                reference, clock, until=self._deadline(clock, deadline), outage=self._outage(), is_newer=True
-            )
+            transaction = await self._look_up(reference, clock, now, self._until(now, deadline), is_newer=True)
         except TransactionNotFoundError:
             transaction = None
         return claimed.against(transaction)
@@ -503,73 +516,79 @@ class AsyncClient:
         key = options.timeout, options.retry, id(options.on_attempt), id(options.tracing)
         return self._calls_by_options.setdefault(key, SingleFlight[Transaction]())
 
-    def _deadline(self, clock: Clock, given: float | None) -> float | None:
+    def _until(self, now: float, given: float | None) -> float | None:
         seconds = self._options.deadline if given is None else check_seconds("deadline", given)
-        return None if seconds is None else clock.now() + seconds
-
-    def _outage(self) -> Outage | None:
-        """Return the outage that may refuse an awaited lookup; None if the lookup waits."""
-        is_refused = self._options.on_outage == "fail" and not in_bulk.get()
-        return self._session.outage if is_refused else None
+        return None if seconds is None else now + seconds
 
     def _concurrency(self, given: int | None) -> int:
         return self._session.max_concurrency if given is None else check_count("concurrency", given)
 
-    async def _look_up(
+    def _look_up(
         self,
         reference: str,
         clock: Clock,
-        *,
+        now: float,
         until: float | None = None,
+        *,
         budget: float | None = None,
-        outage: Outage | None = None,
         max_pause: float = math.inf,
         is_newer: bool = False,
         is_fresh: bool = False,
-    ) -> Transaction:
+    ) -> Awaitable[Transaction]:
         check_reference(reference)
-        observers = self._options.observers
-        lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
-        lookup.needs_fresh_connection, lookup.max_pause = is_fresh, max_pause
-        if budget is not None or in_bulk.get():
-            lookup.priority = Priority.BULK
-        if is_newer:  # a confirmation is sent after what it confirms
-            lookup.after = clock.now()
-        return await self._traced(lookup, self._join_or_start)
+        options, is_bulk = self._options, in_bulk.get()
+        lookup = Lookup(
+            reference,
+            clock,
+            until,
+            budget,
+            () if options.on_attempt is None else options.observers,
+            None if is_bulk or options.on_outage == "wait" else self._session.outage,
+            Priority.BULK if is_bulk else Priority.AWAITED,
+            now if is_newer else -math.inf,  # a confirmation is sent after what it confirms
+            is_fresh,
+            max_pause,
+            now,
+        )
+        ask = self._join_or_start
+        return ask(lookup) if options.tracing is None else self._traced(options.tracing, lookup, ask)
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
         is_fresh = lookup.needs_fresh_connection
-        while (other := self._calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)) is not None:
-            self._session.refuse(lookup)
-            with lookup.phase("queued"):
-                transaction = await other.join()
-            if transaction is not None:
+        refusable = {} if lookup.outage is None else lookup.outage.refusable
+        refusable[lookup] = None
+        try:
+            while (other := self._calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)) is not None:
+                self._session.refuse(lookup)
+                with lookup.phase("queued"):
+                    transaction = await other.join()
+                if transaction is not None:
+                    return transaction
+            with InFlight(lookup.reference, self._calls, lookup, is_fresh) as call:
+                try:
+                    transaction = call.value = await self._session.look_up(lookup, self._options)
+                except PayClientError:
+                    call.is_cut_short = self._session.is_refused(lookup)  # an equal lookup in bulk is not
+                    raise
                 return transaction
-        with self._calls.start(lookup.reference, lambda: lookup.sent_at, is_fresh=is_fresh) as call:
-            try:
-                return call.set_result(await self._session.look_up(lookup, self._options))
-            finally:
-                call.is_cut_short = self._session.is_refused(lookup)  # an equal lookup in bulk is not
+        finally:
+            del refusable[lookup]
 
     async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:
         observers = self._options.observers
         lookup = Lookup(reference, clock=clock, until=until, budget=None, observers=observers, priority=Priority.POLL)
-        return await self._traced(lookup, partial(self._session.look_up, options=self._options))
+        ask, tracing = partial(self._session.look_up, options=self._options), self._options.tracing
+        return await (ask(lookup) if tracing is None else self._traced(tracing, lookup, ask))
 
-    async def _traced(self, lookup: Lookup, ask: Callable[[Lookup], Awaitable[Transaction]]) -> Transaction:
-        if self._options.tracing is None:
-            return await ask(lookup)
+    async def _traced(
+        self, tracing: Tracing, lookup: Lookup, ask: Callable[[Lookup], Awaitable[Transaction]]
+    ) -> Transaction:
         found: list[Transaction] = []
-        with self._options.tracing() as trace:
+        with tracing() as trace:
             lookup.observe(trace)
             found.append(await ask(lookup))
         if not found:
             message = "the tracing context suppressed what the lookup raised; its __exit__ must not return true"
             raise TypeError(message)
         return found[0]
-
-
-for _name in ("get_transaction", "get_transactions", "confirm", "wait_for"):
-    # Behind the class, because editors show the parameters of what stands in it.
-    setattr(AsyncClient, _name, takes_deadline(getattr(AsyncClient, _name)))

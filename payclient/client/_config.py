@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import wraps
 from ipaddress import ip_address
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 from urllib.parse import SplitResult
 
 from attrs import field, frozen, validators
@@ -32,9 +31,6 @@ from payclient.client.policies import RetryPolicy
 from payclient.errors import ConfigurationError
 from payclient.protocol import ApiKey, Environment, endpoint, plain
 from payclient.transports import Transport
-
-_Parameters = ParamSpec("_Parameters")
-_Value = TypeVar("_Value")
 
 OnOutage: TypeAlias = Literal["fail", "wait"]
 """What an awaited lookup does in an outage."""
@@ -95,22 +91,14 @@ class Options:
         return () if self.on_attempt is None else (self.on_attempt,)
 
 
-def takes_deadline(
-    method: Callable[_Parameters, Awaitable[_Value]],
-) -> Callable[_Parameters, Coroutine[Any, Any, _Value]]:
-    """Refuse `timeout`, as other clients call it, in words that help: there are two of them here."""
-
-    @wraps(method)
-    async def checked(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Value:
-        if "timeout" in options:
-            message = (
-                f"{method.__name__} takes no timeout; pass deadline= for the whole lookup, "
-                "or use with_options(timeout=...) for one attempt"
-            )
-            raise TypeError(message)
-        return await method(*arguments, **options)
-
-    return checked
+def not_an_option(method: str, unknown: Mapping[str, object]) -> TypeError:
+    """Return the error for arguments that a method has not."""
+    if "timeout" in unknown:  # as other clients call it; there are two of them here
+        return TypeError(
+            f"{method} takes no timeout; pass deadline= for the whole lookup, "
+            "or use with_options(timeout=...) for one attempt"
+        )
+    return TypeError(f"{method} got an unexpected keyword argument {next(iter(unknown))!r}")
 
 
 def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from payclient._shared.escape import plural
 from payclient.client._outage import Outage
@@ -41,33 +41,23 @@ class LookupPhase(Timeout):
     _refusal: OutageError | None = None
 
     def refused_at(self, allowed: float) -> float:
-        lookup = self._lookup
-        if lookup.is_probe:
+        if self._refusal is not None:
             return math.inf
-        return lookup.began_at + allowed if self._name == "attempts" else -math.inf
+        return self._lookup.began_at + allowed if self._name == "attempts" else -math.inf
 
     def refuse(self, error: OutageError) -> None:
         self._refusal = error
-        self._stop()
-        self.fire()
-
-    def _stop(self) -> None:
         self._clock.cancel(self)
-        if self._lookup.outage is not None:
-            self._lookup.outage.refusable.pop(self, None)
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        if self._lookup.outage is not None:
-            self._lookup.outage.refusable[self] = None
+        self.fire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> Literal[False]:
         is_over = super().__exit__(kind, error, None)
-        self._stop()
-        self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
+        lookup = self._lookup
+        lookup.current, lookup.at = None, self._clock.now()
+        lookup.seconds[self._name] += lookup.at - self._began
         if not is_over:
             return False
-        lookup, progress, refusal = self._lookup, progress_of(error), self._refusal
+        progress, refusal = progress_of(error), self._refusal
         if refusal is not None and self._name == "attempts":
             refusal.sent, refusal.step, refusal.address = progress.sent, progress.step, progress.address
         failure = lookup.exceeded(self._at_most, progress) if refusal is None else lookup.refused(refusal)
@@ -92,7 +82,9 @@ class Lookup:
     after: float = -math.inf  # no request sent earlier is shared
     needs_fresh_connection: bool = False
     max_pause: float = math.inf  # seconds that its stream waits out
-    began_at: float = field(init=False)
+    began_at: float = Factory(lambda self: self.clock.now(), takes_self=True)
+    at: float = field(default=-math.inf, init=False)  # when it last looked at the clock
+    current: LookupPhase | None = field(default=None, init=False)
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
     redact: Callable[[str], str] = field(default=str, init=False)
@@ -104,16 +96,26 @@ class Lookup:
     headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
     seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)  # by phase
 
-    def __attrs_post_init__(self) -> None:
-        self.began_at = self.clock.now()
-
-    def phase(self, name: PhaseName, *, at_most: float | None = None) -> LookupPhase:
+    def phase(self, name: PhaseName, *, at_most: float | None = None, now: float | None = None) -> LookupPhase:
         """Return a block whose duration is recorded under *name* and limited."""
-        now = self.clock.now()
-        end = self._end(name, now)
-        if at_most is None or end <= now + at_most:
-            return LookupPhase(self.clock, end, self, name, now, None)
-        return LookupPhase(self.clock, now + at_most, self, name, now, at_most)
+        now = self.clock.now() if now is None else now
+        end = math.inf if self.until is None else self.until
+        if self.until is None and self.budget is not None and name != "queued":
+            end = now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
+        if at_most is not None and now + at_most < end:
+            end = now + at_most
+        else:
+            at_most = None
+        self.current = LookupPhase(self.clock, end, self, name, now, at_most)
+        return self.current
+
+    def refused_at(self, allowed: float) -> float:
+        """Return when an outage ends what it waits for, if an attempt may take *allowed* seconds."""
+        return math.inf if self.current is None or self.is_probe else self.current.refused_at(allowed)
+
+    def refuse(self, error: OutageError) -> None:
+        if self.current is not None:
+            self.current.refuse(error)
 
     def fail(self, error: PayClientError) -> None:
         """Keep *error* as the last one; its `sent` covers the attempts before it."""
@@ -144,13 +146,6 @@ class Lookup:
                 made.close()
                 message = "on_attempt gave a coroutine, which would never be awaited; pass a plain function"
                 raise TypeError(message)
-
-    def _end(self, phase: PhaseName, now: float) -> float:
-        if self.until is not None:
-            return self.until
-        if self.budget is None or phase == "queued":
-            return math.inf
-        return now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
 
     def refused(self, error: OutageError) -> OutageError:
         self.fail(error)

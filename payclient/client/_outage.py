@@ -64,7 +64,7 @@ def is_final(error: PayClientError) -> bool:
 
 
 class Refusable(Protocol):
-    """What a lookup is doing, in a block that an outage may end."""
+    """A lookup that an outage may end."""
 
     def refused_at(self, allowed: float) -> float:
         """Return when the outage ends it, if an attempt may take *allowed* seconds."""
@@ -120,10 +120,6 @@ class Outage:
             self._failed(ticket, now, failure)
         elif is_over and took >= self.allowed:
             self._failed(ticket, now, self.last_failure or f"no answer within {took:.1f} s")
-        self.forget(ticket)
-
-    def forget(self, ticket: Ticket) -> None:
-        """Drop an attempt that says nothing, or whose end could not be recorded."""
         self._in_flight.pop(ticket.number, None)
 
     def answered(self, ticket: Ticket, now: float, *, is_accepted: bool) -> None:

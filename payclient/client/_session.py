@@ -21,11 +21,11 @@ import os
 import random
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Self
 
-from attrs import asdict, define, evolve, field, fields_dict, setters
+from attrs import asdict, define, field, fields_dict, frozen, setters
 
 from payclient._shared.checks import is_count
 from payclient._shared.logger import logger
@@ -89,31 +89,27 @@ class _Counters:
     throttled: int = 0
 
 
-@define(eq=False, repr=False)
-class _Slot:
-    """The slot of one attempt: a block that frees it at the end, also after an exception."""
+@frozen
+class _Result:
+    """How an attempt ended, for outage, limiter and observers."""
 
-    _limiter: Limiter
-    _outage: Outage
-    _ticket: Ticket | None = None
+    name: str  # of the class of its error; "" for a transaction
+    signal: Signal = Signal.SILENT
+    failure: str | None = None  # "" if the service answered, None if the attempt was given up
+    pause: float | None = None  # seconds that the service asks for
+    is_final: bool = False  # every lookup ends with this error, although the service has said nothing
+    is_over: bool = False  # the deadline of its lookup has ended it
 
-    def hold(self, ticket: Ticket) -> Ticket:
-        """Hold *ticket* for the block, and release it at its end."""
-        self._ticket = ticket
-        return ticket
+    @classmethod
+    def of(cls, error: PayClientError) -> Self:
+        name, signal = type(error).__name__, classify(error).signal
+        failure = "" if is_answer(error) else f"{name}: {error}"
+        pause = error.asked_pause if signal is Signal.THROTTLED and isinstance(error, ResponseError) else None
+        return cls(name, signal, failure, pause, is_final(error))
 
-    def release(self, signal: Signal, *, retry_after: float | None = None) -> None:
-        """Release the ticket before that, with the result of the attempt."""
-        if self._ticket is not None:
-            ticket, self._ticket = self._ticket, None
-            self._outage.forget(ticket)
-            self._limiter.release(ticket, signal, retry_after=retry_after)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release(Signal.SILENT)
+_FOUND = _Result("", Signal.ACCEPTED, "")
+_CANCELLED = _Result("cancelled")
 
 
 @define(eq=False, repr=False, kw_only=True, slots=False, on_setattr=setters.NO_OP)  # each lookup sets some
@@ -159,16 +155,12 @@ class Session:
             problem = "it was made in another process; make a client after the fork"
         elif (loop := running_loop()) is None:
             problem = _NO_LOOP
-        elif (clock := self._clock_of(loop)) is None:
-            problem = _OTHER_LOOP
         else:
-            return clock
+            clock = self._clock = self._clock or Clock(loop)
+            if clock.loop is loop:
+                return clock
+            problem = _OTHER_LOOP
         raise closed(problem)
-
-    def _clock_of(self, loop: asyncio.AbstractEventLoop) -> Clock | None:
-        if self._clock is None:
-            self._clock = Clock(loop)
-        return self._clock if self._clock.loop is loop else None
 
     async def aclose(self, *, grace: float, end_waits: Callable[[Callable[[], PayClientError]], None]) -> None:
         """Refuse new lookups, end waits, wait up to *grace* seconds for lookups in flight, then close the transport."""
@@ -178,7 +170,7 @@ class Session:
             return
         self._is_closed = True
         loop = running_loop()
-        if self._process != os.getpid() or loop is None or (clock := self._clock_of(loop)) is None:
+        if self._process != os.getpid() or loop is None or (self._clock is not None and self._clock.loop is not loop):
             return
         self._limiter.close(closed)
         self._closing.set()
@@ -195,7 +187,8 @@ class Session:
                 probe.cancel()
             await until_done(self._probes)
             self.outage.stop()
-            clock.stop()
+            if self._clock is not None:
+                self._clock.stop()
             if self._name is not None:
                 await shielded(self._transport.aclose())
 
@@ -252,7 +245,8 @@ class Session:
         first_refusal: Refusal | None = None
         while True:
             lookup.sent_at = None
-            self._check_remaining_time(lookup, options)
+            if self._limiter.paused_until > lookup.at:
+                self._check_remaining_time(lookup, options)
             try:
                 if self._keys.version == refused_version:
                     await self._renew_key(refused_version, refusal, lookup)
@@ -309,13 +303,13 @@ class Session:
     def _request(self, lookup: Lookup) -> Request:
         """Return the request of one attempt, with the current key; its response is redacted with the same one."""
         lookup.key_version, lookup.redact = self._keys.version, self._keys.redact
-        request = build_request(
+        return build_request(
             self._url,
             lookup.reference,
             headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
             authorization=self._keys.authorization,
+            needs_fresh_connection=lookup.needs_fresh_connection,
         )
-        return evolve(request, needs_fresh_connection=True) if lookup.needs_fresh_connection else request
 
     def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
         """Raise at once when the pause is longer than the remaining time of the lookup."""
@@ -335,37 +329,24 @@ class Session:
     def is_refused(self, lookup: Lookup) -> bool:
         return self.outage.is_on and lookup.outage is not None
 
-    async def _attempt(self, lookup: Lookup, options: Options) -> Transaction:
-        if self.is_refused(lookup):
-            return await self._probe(lookup, options)
-        with _Slot(self._limiter, self.outage) as slot:
-            try:
-                ticket = await self._admit(lookup, slot)
-            except OutageError as error:
-                return await self._probe(lookup, options, error)
-            self._count(lookup, ticket)
-            return await self._attempt_in(slot, ticket, lookup, at_most=options.timeout)
-
-    def _count(self, lookup: Lookup, ticket: Ticket) -> None:
-        lookup.sent_at = ticket.started_at
+    def _count(self, lookup: Lookup) -> None:
         lookup.attempts += 1
         self._counts.attempts += 1
         self._counts.retries += lookup.attempts > 1
 
     async def _probe(self, lookup: Lookup, options: Options, refusal: OutageError | None = None) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
-        slot = _Slot(self._limiter, self.outage)
         if (ticket := self.outage.probe(lookup.reference)) is None:
             left = (task for task, is_left in self._probes.items() if is_left)
             if len(self._probes) >= self.max_concurrency and (oldest := next(left, None)) is not None:
                 oldest.cancel()  # it hangs, and gives way to the next
             raise refusal or lookup.refused(self.outage.refusal())
-        self._count(lookup, slot.hold(ticket))
+        self._count(lookup)
         probe = lookup.as_probe()
-        attempt = self._attempt_in(slot, ticket, probe, at_most=options.timeout)
-        task = asyncio.create_task(attempt, name="payclient-probe")
+        probe.at = lookup.sent_at = ticket.started_at
+        task = asyncio.create_task(self._attempt(probe, options, ticket), name="payclient-probe")
         self._probes[task] = False
-        task.add_done_callback(partial(self._end_probe, slot))
+        task.add_done_callback(partial(self._end_probe, ticket, probe))
         lookup.is_probe = True
         try:
             while not task.done():
@@ -381,82 +362,97 @@ class Session:
                 self._probes[task] = True
                 probe.observers = options.observers  # the trace of the lookup ends with it
 
-    def _end_probe(self, slot: _Slot, task: asyncio.Task[Transaction]) -> None:
-        slot.release(Signal.SILENT)  # no effect if the attempt did; else it was cancelled before it began
+    def _end_probe(self, ticket: Ticket, probe: Lookup, task: asyncio.Task[Transaction]) -> None:
+        if probe.sent_at is None:  # it was cancelled before its attempt began
+            self._limiter.release(ticket, Signal.SILENT)
         del self._probes[task]
         if not task.cancelled():
             task.exception()  # if its caller has left, it was recorded
 
-    async def _attempt_in(self, slot: _Slot, ticket: Ticket, lookup: Lookup, *, at_most: float) -> Transaction:
+    async def _attempt(self, lookup: Lookup, options: Options, ticket: Ticket | None = None) -> Transaction:
+        """Make one attempt, with *ticket* or in the turn of its lookup, and account for it, however it ends."""
+        if ticket is None:
+            if self.outage.is_on and self.is_refused(lookup):
+                return await self._probe(lookup, options)
+            if (ticket := self._limiter.acquire_now(lookup.priority)) is not None:
+                lookup.at = ticket.started_at
+            else:
+                try:
+                    ticket = await self._queue(lookup)
+                except OutageError as error:
+                    return await self._probe(lookup, options, error)
+            self._count(lookup)
         response: Response | None = None
         transaction: Transaction | None = None
-        signal, pause, name = Signal.SILENT, None, "cancelled"
-        failure, is_over, has_final = None, False, False  # if the attempt is given up
+        result = _CANCELLED
         try:
+            lookup.sent_at = ticket.started_at
             self.outage.sent(ticket, lookup.reference, lookup.clock)
-            request = self._request(lookup)
-            with lookup.phase("attempts", at_most=at_most):
-                response = await self._transport.send(request)
+            with lookup.phase("attempts", at_most=options.timeout, now=lookup.at):
+                response = await self._transport.send(self._request(lookup))
             lookup.is_fresh = response.is_fresh
             transaction = parse_response(
                 response, lookup.reference, redact=lookup.redact, not_found_messages=self._not_found_messages
             )
-            signal, name, failure = Signal.ACCEPTED, "", ""
+            result = _FOUND
         except (DeadlineExceededError, OutageError) as error:
-            is_over, name = isinstance(error, DeadlineExceededError), type(error).__name__
+            result = _Result(type(error).__name__, is_over=isinstance(error, DeadlineExceededError))
             raise  # which cancelled the attempt
         except PayClientError as error:
             error.args = (lookup.redact(error.message),)  # a transport may quote what came
             if isinstance(error, TransportError):
-                error.seconds = lookup.clock.now() - ticket.started_at
-            classification, name, has_final = classify(error), type(error).__name__, is_final(error)
-            signal, failure = classification.signal, "" if is_answer(error) else f"{name}: {error}"
-            if signal is Signal.THROTTLED and isinstance(error, ResponseError):
-                self._counts.throttled += 1
-                pause = error.asked_pause
-            is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
-            # Others may be out of step as well, or dead since they were idle.
-            lookup.needs_fresh_connection |= is_doubtful or isinstance(error, AttemptTimeoutError)
-            if response is not None and self._discard is not None and is_doubtful:
-                with lookup.phase("attempts"):
-                    await self._discard(response)  # its connection may be out of step
+                error.seconds = lookup.at - ticket.started_at
+            result = _Result.of(error)
+            await self._discard_if_doubtful(error, response, lookup)
             raise
         else:
             return transaction
         finally:
-            paused = 0.0
-            try:
-                paused = self._limiter.paused_seconds() if pause else 0.0
-                signal = self._tell_outage(ticket, lookup, signal, failure, is_over=is_over, is_final=has_final)
-            finally:
-                slot.release(signal, retry_after=pause)
-            if pause:
-                self._log_pause(paused, response)
-            if lookup.observers or logger.isEnabledFor(logging.DEBUG):
-                self._report(lookup, response, ticket.started_at, name, transaction, signal)
+            self._account(result, ticket, lookup, response, transaction)
 
-    def _tell_outage(
-        self, ticket: Ticket, lookup: Lookup, signal: Signal, failure: str | None, *, is_over: bool, is_final: bool
-    ) -> Signal:
-        """Record the end of an attempt, and return its signal for the limiter."""
-        now = lookup.clock.now()
-        if failure == "":
-            self.outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED)
-            return signal
-        self.outage.ended(ticket, now, failure, is_over=is_over, is_final=is_final)
-        is_silent = signal is Signal.OVERLOADED and not self.outage.is_evidence(lookup.reference)
-        return Signal.SILENT if is_silent else signal
+    async def _discard_if_doubtful(self, error: PayClientError, response: Response | None, lookup: Lookup) -> None:
+        """Use a fresh connection from now on if others may be out of step, or dead, and close that of *response*."""
+        is_doubtful = classify(error).again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
+        lookup.needs_fresh_connection |= is_doubtful or isinstance(error, AttemptTimeoutError)
+        if response is not None and self._discard is not None and is_doubtful:
+            with lookup.phase("attempts"):
+                await self._discard(response)
 
-    async def _admit(self, lookup: Lookup, slot: _Slot) -> Ticket:
-        """Return a ticket for the next attempt of *lookup*, held by *slot*."""
-        ticket_now = self._limiter.acquire_now(lookup.priority)
-        return slot.hold(ticket_now) if ticket_now else await self._queue(lookup, slot)
-
-    async def _queue(self, lookup: Lookup, slot: _Slot) -> Ticket:
+    def _account(
+        self,
+        result: _Result,
+        ticket: Ticket,
+        lookup: Lookup,
+        response: Response | None,
+        transaction: Transaction | None,
+    ) -> None:
+        """Tell the outage, the limiter and the observers how an attempt ended, and free its slot."""
+        signal, now, paused = result.signal, lookup.at, 0.0
+        self._counts.throttled += signal is Signal.THROTTLED
         try:
-            with lookup.phase("queued"):
-                until = math.inf if lookup.until is None else lookup.until
-                return slot.hold(await self._limiter.acquire(lookup.priority, began_at=lookup.began_at, until=until))
+            paused = self._limiter.paused_seconds() if result.pause else 0.0
+            if result.failure == "":
+                self.outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED)
+            else:
+                self.outage.ended(ticket, now, result.failure, is_over=result.is_over, is_final=result.is_final)
+                if signal is Signal.OVERLOADED and not self.outage.is_evidence(lookup.reference):
+                    signal = Signal.SILENT
+        finally:
+            self._limiter.release(ticket, signal, retry_after=result.pause, now=now)
+        if result.pause:
+            self._log_pause(paused, response)
+        if lookup.observers or logger.isEnabledFor(logging.DEBUG):
+            self._report(lookup, response, now - ticket.started_at, result.name, transaction, signal)
+
+    async def _queue(self, lookup: Lookup) -> Ticket:
+        try:
+            with ExitStack() as on_failure:
+                with lookup.phase("queued"):
+                    until = math.inf if lookup.until is None else lookup.until
+                    ticket = await self._limiter.acquire(lookup.priority, began_at=lookup.began_at, until=until)
+                    on_failure.callback(self._limiter.release, ticket, Signal.SILENT)
+                on_failure.pop_all()
+                return ticket
         except (DeadlineExceededError, OverloadedError) as error:
             error.args = (f"{error.message}; {self._reason_to_queue()}",)
             raise
@@ -480,12 +476,11 @@ class Session:
         self,
         lookup: Lookup,
         response: Response | None,
-        began: float,
+        seconds: float,
         error: str,
         transaction: Transaction | None,
         signal: Signal,
     ) -> None:
-        seconds = lookup.clock.now() - began
         status = None if response is None else response.status_code
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug(

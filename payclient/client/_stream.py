@@ -325,7 +325,7 @@ class _Stream:
 
     async def _in_bulk(self, reference: str) -> Transaction:
         # Not for the whole worker: the input is read there as well, and tasks that it begins are no rows.
-        token = in_bulk.set(self._deferral.is_on)
+        token = in_bulk.set(self._deferral.is_on or in_bulk.get())
         try:
             return await self._lookup(reference)
         finally:

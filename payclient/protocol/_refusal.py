@@ -160,6 +160,8 @@ def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
 def search_for_key(text: str, headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[bool, str | None]:
     """Return whether a body is without the API key, and the service's identifier of the request, redacted."""
     request_id = next(filter(None, map(headers.get, _REQUEST_IDS)), "")
+    if not request_id:
+        return redact(text) == text, None
     both = f"{text}\n{request_id}"  # a second search would take longer than the rest
     if redact(both) == both and request_id.isprintable() and len(request_id) <= _WORDS:
         return True, request_id or None

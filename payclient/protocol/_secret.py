@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import unescape
 from itertools import takewhile
 from typing import NoReturn
@@ -118,13 +118,16 @@ _HEADER = re.compile(r"(?i)(authorization\s*:\s*)?bearer[:\s]")
 class ApiKey:
     """A key that cannot be printed, pickled or copied by accident."""
 
-    __slots__ = ("_bearer", "_redaction", "_text")
+    __slots__ = ("_bearer", "_text", "redact")
+
+    redact: Callable[[str], str]
+    """Return a text without the key; some services echo it."""
 
     def __init__(self, key: object) -> None:
         problem = _problem(key)
         self._text = str(key).strip()
         self._bearer = f"Bearer {self._text}"
-        self._redaction = Redaction(self._text) if len(self._text) >= _MIN_REDACTED else str
+        self.redact = Redaction(self._text) if len(self._text) >= _MIN_REDACTED else str
         del key  # a traceback may come with the local variables of its frames
         if problem:
             message = f"api_key {problem}"
@@ -139,10 +142,6 @@ class ApiKey:
     def fingerprint(self) -> str:
         """A short, non-reversible fingerprint of the key: 12 hexadecimal digits."""
         return hashlib.sha256(b"payclient key " + self._text.encode()).hexdigest()[:12]
-
-    def redact(self, text: str) -> str:
-        """Return *text* without the key; some services echo it."""
-        return self._redaction(text)
 
     def __repr__(self) -> str:
         return "ApiKey('…')"

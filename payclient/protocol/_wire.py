@@ -13,11 +13,11 @@ Design rules:
 
 from __future__ import annotations
 
-import json
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import Any
 
@@ -128,7 +128,6 @@ _HEADERS: Mapping[str, str] = {
 }
 _MARKED = ("body: began with a byte order mark",)
 _ECHOED = ("body: contained the API key, which was removed",)
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def endpoint(base_url: str, environment: Environment) -> str:
@@ -141,9 +140,17 @@ def request_headers(user_agent: str) -> Mapping[str, str]:
     return MappingProxyType({**_HEADERS, "User-Agent": user_agent})
 
 
-def build_request(url: str, reference: str, *, headers: Mapping[str, str], authorization: Callable[[], str]) -> Request:
+def build_request(
+    url: str,
+    reference: str,
+    *,
+    headers: Mapping[str, str],
+    authorization: Callable[[], str],
+    needs_fresh_connection: bool = False,
+) -> Request:
     # Transaction detail specification, part 4: method, headers and body.
-    return Request("POST", url, headers, f'{{"reference":{_encode(reference)}}}'.encode(), authorization)
+    body = f'{{"reference":{encode_basestring(reference)}}}'.encode()
+    return Request("POST", url, headers, body, authorization, needs_fresh_connection)
 
 
 def parse_response(

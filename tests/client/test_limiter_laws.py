@@ -83,7 +83,7 @@ class Watched(Limiter):
 
     def _grant(self, now):
         self.granted_at.append(now)
-        self.grants.append((self._in_flight, int(self.limit), self._paused_until - now))
+        self.grants.append((self._in_flight, int(self.limit), self.paused_until - now))
         return super()._grant(now)
 
     def release(self, ticket, signal, **options):

@@ -215,10 +215,21 @@ async def test_deadline_per_call():
             await pay.get_transaction("T1", deadline=wrong)
 
 
-@pytest.mark.parametrize("name", ["get_transaction", "get_transactions", "confirm", "wait_for"])
-async def test_timeout_by_mistake(name):
-    """Who passes `timeout`, as to other clients, is told what to pass."""
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("get_transaction", {}),
+        ("get_transactions", {}),
+        ("confirm", CLAIM),
+        ("wait_for", {"until": {"Paid"}, "deadline": 5.0}),
+    ],
+)
+async def test_timeout_by_mistake(name, options):
+    """Who passes `timeout`, as to other clients, is told what to pass; any other name is refused as by Python."""
+    method = getattr(client(ScriptedTransport()), name)
     with pytest.raises(
         TypeError, match=rf"^{name} takes no timeout; pass deadline= for the whole lookup, or use with_"
     ):
-        await getattr(client(ScriptedTransport()), name)("T1", timeout=5.0)
+        await method("T1", timeout=5.0, **options)
+    with pytest.raises(TypeError, match=rf"^{name} got an unexpected keyword argument 'dedline'$"):
+        await method("T1", dedline=5.0, **options)

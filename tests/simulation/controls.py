@@ -22,7 +22,7 @@ from simulation.draws import draw
 from simulation.plan import Fault, Limit
 from simulation.shrink import names_of
 
-_ATTEMPT = "client._session:Session._attempt_in"
+_ATTEMPT = "client._session:Session._attempt"
 _WAIT = "client.policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "client.policies._limiter:Limiter.pause"
 _WAITS = ("wait", "crowd")
@@ -104,8 +104,8 @@ CONTROLS = (
             "(was_fresh or not is_fresh)", "True"),
     Control("no doubtful answer is the last while closing", "client._session:Session._check_open",
             "raise closed() from None", "raise"),
-    Control("a connection out of step is discarded", _ATTEMPT,
-            "is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)",
+    Control("a connection out of step is discarded", "client._session:Session._discard_if_doubtful",
+            "is_doubtful = classify(error).again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)",
             "is_doubtful = False"),
     Control("a second answer spoils its connection", "transports._parser:ResponseParser.on_message_begin",
             "if self._response_is_over:", "if False:", OURS),
@@ -156,7 +156,7 @@ CONTROLS = (
             is_proxied=True),
     Control("an answer to CONNECT has an end", _HEARD, "if self._size > _MAX_HEAD:", "if False:", is_proxied=True),
     # Slots
-    Control("a slot is given back after a cancelled attempt", "client._session:_Slot.release",
+    Control("a slot is given back after a cancelled attempt", "client._session:Session._account",
             "self._limiter.release(", "signal is not Signal.SILENT and self._limiter.release("),
     Control("a slot that was granted and cancelled is given back", _WAIT, "self._in_flight -= 1", "pass"),
     Control("who leaves the queue lets the next one in", _WAIT,
@@ -168,8 +168,8 @@ CONTROLS = (
     Control("a pause is kept", "client.policies._limiter:Limiter.release",
             "if retry_after is not None and retry_after > MAX_OWN_WAIT:", "if False:"),
     Control("a shorter pause does not end a longer one", _PAUSE,
-            "self._closed_until = max(self._closed_until, self._paused_until)",
-            "self._closed_until = self._paused_until = self._now() + seconds", oracle="pause"),
+            "self._closed_until = max(self._closed_until, self.paused_until)",
+            "self._closed_until = self.paused_until = self._now() + seconds", oracle="pause"),
     Control("the rate is kept", "client.policies._limiter:Limiter._grant", "if self._gap:", "if False:"),
     Control("one congestion cuts the rate once", "client.policies._capacity:Capacity.throttled",
             "may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)", "may_cut = True"),
@@ -205,11 +205,11 @@ CONTROLS = (
     Control("closing waits for the transport, cancelled or not", "client._session:Session.aclose",
             "await shielded(self._transport.aclose())",
             "await asyncio.wait([asyncio.ensure_future(self._transport.aclose())], timeout=0)"),
-    Control("the key is taken out of what is shown", "protocol._secret:ApiKey.redact",
-            "return self._redaction(text)", "return text"),
+    Control("the key is taken out of what is shown", "protocol._secret:Redaction.__call__",
+            "if not self._may_hold(text):", "if True:"),
     # Who has an answer, and whose error it is
-    Control("a cancelled attempt is no answer", _ATTEMPT, 'signal, pause, name = Signal.SILENT, None, "cancelled"',
-            'signal, pause, name = Signal.ACCEPTED, None, "cancelled"', oracle="growth"),
+    Control("a cancelled attempt is no answer", _ATTEMPT, "result = _CANCELLED",
+            'result = _Result("cancelled", Signal.ACCEPTED)', oracle="growth"),
     Control("freshness is that of the last attempt", _ATTEMPT, "lookup.is_fresh = response.is_fresh",
             "lookup.is_fresh = lookup.is_fresh or response.is_fresh"),
     Control("a poll has ended when its result is handed out", _POLL, "self.is_in_flight = False",
@@ -230,7 +230,7 @@ CONTROLS = (
             '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key", needs=("source fails",)),
     # Which answer is shared
     Control("a confirmation joins no earlier lookup", "client.policies._single_flight:SingleFlight.joinable",
-            "if call is None or (sent_at := call.sent_at()) is None or sent_at > after:", "if True:",
+            "if call is None or call.made.sent_at is None or call.made.sent_at > after:", "if True:",
             oracle="older", works=("crowd",)),
     Control("a call removes itself only", _LEAVE, "if self._others.get(self._key) is self:", "if True:",
             works=("crowd",)),
@@ -256,8 +256,7 @@ CONTROLS = (
     Control("closing refuses those who queue", "client.policies._limiter:Limiter.close", "self._grant_due()", "pass",
             needs=("close",)),
     # The time of one lookup
-    Control("an attempt has a time-out", _ATTEMPT, 'with lookup.phase("attempts", at_most=at_most):',
-            'with lookup.phase("attempts"):', oracle="time-out"),
+    Control("an attempt has a time-out", _ATTEMPT, "at_most=options.timeout, ", "", oracle="time-out"),
     Control("a deadline ends the wait for a slot", "client._session:Session._queue",
             'with lookup.phase("queued"):', "if True:", oracle="deadline"),
     Control("closing ends a back-off", "client._session:Session._attempt_until_final", "await self._closing.wait()",

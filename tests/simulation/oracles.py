@@ -194,7 +194,7 @@ class ObservedLimiter(Limiter):
         self._granted_at.clear()
         super().share(max_rate, workers)
 
-    def release(self, ticket, signal, *, retry_after=None):
+    def release(self, ticket, signal, *, retry_after=None, **options):
         before, is_answered = self.capacity._slow_start, self._world.hears()
         if ticket.number not in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
@@ -204,7 +204,7 @@ class ObservedLimiter(Limiter):
             self._world.fail("pause", "a silent attempt brought a pause")
         if retry_after and not any(each.pause for each in self._world.service.exchanges):
             self._world.fail("pause", "the service has asked for none")
-        super().release(ticket, signal, retry_after=retry_after)
+        super().release(ticket, signal, retry_after=retry_after, **options)
         if self._is_out and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
             self._is_out = False
             outage = self._world.clients[self._world.limiters.index(self)]._session.outage

@@ -2,12 +2,13 @@
 
 import asyncio
 import itertools
+from types import SimpleNamespace
 
 from attrs import frozen
 
 from payclient import Transaction
 from payclient.client._stream import stream
-from payclient.client.policies import Clock, Limiter, Signal, SingleFlight, Timeout
+from payclient.client.policies import Clock, InFlight, Limiter, Signal, SingleFlight, Timeout
 from payclient.errors import ClientClosedError, ServiceError
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.shrink import fewest
@@ -129,13 +130,14 @@ async def equal_lookups(fate="cancelled", *, callers=3):
             value = await other.join()
             if value is not None:
                 return value
-        with flights.start("T1", lambda: None) as flight:
+        with InFlight("T1", flights, SimpleNamespace(sent_at=None)) as flight:
             made.append(number)
             await asyncio.sleep(0)
             if fate == "fails" and len(made) == 1:
                 message = "down"
                 raise ServiceError(message, status_code=500)
-            return flight.set_result("value")
+            flight.value = "value"
+            return flight.value
 
     tasks = [asyncio.create_task(call(number)) for number in range(callers)]
 

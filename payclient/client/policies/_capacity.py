@@ -71,7 +71,7 @@ class Capacity:
         self._closed_at = math.inf  # when they began, or a pause
         self._opened_at = -math.inf  # when an attempt was accepted after the last long row, or pause
         self._began_at = math.inf
-        self._tokens = 0.0
+        self.tokens = 0.0
         self._filled_at = 0.0
         self._answered_at: deque[float] = deque()
         self._recent: deque[tuple[Ticket, bool]] = deque(maxlen=_RECENT)  # and whether it was accepted
@@ -98,12 +98,10 @@ class Capacity:
 
     def limit(self, now: float) -> float:
         """Return the number of attempts that may be in flight."""
-        return min(self._slow_start, self.concurrency(now))
+        return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now))
 
     def concurrency(self, now: float) -> float:
         """Return the number of attempts in flight at which slow start ends."""
-        if self._bound == math.inf:
-            return self._max
         return min(self._max, self._bound * (1 + ((now - self._bound_at) / (_DOUBLING * self._shared)) ** 3))
 
     def rate(self, now: float) -> float:
@@ -121,14 +119,12 @@ class Capacity:
 
     def opens_at(self, now: float) -> float:
         """Return when the rate allows the next attempt."""
-        if (rate := self.rate(now)) == math.inf:
+        if self.w_max == math.inf and self._in_a_row < 2:  # no limit was met, so the rate is infinite
             return now
+        rate = self.rate(now)
         most = max(1.0, rate * _BURST)
-        self._tokens, self._filled_at = min(most, self._tokens + (now - self._filled_at) * rate), now
-        return now if self._tokens >= 1 - 1e-6 else now + (1 - self._tokens) / rate
-
-    def sent(self) -> None:
-        self._tokens -= 1
+        self.tokens, self._filled_at = min(most, self.tokens + (now - self._filled_at) * rate), now
+        return now if self.tokens >= 1 - 1e-6 else now + (1 - self.tokens) / rate
 
     def accepted(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, True))
@@ -200,7 +196,7 @@ class Capacity:
             w_max = max(throughput, min(rate, self.w_max) * _KEEP)
         self.w_max = max(self._min_rate, min(rate, w_max))
         self._doubling = _DOUBLING
-        self._cut_at, self._tokens, self._filled_at = now, 0.0, now
+        self._cut_at, self.tokens, self._filled_at = now, 0.0, now
         self._accepted_since_cut = self._refused_since_cut = 0
 
     def _open(self, now: float) -> None:

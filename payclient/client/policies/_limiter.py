@@ -88,6 +88,7 @@ class Limiter:
         self._max = max_concurrency
         self._random = random
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._now: Callable[[], float] = self._bind  # an attribute, because each attempt reads it
         self._closed: Callable[[], Exception] | None = None
 
         self._queues: tuple[list[_Turn], ...] = ([], [], [])  # by priority
@@ -101,7 +102,7 @@ class Limiter:
         self._probing = 0  # beside those in flight
         self._granted = 0
         self._gap = 0.0  # seconds between two grants; 0: none
-        self._due_at = self._paused_until = -math.inf  # when the last gap, and the last pause, ends
+        self._due_at = self.paused_until = -math.inf  # when the last gap, and the last pause, ends
         self._closed_until = -math.inf  # the later of the two
         self._workers = workers
         self.share(max_rate, workers)
@@ -136,7 +137,7 @@ class Limiter:
 
     def paused_seconds(self) -> float:
         """Return the seconds left of the pause that the service asked for; 0.0 if there is none."""
-        return 0.0 if self._loop is None else max(0.0, self._paused_until - self._loop.time())
+        return 0.0 if self._loop is None else max(0.0, self.paused_until - self._loop.time())
 
     def earliest_answer(self, place: int = 0) -> float:
         """Return when a caller with *place* others before him can have an answer, as far as is known."""
@@ -180,18 +181,21 @@ class Limiter:
         """
         return self.acquire_now(priority) or await self._wait_for_turn(priority, began_at, until)
 
-    def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
+    def release(
+        self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None, now: float | None = None
+    ) -> None:
         if ticket.is_probe:
             self._probing -= 1
         else:
             self._in_flight -= 1
         try:
+            now = self._now() if now is None else now
             if signal is Signal.ACCEPTED:
-                self.capacity.accepted(ticket, self._now())
+                self.capacity.accepted(ticket, now)
             elif signal is Signal.THROTTLED:
-                self.capacity.throttled(ticket, self._now())
+                self.capacity.throttled(ticket, now)
             elif signal is Signal.OVERLOADED and not ticket.is_probe:
-                self.capacity.overloaded(ticket, self._now())
+                self.capacity.overloaded(ticket, now)
             if retry_after is not None and retry_after > MAX_OWN_WAIT:
                 self.pause(retry_after)
         finally:
@@ -201,8 +205,8 @@ class Limiter:
     def pause(self, seconds: float) -> None:
         """Grant nothing for *seconds*, or until an earlier pause ends, if that is later."""
         if _is_wait(seconds):
-            self._paused_until = max(self._paused_until, self._now() + min(seconds, MAX_PAUSE))
-            self._closed_until = max(self._closed_until, self._paused_until)
+            self.paused_until = max(self.paused_until, self._now() + min(seconds, MAX_PAUSE))
+            self._closed_until = max(self._closed_until, self.paused_until)
             self.capacity.pause(self._now())
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
@@ -213,7 +217,7 @@ class Limiter:
         self._due_at += self._gap - was
         if self._loop is not None:
             self._spread(self._loop.time())
-            self._closed_until = max(self._paused_until, self._due_at)
+            self._closed_until = max(self.paused_until, self._due_at)
             self._grant_due()
 
     def close(self, error: Callable[[], Exception]) -> None:
@@ -222,12 +226,12 @@ class Limiter:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _now(self) -> float:
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            self._spread(self._loop.time())
-            self._closed_until = self._due_at
-        return self._loop.time()
+    def _bind(self) -> float:
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time
+        self._spread(self._now())
+        self._closed_until = self._due_at
+        return self._now()
 
     def _opens_at(self, now: float) -> float:
         """Return the time of the next grant if nothing is released before; `inf` if only a release allows one."""
@@ -238,7 +242,7 @@ class Limiter:
     def _grant(self, now: float) -> Ticket:
         if self._gap:
             self._pace(now)
-        self.capacity.sent()
+        self.capacity.tokens -= 1
         self._in_flight += 1
         self._granted += 1
         return Ticket(self._granted, now, self._in_flight)

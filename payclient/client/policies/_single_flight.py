@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import math
-from collections.abc import Callable
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from attrs import define, field
 
@@ -27,29 +26,32 @@ class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
     # result newer than a moment, or a fresh one, joins no call that was sent before it, or that is not fresh, and makes
     # one for all later callers.
 
-    def start(self, key: str, sent_at: Callable[[], float | None], *, is_fresh: bool = False) -> InFlight[_Value]:
-        """Return a block in which the caller makes the call for *key*."""
-        return InFlight(key, self, sent_at, is_fresh)
-
     def joinable(self, key: str, *, after: float = -math.inf, is_fresh: bool = False) -> InFlight[_Value] | None:
         """Return the call in flight for *key*; None if it was sent at the time *after* or before, or is less fresh."""
         call = self.get(key)
         if call is not None and is_fresh and not call.is_fresh:
             return None
-        if call is None or (sent_at := call.sent_at()) is None or sent_at > after:
+        if call is None or call.made.sent_at is None or call.made.sent_at > after:
             return call
         return None
 
 
+class _Made(Protocol):
+    @property
+    def sent_at(self) -> float | None:
+        """When the request was sent; None while it is still to be sent."""
+        ...
+
+
 @define(eq=False, repr=False)
 class InFlight(Generic[_Value]):
-    """One call in flight: a block that ends with or without a result."""
+    """One call in flight: a block in which the caller makes it; `value` is the result, if there is one."""
 
     _key: str
     _others: dict[str, InFlight[_Value]]
-    sent_at: Callable[[], float | None]  # None while the request is still to be sent
-    is_fresh: bool  # over a new connection
-    _value: _Value | None = field(default=None, init=False)
+    made: _Made
+    is_fresh: bool = False  # over a new connection
+    value: _Value | None = field(default=None, init=False)
     is_cut_short: bool = field(default=False, init=False)  # the caller gives up earlier than others would
     _ended: asyncio.Future[_Result[_Value]] | None = field(default=None, init=False)  # most calls are not shared
 
@@ -61,11 +63,6 @@ class InFlight(Generic[_Value]):
         if failure is not None:
             # A single exception raised in several tasks would collect the tracebacks of all of them.
             raise copy.copy(failure)
-        return value
-
-    def set_result(self, value: _Value) -> _Value:
-        """Return *value*, and hand it to the waiters when the block ends."""
-        self._value = value
         return value
 
     def __enter__(self) -> InFlight[_Value]:
@@ -80,4 +77,4 @@ class InFlight(Generic[_Value]):
         # The deadline was the caller's own, so waiters with more time try again.
         is_own = isinstance(error, DeadlineExceededError) or self.is_cut_short
         failure = error if isinstance(error, PayClientError) and not is_own else None
-        self._ended.set_result((self._value, failure))
+        self._ended.set_result((self.value, failure))

@@ -8,18 +8,14 @@ Design rules:
   and is then None: an optional field must not make the row unusable.
 - Nothing is tolerated silently. `deviations` is computed afterwards, by comparing the data with the
   specification, so no reading rule can forget to report itself.
-- A response that matches the specification to the letter (nearly all do) is read by `documented`, in one function. It
-  believes only what the strict readers would read in the same way, and leaves everything else to them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from operator import itemgetter
 from typing import Any, cast
 
 from cattrs.gen import override
@@ -28,15 +24,9 @@ from payclient.protocol.transaction._json import kind
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)
-_DOCUMENTED_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
-_UNSURE = re.compile(r"[\\\[]|\{[^{]*\{[^{]*\{")
-_MAX_DOCUMENTED = 4096
-"""Characters; the documented response has about 350."""
-_decoder: Any = json.JSONDecoder(object_pairs_hook=tuple)  # the checkers of types do not know its `scan_once`
-_scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 _MAX_ZEROS = 2
 """Zeros after the point: `15.000` is fifteen thousand where the point separates thousands."""
-_BOUND = 10**18
+BOUND = 10**18
 """No payment has more digits, and larger numbers do not fit a 64-bit column."""
 _MAX_DEVIATIONS = 20
 _ABSENT = object()
@@ -44,38 +34,6 @@ _ABSENT = object()
 
 class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
     """A field cannot be read; the text has its name, the value and the requirement."""
-
-
-def documented(text: str) -> tuple[dict[str, Any], datetime] | None:
-    """Return `data` and its `expdate` if the body *text* is as documented to the letter; None for any other."""
-    # One look excludes escapes, lists and objects within `data`. Objects arrive as tuples of pairs, so ten pairs with
-    # ten names have none twice. Any other type, such as the `float` of a number with a point, is none of `_TYPES`.
-    if len(text) > _MAX_DOCUMENTED or _UNSURE.search(text):
-        return None
-    try:
-        body, end = _scan(text, 0)
-        (success, is_success), (name, pairs) = body
-        data: dict[str, Any] = dict(pairs)
-    except (StopIteration, TypeError, ValueError):  # no JSON, or of another shape
-        return None
-    if success != "success" or is_success is not True or name != "data" or type(pairs) is not tuple:
-        return None
-    if (
-        data.keys() != DOCUMENTED.keys()
-        or len(cast("tuple[object, ...]", pairs)) != len(_TYPES)
-        or text[end:].strip(" \t\r\n")
-    ):
-        return None
-    values: tuple[Any, ...] = _documented_values(data)
-    amount, fee, received, expdate = values[4], values[5], values[6], values[8]
-    if tuple(map(type, values)) != _TYPES or "" in values:
-        return None
-    if not (-_BOUND < amount < _BOUND and -_BOUND < fee < _BOUND and -_BOUND < received < _BOUND):
-        return None
-    try:
-        return (data, datetime.fromisoformat(expdate)) if _DOCUMENTED_TIME.fullmatch(expdate) else None
-    except ValueError:
-        return None
 
 
 def _shown(name: str, value: object) -> str:
@@ -102,7 +60,7 @@ def _exact_integer(value: object) -> int | None:
         number = int(Decimal(value))
     else:
         return None
-    return number if abs(number) < _BOUND else None
+    return number if abs(number) < BOUND else None
 
 
 def _money_field(name: str) -> Callable[[object, object], int | None]:
@@ -188,8 +146,6 @@ DOCUMENTED: Mapping[str, type] = {
     "expdate": str,
     "status": str,
 }
-_TYPES = tuple(DOCUMENTED.values())
-_documented_values = itemgetter(*DOCUMENTED)
 HOOKS: dict[str, Any] = {  # for the checker of types, `**` could as well name the options of cattrs
     "reference": override(struct_hook=_required_text("reference")),
     "merchant_reff": override(struct_hook=_text),

@@ -150,7 +150,7 @@ def test_tokens():
     while len(started) < 12:
         now = max(now, capacity.opens_at(now))
         if capacity.opens_at(now) <= now:
-            capacity.sent()
+            capacity.tokens -= 1
             started.append(now - attempts.now)
     gaps = [later - earlier for earlier, later in pairwise(started)]
     assert gaps == pytest.approx([0.0] * 4 + [0.016] + [1 / 19] * 6, abs=0.002)

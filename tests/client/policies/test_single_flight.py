@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from payclient.client.policies._single_flight import SingleFlight
+from payclient.client.policies._single_flight import InFlight, SingleFlight
 from payclient.errors import ServiceError
 
 
@@ -35,8 +35,9 @@ class Calls:
             answer = await other.join()
             if answer is not None:
                 return answer
-        with self.flights.start(key, lambda: self.sent_at) as flight:
-            return flight.set_result(await self.call(key))
+        with InFlight(key, self.flights, self) as flight:
+            flight.value = await self.call(key)
+            return flight.value
 
     async def call(self, key):
         number = next(self.numbers)
