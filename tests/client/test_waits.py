@@ -110,18 +110,6 @@ async def test_error_masks_the_payment_code():
         assert [text for text in (*shown, *kept) if stated.payment_code in text] == []
 
 
-@pytest.mark.parametrize(("interval", "max_interval"), [(1.0, 1.0), (2.0, 30.0), (60.0, 60.0)])
-async def test_interval_and_count_cannot_be_set(interval, max_interval):
-    """Both intervals are plain arguments, and the gaps between lookups follow them."""
-    transport = timeline()
-    waiting = client(transport).wait_for("T1", until=PAID, deadline=600.0, interval=interval, max_interval=max_interval)
-    await fails(waiting, WaitDeadlineError)
-    planned = [min(interval * 1.5**number, max_interval) for number in range(1000)]
-    found = [gap - transport.latency for gap in gaps(transport.times())]
-    assert len(found) >= 5
-    assert [gap for gap, plan in zip(found, planned, strict=False) if not 0.8 * plan - 1e-6 <= gap <= plan + 1e-6] == []
-
-
 async def test_throttled_by_ones_own_poller():
     """Lookups of others do not queue behind polls."""
     transport = timeline()

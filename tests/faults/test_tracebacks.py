@@ -6,7 +6,6 @@ import traceback
 import pytest
 
 from faults.stage import stage
-from faults.stepping import Stepper
 from support.fakes import KEY
 from support.raw_server import RawServer
 
@@ -33,20 +32,6 @@ async def ended(lookup):
     except (TimeoutError, asyncio.CancelledError) as error:
         return error
     return None
-
-
-@pytest.mark.parametrize("carrier", ["own", "fast"])
-async def test_at_each_await(carrier, row):
-    """The traceback of a lookup cancelled at any await has no frames of the HTTP library."""
-    row("a traceback of a lookup cancelled at each await", "CancelledError")
-    async with stage(RawServer(), carrier=carrier) as pay:
-        for number in range(1, 1000):
-            stepper = Stepper(pay.get_transaction("T1"), cancel_at=number)
-            error = await ended(asyncio.create_task(stepper))
-            if not stepper.is_struck:
-                break
-            assert_clean(error)
-        assert number > 3
 
 
 @pytest.mark.parametrize("carrier", ["own", "fast", "httpx", "httpx2"])

@@ -194,7 +194,6 @@ async def test_callers_client_stays_open():
             await pay.get_transaction("T1")
 
 
-@pytest.mark.virtual_time
 class _Remade(httpx.AsyncBaseTransport):
     """A third-party transport: it makes the response itself, after *reads_timeouts* as one over a network does."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import math
 import random
 import statistics
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.chance import examples
-from support.fakes import DOWN, NOT_FOUND, client, now, throttled, timeline
+from support.fakes import DOWN, NOT_FOUND, client, now, timeline
 from support.limits import TokenBucket
 
 pytestmark = pytest.mark.virtual_time
@@ -196,16 +195,3 @@ async def test_crowd_beyond_the_limit():
     longest, median = await crowd(2000, max_interval=2.0, seed=0)
     assert longest <= 2000 / 50 * 1.1 + 2
     assert median <= 1.5 * await idle_median(0)
-
-
-@pytest.mark.parametrize("seconds", [300, 60])
-async def test_pause_stops_all(seconds):
-    """A pause that the service asks for stops every poll and lookup of the client until it ends."""
-    statuses = {"T0": [(0, "Pending"), (20, throttled(seconds)), (50, "Pending")]}
-    transport = timeline(statuses)
-    pay = client(transport)
-    waits = [pay.wait_for(f"T{number}", until=PAID, deadline=800.0) for number in range(50)]
-    await asyncio.gather(*waits, return_exceptions=True)
-    told = next(at for at in transport.times("T0") if at + 0.1 >= 20) + 0.1
-    after = [at for at in transport.times() if at > told + 1e-6]
-    assert min(after, default=math.inf) >= told + seconds - 1e-6
