@@ -336,12 +336,6 @@ def test_own_number():
     assert type(refused({**said("Transaction not found"), "data": {"reference": 7}}, 404, "7")) is FOUND_OUT
 
 
-@pytest.mark.parametrize(("status", "kind"), [(429, errors.RateLimitedError), (503, errors.ServiceError)])
-def test_pause_counts_first(status, kind):
-    """A pause is honoured even if the answer names another reference."""
-    assert type(refused({**said("slow down"), "reference": "T9"}, status)) is kind
-
-
 def test_our_own_words():
     """The replacement of an echoed key does not count as a word about a key."""
     assert type(refused(said("Bad reference (sent with [api key])"), 400)) is errors.RejectedError

@@ -159,23 +159,6 @@ def test_truncated_body():
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"amount": "3.809.488"}, "data.amount: text '3.809.488' is not an exact whole number"),
-        ({"amount": 15000.5}, "data.amount: number 15000.5 is not an exact whole number"),
-        ({"fee": "free"}, "data.fee: text 'free' is not an exact whole number"),
-        ({"status": None}, "data.status: null where text is needed"),
-        ({"reference": None}, "data.reference: null where text is needed"),
-    ],
-    ids=["amount-text", "amount-fraction", "fee", "status", "reference"],
-)
-def test_field(fields, problem):
-    """The error of an unreadable field says where it is, what was found and what is needed."""
-    error = failure(envelope(**{"reference": REFERENCE, **fields}))
-    assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
-
-
-@pytest.mark.parametrize(
     "echo",
     [REFERENCE.lower(), f"{REFERENCE} ", f"{REFERENCE}X", "T0000000033KGJ0O", f"\u200b{REFERENCE}"],
     ids=["case", "space", "longer", "letter", "invisible"],
