@@ -1,18 +1,10 @@
 """What the service shows for the first time: counted once for each payment, remembered from run to run."""
 
-import pytest
-
 from payclient import errors
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.result._first_seen import Shown
-from support.nights import Nights, paid
+from support.nights import paid
 from support.reports import summary_of
-
-
-@pytest.fixture
-def night(tmp_path):
-    """Give nights of one service."""
-    return Nights(tmp_path)
 
 
 def seen(night):

@@ -50,12 +50,6 @@ def entry(reference, amount=9, status="Paid", line=2, **fields):
     return Entry(line=line, reference=reference, amount=amount, status=status, **fields)
 
 
-@pytest.fixture
-def night(tmp_path):
-    """Give what runs one night after the other."""
-    return Nights(tmp_path)
-
-
 def step(night, name):
     return next(each for each in night.summary.tie_out.steps if each.step is name)
 

@@ -33,12 +33,6 @@ def entry(reference, amount=9, status="Paid", line=2, **fields):
 
 
 @pytest.fixture
-def night(tmp_path):
-    """Give what runs one night after the other."""
-    return Nights(tmp_path)
-
-
-@pytest.fixture
 def second(night):
     """Give what runs a night that reuses the answers of another, and returns it with the references it asked about."""
 

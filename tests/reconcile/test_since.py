@@ -6,22 +6,15 @@ from datetime import datetime, timedelta
 from random import Random
 
 import attrs
-import pytest
 
 from payclient.reconcile import Meta, Rules, Tolerance, Verdict
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import LedgerChange, RowTotal
-from support.nights import Nights, paid
+from support.nights import paid
 from support.reports import summary_of
 
 DAY = datetime.fromisoformat("2026-11-20")
 """Of a ledger, whose times have no zone."""
-
-
-@pytest.fixture
-def night(tmp_path):
-    """Give nights of one service."""
-    return Nights(tmp_path)
 
 
 def ledger_of(references, *, days=None):

@@ -2,15 +2,12 @@
 
 import json
 from datetime import timedelta
-from hashlib import sha256
 
 from payclient.protocol import Transaction
-from payclient.reconcile import Bucket, Finding, Row, Rules, Tally
-from payclient.reconcile._atomic import Fingerprint
+from payclient.reconcile import Bucket, Finding, Row, Rules
 from payclient.reconcile.folders import open_past_run
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
-from payclient.reconcile.report._manifest import manifest_as_json
 from support.nights import FIRST
 
 
@@ -35,18 +32,6 @@ def run_of(folder, name, rows, *, rules=None, **about):
             files.add(each)
         files.finish(About(rules=rules, **about))
     return open_past_run(folder / name)
-
-
-def with_manifest(folder, files):
-    """Write *files*, text by name, into a folder, with a manifest that lists them; return the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    listed = []
-    for name, text in files.items():
-        (folder / name).write_text(text)
-        listed.append(Fingerprint(name=name, size_bytes=len(text.encode()), sha256=sha256(text.encode()).hexdigest()))
-    content = manifest_as_json(About(), Tally().summary(), listed)
-    (folder / "manifest.json").write_text(json.dumps(content))
-    return folder
 
 
 def summary_of(folder, name="summary.json"):

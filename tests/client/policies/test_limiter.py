@@ -30,12 +30,6 @@ def give_back(limiter, tickets, signal, **more):
         limiter.release(ticket, signal, **more)
 
 
-async def run_full(limiter, rounds):
-    """Use the whole limit and be accepted, in each round."""
-    for _ in range(rounds):
-        give_back(limiter, await take(limiter, max(1, int(limiter.limit))), Signal.ACCEPTED)
-
-
 async def queue_up(limiter, count):
     """Let so many tasks wait, in order."""
     tasks = [asyncio.create_task(limiter.acquire()) for _ in range(count)]
