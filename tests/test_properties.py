@@ -41,7 +41,7 @@ strange_values = st.sampled_from(
         "0000-00-00 00:00:00",
         "9" * 5000,
         "Transaction not found",
-    ],
+    ]
 )
 values = st.recursive(
     scalars | strange_values,
@@ -61,10 +61,10 @@ headers = st.dictionaries(
             "date",
             "location",
             "cf-ray",
-        ],
+        ]
     ),
     st.sampled_from(
-        ["gzip", "deflate", "gzip, gzip", "identity", "br", "nan", "-1", "9" * 5000, "Thu, 31 Jan 2030 00:00:30 GMT"],
+        ["gzip", "deflate", "gzip, gzip", "identity", "br", "nan", "-1", "9" * 5000, "Thu, 31 Jan 2030 00:00:30 GMT"]
     )
     | st.text(max_size=60),
     max_size=4,
@@ -88,7 +88,7 @@ def damaged_bytes(draw):
     at = draw(st.integers(0, len(body)))
     part = draw(
         st.binary(max_size=8)
-        | st.sampled_from([b'"', b"\\", b"{", b"[" * 40, b"\xef\xbb\xbf", b"1e999999999999999999999"]),
+        | st.sampled_from([b'"', b"\\", b"{", b"[" * 40, b"\xef\xbb\xbf", b"1e999999999999999999999"])
     )
     return draw(
         st.sampled_from(
@@ -105,8 +105,8 @@ def damaged_bytes(draw):
                 gzip.compress(body),
                 gzip.compress(body)[:at],
                 gzip.compress(gzip.compress(body)),
-            ],
-        ),
+            ]
+        )
     )
 
 
@@ -180,12 +180,11 @@ filled = text.filter(bool)
 fields = st.fixed_dictionaries(
     {
         **dict.fromkeys(
-            ("reference", "merchant_reff", "payment_method", "payment_name", "payment_code", "status"),
-            filled,
+            ("reference", "merchant_reff", "payment_method", "payment_name", "payment_code", "status"), filled
         ),
         **dict.fromkeys(("amount", "fee", "amount_received"), st.integers(-(10**18) + 1, 10**18 - 1)),
         "expdate": st.datetimes().map(lambda moment: moment.isoformat(sep=" ", timespec="seconds")),
-    },
+    }
 )
 
 

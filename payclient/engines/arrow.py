@@ -28,15 +28,7 @@ from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Window
 from payclient.errors import ConfigurationError, InvalidReferenceError, RejectedError
 from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge, needs_confirmation
-from payclient.reconcile.ledger import (
-    Columns,
-    Entry,
-    LedgerError,
-    RejectedEntry,
-    RowReader,
-    check_use,
-    find_columns,
-)
+from payclient.reconcile.ledger import Columns, Entry, LedgerError, RejectedEntry, RowReader, check_use, find_columns
 from payclient.reconcile.ledger._parquet import column_values, only_used
 
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]

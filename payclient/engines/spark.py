@@ -35,11 +35,7 @@ _Schema: TypeAlias = Any
 
 
 def lookup(
-    df: _DataFrame,
-    spec: LookupSpec,
-    reference: str | None = None,
-    *,
-    partitions: int | None = None,
+    df: _DataFrame, spec: LookupSpec, reference: str | None = None, *, partitions: int | None = None
 ) -> _DataFrame:
     """
     Look up the references of a `pyspark.sql.DataFrame`.

@@ -23,11 +23,7 @@ from payclient._shared.checks import check_callback, check_count, check_seconds
 from payclient._shared.escape import quote
 from payclient._shared.until_done import in_thread
 from payclient.client import PASSES, LookupFunction, is_passing, stream
-from payclient.errors import (
-    InvalidReferenceError,
-    PayClientError,
-    TransactionNotFoundError,
-)
+from payclient.errors import InvalidReferenceError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile._replay import replay
 from payclient.reconcile.journal import REUSED, Journal, Reuse, take_over
@@ -451,7 +447,7 @@ class _Reconciler:
                     differences_amount=self._differences_amount,
                     unresolved=self._unresolved,
                     waiting=self._waiting or self._held_up(),
-                ),
+                )
             )
 
     def _held_up(self) -> str:

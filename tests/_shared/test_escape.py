@@ -34,8 +34,7 @@ def test_shortened():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [("a'b", "'a'b'"), (5, "5"), (None, "nothing"), ("x" * 99, f"'{'x' * 79}…'")],
+    ("value", "shown"), [("a'b", "'a'b'"), (5, "5"), (None, "nothing"), ("x" * 99, f"'{'x' * 79}…'")]
 )
 def test_quoted(value, shown):
     """In a sentence, text is quoted, numbers are bare, and None is "nothing"."""

@@ -55,7 +55,7 @@ def test_done(dag, payclient):
     said = payclient(0)
     assert dag.get_task("reconcile").python_callable(ds="2026-11-21") is None
     assert said.read_text().splitlines()[:4] == [
-        *("reconcile", "/srv/reconcile/ledger.csv", "--out", "/srv/reconcile/reports/2026-11-21"),
+        *("reconcile", "/srv/reconcile/ledger.csv", "--out", "/srv/reconcile/reports/2026-11-21")
     ]
 
 
@@ -70,7 +70,7 @@ def test_previous(dag, payclient, tmp_path, monkeypatch):
     said = payclient(0)
     reconcile(ds="2026-11-21")
     assert said.read_text().splitlines()[-4:] == [
-        *("--previous", str(tmp_path / "2026-11-19"), "--fail-on-new", "medium"),
+        *("--previous", str(tmp_path / "2026-11-19"), "--fail-on-new", "medium")
     ]
 
 

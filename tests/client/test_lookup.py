@@ -38,9 +38,7 @@ async def exceeded(lookup, *phases):
 
 
 @pytest.mark.parametrize(
-    ("until", "budget"),
-    [(None, None), (11.0, None), (None, 10.0)],
-    ids=["none", "until", "budget"],
+    ("until", "budget"), [(None, None), (11.0, None), (None, 10.0)], ids=["none", "until", "budget"]
 )
 async def test_in_time(until, budget):
     """A block that finishes in time is not ended."""
@@ -58,13 +56,7 @@ async def test_budget_excludes_the_queue():
     """A budget is for attempts and back-off together; the queue takes nothing from it, before or between them."""
     lookup = make(budget=10.0)
     error = await exceeded(
-        lookup,
-        ("queued", 50),
-        ("attempts", 4),
-        ("backoff", 3),
-        ("queued", 100),
-        ("attempts", 1),
-        ("backoff", 100),
+        lookup, ("queued", 50), ("attempts", 4), ("backoff", 3), ("queued", 100), ("attempts", 1), ("backoff", 100)
     )
     assert error.seconds == {"queued": 150, "attempts": 5, "backoff": 5}
 

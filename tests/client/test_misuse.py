@@ -80,10 +80,7 @@ WRONG_OPTIONS = [
     ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
     ({"environment": "prod"}, "environment must be 'live' or 'sandbox', got 'prod'"),
     ({"timeout": 20, "deadline": 5}, "timeout must not be above deadline, got 20 and 5"),
-    (
-        {"tracing": OpenTelemetry},
-        "tracing must be an object such as OpenTelemetry(), got the class OpenTelemetry",
-    ),
+    ({"tracing": OpenTelemetry}, "tracing must be an object such as OpenTelemetry(), got the class OpenTelemetry"),
     (
         {"application": "my shop"},
         "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
@@ -260,16 +257,8 @@ def test_nothing_to_close(transport):
 async def test_argument_of_reconcile(subtests):
     """A wrong argument of a reconciliation is refused before the ledger is read."""
     cases = (
-        (
-            {"entries": "T1"},
-            TypeError,
-            "entries must be ledger entries, got str; read a file with open_ledger",
-        ),
-        (
-            {"entries": b"T1"},
-            TypeError,
-            "entries must be ledger entries, got bytes; read a file with open_ledger",
-        ),
+        ({"entries": "T1"}, TypeError, "entries must be ledger entries, got str; read a file with open_ledger"),
+        ({"entries": b"T1"}, TypeError, "entries must be ledger entries, got bytes; read a file with open_ledger"),
         ({"concurrency": 0}, ConfigurationError, "concurrency" + COUNT + "0"),
         ({"stall_timeout": 0}, ConfigurationError, "stall_timeout" + SECONDS + "0"),
         ({"stall_timeout": math.nan}, ConfigurationError, "stall_timeout" + SECONDS + "nan"),
@@ -320,11 +309,7 @@ def ledger(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (
-            {"content": "trx,amount\n1,1\n"},
-            LedgerError,
-            NO_COLUMN,
-        ),
+        ({"content": "trx,amount\n1,1\n"}, LedgerError, NO_COLUMN),
         (
             {"content": f"reference,amount\nT1,1\n{'x' * 140_000},1\n"},
             LedgerError,
@@ -357,10 +342,7 @@ def test_option_of_a_ledger(ledger, options, error, message):
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (
-            lambda: FakeService(latency=0.5),
-            "latency must be a Latency, such as Latency(seconds=0.5), got 0.5",
-        ),
+        (lambda: FakeService(latency=0.5), "latency must be a Latency, such as Latency(seconds=0.5), got 0.5"),
         (lambda: FakeService().script("T1", 500), "each reply must be a Reply, such as Reply(status=500), got 500"),
         (lambda: FakeService().load("T1"), "each transaction must be a mapping of its fields, got 'T'"),
     ],

@@ -125,10 +125,7 @@ def test_command_line():
 
 def test_page():
     """The page of the configuration has each option with its default, and names its variable."""
-    table = {
-        **rows("configuration.md", "Arguments of AsyncClient"),
-        **rows("configuration.md", "Network options"),
-    }
+    table = {**rows("configuration.md", "Arguments of AsyncClient"), **rows("configuration.md", "Network options")}
     table = {name: cells for name, cells in table.items() if cells[0].startswith("`")}
     assert {name: cells[0].strip("`") for name, cells in table.items()} == BY_DEFAULT
     unnamed = [name for name, option in OPTIONS.items() if option.variable not in table[name][-1]]

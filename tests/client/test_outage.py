@@ -271,10 +271,7 @@ async def test_deadline_names_what_held_it_up():
 
     cases = {
         "max_rate allows this client 0.1/s": {"max_rate": 0.1},
-        "max_rate allows this client 0.1/s, its share among 4 workers": {
-            "max_rate": 0.4,
-            "workers": 4,
-        },
+        "max_rate allows this client 0.1/s, its share among 4 workers": {"max_rate": 0.4, "workers": 4},
         "the key source has not answered": {"api_key": hang},
     }
     for reason, options in cases.items():

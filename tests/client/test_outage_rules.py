@@ -69,10 +69,7 @@ BEGINNINGS = {
     "three wait for a slow service: twice its slowest answer": ([*answer(0.0, 0.9), *SENT], 2.8),
     "a slow answer is soon forgotten": ([*answer(0, 3.0), *(step for n in range(30) for step in answer(5 + n))], None),
     "three wait, before the first answer: never": (SENT, math.inf),
-    "three wait, and a throttle says nothing about time": (
-        [(0.0, 9, "sent"), (0.1, 9, "throttled"), *SENT],
-        math.inf,
-    ),
+    "three wait, and a throttle says nothing about time": ([(0.0, 9, "sent"), (0.1, 9, "throttled"), *SENT], math.inf),
     "three wait, and another one is answered: from that answer on": ([*SENT, *answer(1.5)], 2.9),
     "three are for one reference: never": ([*answer(0.0), (1, 0, "again"), (1, 1, "again"), (1, 2, "again")], math.inf),
     "two fail and a third waits": ([*answer(0.0), *failing(1.0, 1.0), (1.3, 7, "sent")], 2.6),

@@ -35,10 +35,7 @@ def answering(value=None):
 
 async def look_up(transport, reference=REFERENCE, *, environment="live"):
     async with AsyncClient(
-        api_key="the-key",
-        base_url="https://pay.example",
-        environment=environment,
-        transport=transport,
+        api_key="the-key", base_url="https://pay.example", environment=environment, transport=transport
     ) as client:
         return await client.get_transaction(reference)
 

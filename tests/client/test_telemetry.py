@@ -23,10 +23,7 @@ async def test_one_line_per_attempt(caplog):
         async with client(transport, retry=RetryPolicy(initial_backoff=0)) as pay:
             await pay.get_transaction("T1")
     lines = [record.getMessage() for record in caplog.records if record.name == "payclient"]
-    assert lines == [
-        "attempt 1: status 500 in 1.250 s, ServiceError",
-        "attempt 2: status 200 in 1.250 s, found",
-    ]
+    assert lines == ["attempt 1: status 500 in 1.250 s, ServiceError", "attempt 2: status 200 in 1.250 s, found"]
 
 
 async def test_no_secrets(caplog):

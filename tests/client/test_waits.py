@@ -8,12 +8,7 @@ import pickle
 import attrs
 import pytest
 
-from payclient import (
-    ConfigurationError,
-    InvalidReferenceError,
-    RateLimitedError,
-    WaitDeadlineError,
-)
+from payclient import ConfigurationError, InvalidReferenceError, RateLimitedError, WaitDeadlineError
 from payclient.protocol import masked
 from support.fakes import DOWN, ScriptedTransport, answer, client, document, now, throttled, timeline
 

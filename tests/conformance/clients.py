@@ -83,11 +83,7 @@ async def with_wreq(url, *, places, timeout, authority=None):
     options = {"tls_verify": Path(authority)} if authority else {}
     # It has no limit of requests at once, so *places* only bounds what it keeps.
     client = wreq.Client(
-        headers=HEADERS,
-        pool_max_idle_per_host=places,
-        timeout=timedelta(seconds=timeout),
-        no_proxy=True,
-        **options,
+        headers=HEADERS, pool_max_idle_per_host=places, timeout=timedelta(seconds=timeout), no_proxy=True, **options
     )
 
     async def ask(reference):

@@ -166,8 +166,7 @@ def test_reconciled(background, transport):
     assert batch.column("s_findings").to_pylist() == [[], [{**finding, "waived": None}]]
     assert [at is None for at in batch.column("s_confirmed_at").to_pylist()] == [True, False]
     assert batch.schema == arrow.reconcile_schema(
-        ReconcileSpec(base_url=URL, keep=["amount"], prefix="s_"),
-        ledger().schema,
+        ReconcileSpec(base_url=URL, keep=["amount"], prefix="s_"), ledger().schema
     )
 
 

@@ -69,9 +69,7 @@ WORDS = (
     Fault("404 and a merchant", envelope(NOT_FOUND, message="Merchant not found"), **DENIED),
     *(
         Fault(
-            f"{status} that names another reference {place}",
-            envelope(status, message=message, **fields),
-            **MISMATCHED,
+            f"{status} that names another reference {place}", envelope(status, message=message, **fields), **MISMATCHED
         )
         for status, message in (
             ("200 OK", "Transaction not found"),

@@ -52,9 +52,7 @@ BOMBS = (
     garbled("gzip: a gigabyte in a megabyte", body(bomb(2**30)[: 2**18], "Content-Encoding: gzip"), "grows beyond"),
     garbled("gzip: 128 megabytes, twice", body(bomb(2**27, 2), "Content-Encoding: gzip, gzip"), "grows beyond"),
     garbled(
-        "gzip: 128 megabytes, twice, named once",
-        body(bomb(2**27, 2), "Content-Encoding: gzip"),
-        "grows beyond|UTF-8",
+        "gzip: 128 megabytes, twice, named once", body(bomb(2**27, 2), "Content-Encoding: gzip"), "grows beyond|UTF-8"
     ),
     garbled("gzip: tenfold", body(bomb(2**30, 10), f"Content-Encoding: {', '.join(['gzip'] * 10)}"), "10 content cod"),
     garbled("a gibibyte of spaces", [send(GIGABYTE), repeat(BLOCK, 2**14)], "longer than 262144 bytes"),
@@ -76,9 +74,7 @@ FAULTS = (
     # Cut
     Fault("shorter than its Content-Length", [truncate(OK, -1)], says="in the middle of its answer", **CUT),
     garbled(
-        "without a length, cut when the connection closes",
-        [truncate(head("HTTP/1.1 200 OK") + FOUND, -20)],
-        "not JSON",
+        "without a length, cut when the connection closes", [truncate(head("HTTP/1.1 200 OK") + FOUND, -20)], "not JSON"
     ),
     # Compressed
     tolerated("gzip that nobody asked for", body(gzipped(FOUND), "Content-Encoding: gzip")),
@@ -135,9 +131,7 @@ FAULTS = (
     tolerated("the API key in a field", field("merchant_reff", f'"{KEY}"'), "contained the API key"),
     tolerated("an unknown field", field("currency", '"IDR"'), "unknown field 'currency'"),
     tolerated(
-        "a date in another format",
-        field("expdate", '"21/11/2026"'),
-        "expdate: text '21/11/2026' read as nothing",
+        "a date in another format", field("expdate", '"21/11/2026"'), "expdate: text '21/11/2026' read as nothing"
     ),
     garbled("money with fractions", field("amount", "15000.5"), r"amount: number 15000\.5 is not an exact whole"),
     garbled("status is absent", says(success=True, data={"reference": "T1", "amount": 1}), "status: absent"),

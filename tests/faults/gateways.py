@@ -2,17 +2,7 @@
 
 import gzip
 
-from faults.answers import (
-    DENIED,
-    GARBLED,
-    HTML,
-    MISPLACED,
-    OVERLOADED,
-    THROTTLED,
-    envelope,
-    page,
-    text,
-)
+from faults.answers import DENIED, GARBLED, HTML, MISPLACED, OVERLOADED, THROTTLED, envelope, page, text
 from faults.bodies import body, garbled, tolerated
 from faults.fault import Fault
 from faults.network import BROKEN, TOO_SLOW
@@ -63,9 +53,7 @@ BEFORE_THE_ANSWER = (
     ),
     Fault("101 Switching Protocols", [send(head("HTTP/1.1 101 Switching Protocols", "Upgrade: h2c"))], **BROKEN),
     Fault(
-        "101 and silence",
-        [send(head("HTTP/1.1 101 X", "Upgrade: websocket", "Connection: upgrade")), stall],
-        **BROKEN,
+        "101 and silence", [send(head("HTTP/1.1 101 X", "Upgrade: websocket", "Connection: upgrade")), stall], **BROKEN
     ),
 )
 
@@ -103,10 +91,7 @@ ECHOES = (
     Fault("an error page that shows the request", text("500 Oops", f"POST / HTTP/1.1\r\n{HEADER}\r\n"), **OVERLOADED),
     garbled("a debug page with status 200", body(f"<html><pre>{HEADER}</pre></html>".encode(), HTML), "a web page"),
     Fault(
-        "a refusal of the key that shows it",
-        envelope("400 No", message=f"Unknown key {KEY}"),
-        says="Unknown",
-        **DENIED,
+        "a refusal of the key that shows it", envelope("400 No", message=f"Unknown key {KEY}"), says="Unknown", **DENIED
     ),
     Fault(
         "a message with the key as the name of a field",
@@ -152,9 +137,7 @@ LENGTHS = (
     Fault("a length of 5,000 digits", [send(head("HTTP/1.1 200 OK", "Content-Length: " + "9" * 5000))], **BROKEN),
     garbled("a length that is too short", [send(head("HTTP/1.1 200 OK", "Content-Length: 40") + FOUND)], "not JSON"),
     Fault(
-        "a length that is too long",
-        [send(head("HTTP/1.1 200 OK", "Content-Length: 999") + FOUND), stall],
-        **TOO_SLOW,
+        "a length that is too long", [send(head("HTTP/1.1 200 OK", "Content-Length: 999") + FOUND), stall], **TOO_SLOW
     ),
     Fault(
         "a chunk without a size",
@@ -179,17 +162,14 @@ LENGTHS = (
         for name, blank in (("a tab", "\t"), ("a space", " "), ("blanks", " \t \t"))
     ),
     Fault(
-        "a transfer coding of its own",
-        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"))],
-        **BROKEN,
+        "a transfer coding of its own", [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"))], **BROKEN
     ),
     tolerated(
         "chunks with a trailer",
         [
             send(
-                head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked")
-                + chunked(FOUND, trailer=b"Server-Timing: db\r\n"),
-            ),
+                head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + chunked(FOUND, trailer=b"Server-Timing: db\r\n")
+            )
         ],
     ),
 )

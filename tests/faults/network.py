@@ -29,9 +29,7 @@ FAULTS = (
     Fault("a FIN in a chunk", [truncate(CHUNKED, -150)], **BROKEN),
     Fault("a FIN before the last chunk", [truncate(CHUNKED, -5)], **BROKEN),
     Fault(
-        "a RST while a body that never ends is sent",
-        [send(CHUNKED[:300]), repeat(b"1\r\nx\r\n", 50), reset],
-        **BROKEN,
+        "a RST while a body that never ends is sent", [send(CHUNKED[:300]), repeat(b"1\r\nx\r\n", 50), reset], **BROKEN
     ),
     Fault("accepts and never answers", [stall], **TOO_SLOW),
     Fault("accepts and never reads", (), greeting=[stall], **TOO_SLOW),

@@ -14,13 +14,7 @@ import trustme
 from faults.proxies import FAULTS
 from faults.stage import AT_ONCE, NOTHING, ask, at_rest, ours, settle, shown, signal_of, traces
 from faults.stepping import Moment, Stepper
-from payclient import (
-    AsyncClient,
-    ConfigurationError,
-    ConnectionFailedError,
-    TLSVerificationError,
-    Transaction,
-)
+from payclient import AsyncClient, ConfigurationError, ConnectionFailedError, TLSVerificationError, Transaction
 from pools import connections, idle
 from support.fakes import KEY, answer
 from support.raw_proxy import OPEN, RawProxy, relay

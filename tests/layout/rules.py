@@ -39,7 +39,7 @@ BELOW_THEIR_WING = {
     (
         "payclient.errors",
         "payclient.protocol.transaction",
-    ): "an error holds a transaction, and the protocol raises errors",
+    ): "an error holds a transaction, and the protocol raises errors"
 }
 """Imports of an internal room by another wing, each with the reason."""
 

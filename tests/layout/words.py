@@ -45,7 +45,5 @@ REPLACED = {
     r"stands? (?:beside|behind|twice)": "is next to, comes after, is duplicated",
 }
 
-ALLOWED = {
-    "docs/changelog.md": "it names what has been renamed",
-}
+ALLOWED = {"docs/changelog.md": "it names what has been renamed"}
 """Files that may use the words, each with the reason."""

@@ -112,11 +112,7 @@ CSV = [
     (frame(), {"lineterminator": "\r\n"}, PLAIN),
     (frame(), {"compression": "gzip"}, PLAIN),
     (DATED, {}, TIMED),
-    (
-        DATED,
-        {"date_format": "%d/%m/%Y %H:%M:%S"},
-        Case(declared={"date_format": "%d/%m/%Y %H:%M:%S"}, times=TIMES),
-    ),
+    (DATED, {"date_format": "%d/%m/%Y %H:%M:%S"}, Case(declared={"date_format": "%d/%m/%Y %H:%M:%S"}, times=TIMES)),
     (DATED, {"date_format": "%d/%m/%Y"}, Case(times=[None, None], warning="--date-format")),
 ]
 """Tables, the options with which pandas writes them as CSV, and what they are read as."""
@@ -176,10 +172,7 @@ WORKBOOKS = [
         Case(times=[datetime.fromisoformat("2026-11-20 00:00:00"), TIMES[1]]),
     ),
     # the stored result is 0, because XlsxWriter does not calculate
-    (
-        by_xlsxwriter(HEADER, ("T1", 15000), ("0012", "=1250*1000")),
-        Case(expected=[("T1", 15000), ("0012", 0)]),
-    ),
+    (by_xlsxwriter(HEADER, ("T1", 15000), ("0012", "=1250*1000")), Case(expected=[("T1", 15000), ("0012", 0)])),
     (
         by_xlsxwriter(HEADER, ("T1", "15000"), ("0012", "1250000"), strings_to_numbers=True),
         Case(expected=[("T1", 15000), ("12", "leading zeros or digits may be lost")]),

@@ -111,10 +111,7 @@ def test_failed_has_no_transaction():
 
 @pytest.mark.parametrize(
     "result",
-    [
-        Found("R", TRANSACTION),
-        Failed("R", TransactionNotFoundError("no")),
-    ],
+    [Found("R", TRANSACTION), Failed("R", TransactionNotFoundError("no"))],
     ids=lambda result: type(result).__name__,
 )
 def test_no_truth(result):

@@ -253,8 +253,7 @@ def test_words_elsewhere(subtests):
 
 
 @pytest.mark.parametrize(
-    ("text", "fatal"),
-    [("Some new words", False), ("Cannot POST /x", True), ("Merchant not found", False)],
+    ("text", "fatal"), [("Some new words", False), ("Cannot POST /x", True), ("Merchant not found", False)]
 )
 def test_one_row_or_all(text, fatal):
     """A 404 in unknown words costs one row; one about the address is the same for every reference."""
@@ -323,8 +322,7 @@ def test_another_reference():
 
 
 @pytest.mark.parametrize(
-    "body",
-    [{"data": {"reference": REFERENCE}}, {"reference": REFERENCE}, {"reference": None}, {"data": []}],
+    "body", [{"data": {"reference": REFERENCE}}, {"reference": REFERENCE}, {"reference": None}, {"data": []}]
 )
 def test_own_reference(body):
     """A refusal that names the reference that was sent, or none, is believed by its words."""

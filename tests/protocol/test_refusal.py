@@ -47,9 +47,7 @@ def test_names_another_reference(subtests):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"a": {"b": {"c": {"d": {"e": {"reference": "R-2"}}}}}}, {"a": [[[[{"reference": "R-2"}]]]]}],
-    ids=str,
+    "fields", [{"a": {"b": {"c": {"d": {"e": {"reference": "R-2"}}}}}}, {"a": [[[[{"reference": "R-2"}]]]]}], ids=str
 )
 def test_reference_out_of_reach(fields):
     """A reference five levels deep is not looked for: a body may be nested without end."""
@@ -58,8 +56,7 @@ def test_reference_out_of_reach(fields):
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"),
-    [(408, errors.ServiceError), (425, errors.ServiceError), (429, errors.RateLimitedError)],
+    ("status", "kind"), [(408, errors.ServiceError), (425, errors.ServiceError), (429, errors.RateLimitedError)]
 )
 def test_status_outweighs_words(status, kind):
     """A status that asks to come back later does so whatever the message says, even of the key."""

@@ -45,10 +45,7 @@ async def _ask(reference):
         raise errors.RejectedError("no")
     await asyncio.sleep(0)
     return Transaction(
-        reference=reference,
-        merchant_reff=f"INV-{number % 50}",
-        amount=1000 + number - (number % 5 == 0),
-        status="Paid",
+        reference=reference, merchant_reff=f"INV-{number % 50}", amount=1000 + number - (number % 5 == 0), status="Paid"
     )
 
 

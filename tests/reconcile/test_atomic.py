@@ -202,9 +202,7 @@ def test_writer_killed(tmp_path):
         "file = open(sys.argv[1], 'xb'); assert lock(file); print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout.readline().strip() == b"locked"
         remove_stale_files(tmp_path, ".a.*.partial")
@@ -243,5 +241,5 @@ def test_stale_temporary_folder(folder):
         with AtomicFiles(folder, NAMES) as files:
             files.temporary_folder("rows")
             assert {path.name for path in folder.glob(".rows.*.folder")} == {
-                *(".rows.1.folder", f".rows.{os.getpid()}.folder"),
+                *(".rows.1.folder", f".rows.{os.getpid()}.folder")
             }

@@ -5,14 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import (
-    Calendar,
-    Rules,
-    RulesError,
-    StatementRules,
-    StatementSide,
-    reconcile,
-)
+from payclient.reconcile import Calendar, Rules, RulesError, StatementRules, StatementSide, reconcile
 from payclient.reconcile.judgement._compare import is_younger
 from payclient.reconcile.judgement._statement import statement_findings
 from payclient.reconcile.ledger import Entry

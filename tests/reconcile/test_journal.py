@@ -116,10 +116,10 @@ ANSWERS = st.fixed_dictionaries(
             [
                 *(paid(reference), paid(reference, amount=90), paid(reference, merchant_reff="M")),
                 *(paid(reference, status="pending"), NOT_FOUND, REFUSED, errors.InvalidReferenceError("bad")),
-            ],
+            ]
         )
         for reference in REFERENCES
-    },
+    }
 )
 CUTS = st.lists(st.tuples(st.sampled_from(["error", "cancel", "kill"]), st.integers(0, 20)), max_size=3)
 
@@ -390,10 +390,7 @@ def test_notes(path):
 
 # Disks
 
-DISKS = {
-    "growth": "disk I/O error",
-    "full": "database or disk is full",
-}
+DISKS = {"growth": "disk I/O error", "full": "database or disk is full"}
 
 
 REFUSALS = ("unshare: ", "mount: ")
@@ -426,7 +423,7 @@ async def test_disk(path, tmp_path, fault):
     """When the disk fails, a run ends at once, loses no more than was in flight, and is resumed elsewhere."""
     told = on_broken_disk(fault, path)
     assert told["ended_by"].endswith(
-        f"cannot be written ({DISKS[fault]}); all earlier answers are kept: fix that, and run the same command again",
+        f"cannot be written ({DISKS[fault]}); all earlier answers are kept: fix that, and run the same command again"
     )
     kept, calls = stored(as_killed(path, tmp_path / "copy")), []
     assert 0 <= told["asked"] - kept <= broken_disk.CONCURRENCY

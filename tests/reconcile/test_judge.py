@@ -5,18 +5,7 @@ from datetime import UTC, datetime, timedelta
 import attrs
 
 from payclient import Transaction, errors
-from payclient.reconcile import (
-    STRICT,
-    Accepted,
-    Answer,
-    Bucket,
-    Case,
-    Code,
-    Observation,
-    Rules,
-    Tolerance,
-    judge,
-)
+from payclient.reconcile import STRICT, Accepted, Answer, Bucket, Case, Code, Observation, Rules, Tolerance, judge
 from payclient.reconcile.judgement import needs_confirmation
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.values import observe
@@ -135,14 +124,8 @@ def test_rows():
                 *(LESS, None, {"ended_by": over}, "reason"),
                 (f"a difference was seen once and is not confirmed: {EARLY}",),
             ),
-            (
-                *(None, None, {"ended_by": over}, "error, reason"),
-                ("ServiceError", f"not looked up: {EARLY}"),
-            ),
-            (
-                *(LESS, MALFORMED, {}, "reason"),
-                (f"a difference was seen once, and asking again failed: {MALFORMED}",),
-            ),
+            (*(None, None, {"ended_by": over}, "error, reason"), ("ServiceError", f"not looked up: {EARLY}")),
+            (*(LESS, MALFORMED, {}, "reason"), (f"a difference was seen once, and asking again failed: {MALFORMED}",)),
             (errors.InvalidReferenceError("it is empty"), None, {}, "bucket, reason", (Bucket.REJECTED, "it is empty")),
             # What could not be asked is unresolved, with the error's name and text: never missing.
             *(

@@ -50,7 +50,7 @@ def answers():
         [
             *(NOT_FOUND, NOT_FOUND, errors.RejectedError("no"), errors.InvalidReferenceError("bad")),
             errors.AuthenticationError("bad key"),
-        ],
+        ]
     )
     transactions = st.builds(
         lambda amount, status, fields: Transaction(reference="?", amount=amount, status=status, **fields),
@@ -70,7 +70,7 @@ def answers():
 REJECTED = st.builds(RejectedEntry, line=st.just(1), reason=st.just("x"), amount=st.none() | AMOUNTS)
 USABLE, ANSWERS = usable(), answers()
 LEDGERS = st.lists(USABLE | USABLE | USABLE | REJECTED, max_size=12).map(
-    lambda rows: [attrs.evolve(row, line=line) for line, row in enumerate(rows, 2)],
+    lambda rows: [attrs.evolve(row, line=line) for line, row in enumerate(rows, 2)]
 )
 SERVICES = st.fixed_dictionaries(dict.fromkeys(REFERENCES, ANSWERS))
 RULES = rules_of(days=DAYS)
@@ -87,12 +87,7 @@ async def rows_until_the_end(*args, **options):
 
 
 @examples(150)
-@given(
-    ledger=LEDGERS,
-    answers=SERVICES,
-    canary=st.none() | st.just("A"),
-    rules=st.just(STRICT) | RULES,
-)
+@given(ledger=LEDGERS, answers=SERVICES, canary=st.none() | st.just("A"), rules=st.just(STRICT) | RULES)
 async def test_everything_ties(service_of, clock_from, ledger, answers, canary, rules):
     """Each row comes out once, in order, in one bucket; buckets sum to the ledger, and the residual is 0."""
     options = {"clock": clock_from(), "canary": canary, "concurrency": 2, "rules": rules}

@@ -101,11 +101,7 @@ def services(*more):
 def nights(draw, *, size, more=()):
     """Draw some nights: ledger, answers, rules, whether answers are reused, and the steps after which it is killed."""
     one = st.tuples(
-        st.lists(entries(), max_size=4),
-        services(*more),
-        RULES,
-        st.booleans(),
-        st.lists(st.integers(0, 9), max_size=2),
+        st.lists(entries(), max_size=4), services(*more), RULES, st.booleans(), st.lists(st.integers(0, 9), max_size=2)
     )
     return draw(st.lists(one, min_size=2, max_size=size))
 

@@ -402,10 +402,7 @@ def settlement(night):
     return {each.step.value: each.amount for each in night.summary.settlement.steps if each.rows}
 
 
-ANSWERS = {
-    **{name: paid(name) for name in "ABDX"},
-    **{name: paid(name, status="Canceled") for name in "CY"},
-}
+ANSWERS = {**{name: paid(name) for name in "ABDX"}, **{name: paid(name, status="Canceled") for name in "CY"}}
 LEDGER = [entry("A"), entry("B"), entry("C", status="Canceled"), entry("D")]
 STATEMENT = [line("A", 9), line("C", 9), line("D", 8), line("X", 9), line("Y", 9)]
 FIRST = {

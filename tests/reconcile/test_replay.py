@@ -43,7 +43,7 @@ def entries():
         ),
     )
     return st.lists(one, max_size=8).map(
-        lambda rows: [attrs.evolve(row, line=line) for line, row in enumerate(rows, 2)],
+        lambda rows: [attrs.evolve(row, line=line) for line, row in enumerate(rows, 2)]
     )
 
 

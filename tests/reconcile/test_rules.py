@@ -102,12 +102,7 @@ INEXACT = [-1, 101, 0.5, "half", " 5", "1_0", "1e1", "", "0.0000001", Decimal("N
 REFUSED = (
     # What a file can say is refused by the tests of a file, too.
     (Rules, "columns", [{"amount": " "}, {"amount": 1}], "columns.amount must be the name of a column, got "),
-    (
-        Rules,
-        "tolerances",
-        [{"expdate": Tolerance()}],
-        "tolerances: there is no field 'expdate'; the fields are ",
-    ),
+    (Rules, "tolerances", [{"expdate": Tolerance()}], "tolerances: there is no field 'expdate'; the fields are "),
     (Rules, "grace", [timedelta(seconds=-1), timedelta(milliseconds=1), 3600], f"grace must be {DURATION}"),
     (Rules, "time_zone", [timezone(timedelta(seconds=1)), 7], f"time_zone must be {ZONE}"),
     (Rules, "accepted", [[ACCEPTED, OTHER, ACCEPTED]], "accepted: underpaid of 'T1' is listed twice"),
@@ -115,12 +110,7 @@ REFUSED = (
     (Rules, "statuses", [{"Paid": "failed"}], "statuses.Paid must not be failed: 'Paid' always means paid"),
     (Rules, "statuses", [{"CANCELLED": "expired"}], "statuses.CANCELLED must not be expired: 'CANCELLED' always"),
     (Rules, "statuses", [{"done": "paidd"}, {"done": ["paid"]}], "statuses.done must be one of paid, pending, "),
-    (
-        Rules,
-        "statuses",
-        [{"Done": "paid", "done ": "failed"}],
-        "statuses.done  must be paid, as the same word ",
-    ),
+    (Rules, "statuses", [{"Done": "paid", "done ": "failed"}], "statuses.done  must be paid, as the same word "),
     (Rules, "statuses", [{"1": "paid"}, {"-0.0": "paid"}, {"\uff11": "paid"}, {"": "paid"}], "statuses: '"),
     (Rules, "final_statuses", [["pending"]], "final_statuses must not have pending, which is not the end of a payment"),
     (Rules, "final_statuses", ["paid", 1], "final_statuses must be a list of statuses, got "),

@@ -77,7 +77,7 @@ RULES = Rules(
             expires=date(2026, 12, 31),
             ledger=100,
             service=99,
-        ),
+        )
     ],
 )
 
@@ -272,7 +272,7 @@ PIECES = st.sampled_from(
             "below = 0x1F",
         ),
         *("percent = inf", "percent = '7'", "expires = 10:00:00", "code = {}", "columns.amount = []", "]", "a.b.c = 1"),
-    ],
+    ]
 )
 
 

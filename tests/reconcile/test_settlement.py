@@ -44,12 +44,7 @@ async def reconciled(service_of, clock_from, ledger, statement, answers, *, rule
         rows = []
         try:
             async for row in reconcile(
-                ledger,
-                service_of(answers),
-                rules=rules,
-                clock=clock_from(),
-                journal=journal,
-                statement=statement,
+                ledger, service_of(answers), rules=rules, clock=clock_from(), journal=journal, statement=statement
             ):
                 rows.append(row)
         except errors.PayClientError:

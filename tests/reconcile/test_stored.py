@@ -33,11 +33,7 @@ OPTIONAL |= {"created_at": st.none() | TIMES | ZONED | st.just(ABSENT), "amount"
 
 ENTRIES = st.builds(Entry, line=st.integers(0, 2**40), reference=NAMES, **OPTIONAL)
 REJECTED = st.builds(
-    RejectedEntry,
-    line=st.integers(0, 2**40),
-    reason=TEXTS,
-    reference=st.none() | TEXTS,
-    amount=st.none() | NUMBERS,
+    RejectedEntry, line=st.integers(0, 2**40), reason=TEXTS, reference=st.none() | TEXTS, amount=st.none() | NUMBERS
 )
 TRANSACTIONS = st.builds(
     Transaction,

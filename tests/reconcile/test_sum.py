@@ -156,10 +156,7 @@ async def test_other_kinds(service_of, clock_from):
         ledger, service = [line(2, 100, "charge"), line(3, 1, "payout")], service_of({"T": [paid(100)]})
         assert len([row async for row in reconcile(ledger, service, rules=before, journal=journal)]) == 1
         (row,) = replay(journal, rules=BY_KIND)
-    assert (row.bucket, row.reason.partition(" by ")[0]) == (
-        Bucket.REJECTED,
-        "kind: 'payout' on line 3 is left out",
-    )
+    assert (row.bucket, row.reason.partition(" by ")[0]) == (Bucket.REJECTED, "kind: 'payout' on line 3 is left out")
 
 
 def test_texts_that_differ():

@@ -139,7 +139,7 @@ def test_assumed():
     )
     assert result.compared.remark.startswith(
         "Amounts not compared: no column of the ledger is used as the amount. "
-        "Not compared, because the ledger does not state it: merchant_reff,",
+        "Not compared, because the ledger does not state it: merchant_reff,"
     )
     assert (
         summary(*map(assumed, ("Canceled", "Refunded", "Failed", "Expired", "Pending"))).breaks[Severity.CRITICAL] == 5

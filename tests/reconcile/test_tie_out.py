@@ -133,10 +133,7 @@ WORDS = ["Paid", "pending", "Canceled", "Expired", "Failed", "Refunded", UNKNOWN
 AMOUNTS = st.integers(-5, 300)
 ANY_ROW = st.builds(
     lambda ours, theirs, assumed, **fields: judged(
-        ours,
-        theirs,
-        rules=attrs.evolve(RULES, assume_status=assumed),
-        **fields,
+        ours, theirs, rules=attrs.evolve(RULES, assume_status=assumed), **fields
     ),
     st.sampled_from([*WORDS, None, ABSENT]),
     st.sampled_from([*WORDS, "", None]),
@@ -182,8 +179,7 @@ def test_states():
 def test_without_amount():
     """A row that states no amount is counted."""
     result = bridge(
-        judged("Paid", "Paid", amount=ABSENT),
-        Row(entry=RejectedEntry(line=1, reason="x"), bucket=Bucket.REJECTED),
+        judged("Paid", "Paid", amount=ABSENT), Row(entry=RejectedEntry(line=1, reason="x"), bucket=Bucket.REJECTED)
     )
     assert (result.ledger_paid_total, result.service_paid_total, result.rows_without_amount) == (0, 100, 2)
 

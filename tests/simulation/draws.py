@@ -471,12 +471,7 @@ def _often(chance, kind, plan, share):
 
 
 _CONNECTED = (*CONNECTING, *TUNNELS, *PROXY_CONNECTING)
-_BY_NUMBER = (
-    (ANSWERS, 100, 3.0),
-    (_CONNECTED, 40, 3.0),
-    ((*KEYS, *CALLERS), 48, 30.0),
-    (AIMED, 60, 0.005),
-)
+_BY_NUMBER = ((ANSWERS, 100, 3.0), (_CONNECTED, 40, 3.0), ((*KEYS, *CALLERS), 48, 30.0), (AIMED, 60, 0.005))
 """Kinds of faults by number: how many there could be, and the most of their value."""
 _BY_TIME = dict.fromkeys((*TIMED, *PROXY_TIMED, *NEVER_HEALED, RATE, ROTATES), 12)
 _BY_TIME |= {"reader gone for ever": 4, REVOKED: 4}

@@ -83,12 +83,7 @@ PROXY = {
 TUNNELS = tuple(kind for kinds in PROXY.values() for kind in kinds)
 """By the number of the request for a tunnel."""
 
-PROXY_CONNECTING = (
-    "proxy refuse",
-    "proxy hang",
-    "proxy reset first",
-    "proxy end first",
-)
+PROXY_CONNECTING = ("proxy refuse", "proxy hang", "proxy reset first", "proxy end first")
 """By the number of the connection to the proxy."""
 
 PROXY_TIMED = ("proxy idle end", "proxy idle reset", "proxy restart")

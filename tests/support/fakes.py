@@ -139,5 +139,5 @@ def client(transport, **options):
             "transport": transport,
             "retry": RetryPolicy(initial_backoff=1.0),
             **options,
-        },
+        }
     )

@@ -71,6 +71,6 @@ MALFORMED = MappingProxyType(
         "rate_limited_page": Reply(status=403, headers={"content-type": "text/plain"}, body="error code: 1015"),
         "redirect": Reply(status=302, headers={"location": "https://login.invalid/"}, body=b""),
         "no_content": Reply(status=204),
-    },
+    }
 )
 """Malformed responses by name, for `FakeService.script` and `Fault`; the real service may send none of them."""

@@ -78,10 +78,7 @@ class Nights:
         with Journal(self._folder / name / JOURNAL) as journal:
             journal.set_note("run", name)
             with ReportFiles(
-                self._folder / name,
-                formats=self._formats,
-                rules=rules,
-                previous=None if given is None else given[0],
+                self._folder / name, formats=self._formats, rules=rules, previous=None if given is None else given[0]
             ) as files:
                 files.name_run(name)
                 found = reconcile(

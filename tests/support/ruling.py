@@ -22,7 +22,7 @@ SOME_RULES = Rules(
             owner="Ani",
             expires=date(2026, 12, 31),
             largest_difference=500,
-        ),
+        )
     ],
 )
 PERCENT = st.decimals(0, 100, places=2)
@@ -63,9 +63,7 @@ def rules_of(*, most=10, references=("A", "B", "C", "D", "E"), words=("settled",
     tolerance = sometimes(above=money, below=money, above_percent=PERCENT, below_percent=PERCENT)
     schedule = st.builds(
         lambda minimum, more, fields: FeeSchedule(
-            minimum=minimum,
-            maximum=None if more is None else minimum + more,
-            **fields,
+            minimum=minimum, maximum=None if more is None else minimum + more, **fields
         ),
         money,
         st.none() | money,
@@ -74,7 +72,7 @@ def rules_of(*, most=10, references=("A", "B", "C", "D", "E"), words=("settled",
     return st.builds(
         Rules,
         tolerances=sometimes(
-            **dict.fromkeys(("amount", "fee", "amount_received"), tolerance.map(lambda t: Tolerance(**t))),
+            **dict.fromkeys(("amount", "fee", "amount_received"), tolerance.map(lambda t: Tolerance(**t)))
         ),
         statuses=sometimes(**dict.fromkeys(words, st.sampled_from(list(Status)))),
         grace=GRACES,

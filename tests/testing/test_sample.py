@@ -15,9 +15,7 @@ def test_as_documented():
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"amount": 1000}, {"amount": 0}, {"amount": 10, "fee": 11}, {"amount": -5}],
-    ids=str,
+    "fields", [{"amount": 1000}, {"amount": 0}, {"amount": 10, "fee": 11}, {"amount": -5}], ids=str
 )
 def test_nothing_negative(fields):
     """No default amount is negative, even for a small given amount."""
@@ -26,9 +24,7 @@ def test_nothing_negative(fields):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"amount": "15000"}, {"fee": None}, {"settlement": "T+1"}, {"reference": 7}],
-    ids=str,
+    "fields", [{"amount": "15000"}, {"fee": None}, {"settlement": "T+1"}, {"reference": 7}], ids=str
 )
 def test_odd_envelope(fields):
     """An envelope takes any value and any field."""

@@ -99,9 +99,6 @@ def test_first_lookup_imports_nothing(transport):
 
 async def test_either_library():
     """The name `httpx2` puts httpx2 on top of the same connections."""
-    async with (
-        RawServer() as server,
-        AsyncClient(api_key=KEY, base_url=server.url, transport="httpx2") as pay,
-    ):
+    async with RawServer() as server, AsyncClient(api_key=KEY, base_url=server.url, transport="httpx2") as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
         assert type(pay._session._transport._own).__mro__[0] is httpx2.AsyncClient

@@ -173,7 +173,7 @@ def test_pytest_httpx(tmp_path):
             async with pay:
                 with pytest.raises(Exception, match="No response can be found"):
                     await pay.get_transaction("T1")
-        """),
+        """)
     )
     command = [sys.executable, "-m", *f"pytest -q -c /dev/null --rootdir {tmp_path} -p no:cacheprovider".split()]
     command += [*["-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function"], str(tmp_path)]

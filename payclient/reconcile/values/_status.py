@@ -44,7 +44,7 @@ CLOSED = frozenset({Status.CANCELED, Status.EXPIRED, Status.FAILED})
 """States that end without a payment."""
 
 WORDS: Mapping[str, Status] = MappingProxyType(
-    {status.value: status for status in Status} | {"cancelled": Status.CANCELED},
+    {status.value: status for status in Status} | {"cancelled": Status.CANCELED}
 )
 """The words with a fixed meaning, normalised."""
 

@@ -128,11 +128,7 @@ def test_shown_key(served, drive):
     """A key in the runtime environment, which Ray shows, is refused without showing it again."""
     service = served(1)
     said = drive("out", "PAYCLIENT_API_KEY=shown-0123456789").communicate(timeout=280)[1]
-    assert (b"Ray shows on the dashboard" in said, b"shown-0123456789" in said, service.fake.total) == (
-        True,
-        False,
-        0,
-    )
+    assert (b"Ray shows on the dashboard" in said, b"shown-0123456789" in said, service.fake.total) == (True, False, 0)
 
 
 def test_example(served, ray, tmp_path):
@@ -149,8 +145,7 @@ def test_example(served, ray, tmp_path):
 def test_too_few_cpus(engine, dataset):
     """More workers than CPUs, but one for reading and writing, are refused, where Ray would wait for ever."""
     with pytest.raises(
-        ConfigurationError,
-        match="take 4 CPUs, and reading and writing one more, but the cluster has 4",
+        ConfigurationError, match="take 4 CPUs, and reading and writing one more, but the cluster has 4"
     ):
         engine.lookup(dataset(1), SPEC, "trx", workers=4)
     engine.lookup(dataset(1), SPEC, "trx", workers=6, cpus=0.5)

@@ -132,9 +132,7 @@ def test_expdate(subtests):
 
 
 @pytest.mark.parametrize(
-    ("count", "rest"),
-    [(20, ()), (21, ("and 1 more",)), (25, ("and 5 more",))],
-    ids=["just-fits", "one-more", "many"],
+    ("count", "rest"), [(20, ()), (21, ("and 1 more",)), (25, ("and 5 more",))], ids=["just-fits", "one-more", "many"]
 )
 def test_deviations_are_bounded(count, rest):
     """An answer full of unknown fields names twenty of them and counts the rest."""
