@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import inspect
+import os
 import re
 import shlex
 import signal
@@ -14,7 +15,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    Group,
+    MissingArgumentError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 from cyclopts.help import DefaultFormatter, TableSpec
 
 from payclient._shared.escape import did_you_mean
@@ -137,10 +146,12 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _OF_COMMANDS = ("canary", "deadline", "grace", "interval", "max_interval", "time_zone")
 """Options of commands that are not the client's, or that each command bounds itself."""
 _OPTION = re.compile(
-    rf"\A(?:(?:{'|'.join([*_OF_COMMANDS, *(name for name, option in OPTIONS.items() if option.attribute)])})(?= must )"
-    rf"|(?:{'|'.join(name for name in options_of('network') if OPTIONS[name].attribute)})\b)"
+    rf"\A(?:(?:{'|'.join([*_OF_COMMANDS, *(name for name, option in OPTIONS.items() if option.attribute)])})"
+    rf"(?= (?:must|begins|is|has|needs) )|(?:{'|'.join(name for name in options_of('network'))})\b)"
 )
 """An option under its name in the library, at the start of an error message."""
+_OF_PYTHON = re.compile(r", or None(?=, got )| \(in Python, [^()]*\)")
+_KINDS = {int: "a whole number", float: "a number"}
 _VALUE_OF = re.compile(r"Invalid value for (--[a-z-]+): (?=\1 must )")
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
@@ -155,7 +166,7 @@ def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[],
     except CycloptsError as error:
         return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
     except PayClientError as error:
-        message = _OPTION.sub(lambda name: f"--{name[0].replace('_', '-')}", str(error))
+        message = _for_command_line(str(error), arguments)
         return _refused(streams, status_of(error), message, error, bound)
     except BrokenPipeError:
         abandon(streams.stdout)
@@ -178,6 +189,19 @@ def _end(streams: Streams, status: Exit, message: str) -> Exit:
     return status
 
 
+def _for_command_line(text: str, arguments: Sequence[str]) -> str:
+    """Return a message of the library with the option, or the variable, that was given here."""
+
+    def named(found: re.Match[str]) -> str:
+        option = OPTIONS.get(found[0])
+        flag = option.command if option is not None and option.attribute else f"--{found[0].replace('_', '-')}"
+        is_option = any(word.partition("=")[0] == flag for word in arguments)
+        is_variable = option is not None and option.variable in os.environ
+        return flag if is_option else option.variable if option is not None and is_variable else found[0]
+
+    return _OF_PYTHON.sub("", _OPTION.sub(named, text))
+
+
 def _about_usage(error: CycloptsError) -> str:
     """Return what is wrong with a call."""
     error.verbose = False
@@ -187,6 +211,8 @@ def _about_usage(error: CycloptsError) -> str:
         if error.keyword is not None:
             return f"{error.keyword} needs a value, as in: {name}"
         text = f"{name} is missing, as in: {_examples((error.command_chain or ())[-1]).splitlines()[0][2:]}"
+    elif isinstance(error, CoercionError) and error.token and error.target_type in _KINDS and error.msg is None:
+        text = f"{error.token.keyword} must be {_KINDS[error.target_type]}, got {error.token.value!r}"
     elif isinstance(error, UnusedCliTokensError):
         text = f"these words are too many: {shlex.join(error.unused_tokens or ())}"
     elif isinstance(error, UnknownOptionError):

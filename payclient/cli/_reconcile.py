@@ -115,7 +115,7 @@ async def reconcile(
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
-    _check_ledger(ledger, connection)
+    _check_paths(ledger, out, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
     (confirm_after, max_age), payout = earlier.read(), other.payout_amount
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
@@ -162,7 +162,9 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
     return run
 
 
-def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
+def _check_paths(ledger: Path, out: Path, connection: ConnectionOptions) -> None:
+    if out.exists() and not out.is_dir():
+        refuse(f"--out must be a folder, and {out} is a file")
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input holds either the ledger or the key")
 

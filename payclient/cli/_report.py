@@ -405,6 +405,8 @@ def decisions(
     run_folder = workbook.parent if folder is None else folder
     if not by.strip():
         refuse("--by must be a name")
+    if not (run_folder / MANIFEST).exists():
+        refuse(f"{run_folder} is not the folder of a run; name it with --folder")
     run = _unchanged_summary(run_folder, "cannot be used")["run"]
     importer = DecisionImporter(run=run, by=by.strip(), at=utc_now())
     found = importer.take(read_work_list(workbook, run), run_folder / ROWS)
@@ -443,7 +445,7 @@ def rejudge(
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
     check_other_folder(out, folder)
     if not (folder / JOURNAL).exists():
-        refuse(f"there is no journal at {folder / JOURNAL}")
+        refuse(f"{folder} is not the folder of a run: there is no {JOURNAL} in it")
     remarks = _judge_copy(folder, out, judging, settles_within)
     carry_log(folder, out)
     worst = Worst()

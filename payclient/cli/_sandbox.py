@@ -150,5 +150,6 @@ async def serving(service: FakeService, host: str = "127.0.0.1", port: int = 0) 
         try:
             url = await stack.enter_async_context(serve(service, host=host, port=port))
         except OSError as error:
-            refuse(f"cannot listen on {host} port {port}: {error.strerror or error}")
+            why = str(error.strerror or error).partition(" (while")[0]  # asyncio adds the address again
+            refuse(f"cannot listen on {host} port {port}: {why}; --port 0 takes any free one")
         yield url

@@ -48,7 +48,7 @@ def test_missing(command, base_url, monkeypatch):
 
 def test_unusable_key(configured):
     """A key that cannot be used is refused without being shown."""
-    unseen = "api_key has a character at position {} that is not visible ASCII"
+    unseen = "--api-key-file has a character at position {} that is not visible ASCII"
     for content, message in (
         (b" \n", "--api-key-file: there is no key in it"),
         (b"s\xc3\xa9cret-of-mine", unseen.format(1)),
@@ -70,6 +70,21 @@ def test_key_as_argument(configured, subtests):
                 assert (result.status, "never an argument" in result.err, "hunter2" in result.err) == (2, True, False)
 
 
+def test_variables(configured, monkeypatch):
+    """An option that the environment sets is named by its variable."""
+    for variable, value, told in [
+        ("PAYCLIENT_BASE_URL", "pay.example", "PAYCLIENT_BASE_URL must begin with https://"),
+        ("PAYCLIENT_ENVIRONMENT", "prod", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got 'prod'"),
+        ("PAYCLIENT_API_KEY", "Bearer x", "PAYCLIENT_API_KEY begins with 'Bearer', which payclient adds; "),
+    ]:
+        with monkeypatch.context() as patched:
+            patched.setenv(variable, value)
+            result = configured("get", "T1")
+            assert (result.status, result.err.removeprefix("payclient: ")[: len(told)]) == (2, told)
+    told = "payclient: --base-url must begin with https://"
+    assert configured("get", "T1", "--base-url", "pay.example").err.startswith(told)
+
+
 def test_network(configured, subtests):
     """The options of the network reach the client, which refuses them in the words of the command line."""
     for option, value, message in [
@@ -81,7 +96,7 @@ def test_network(configured, subtests):
         ("--client-cert", "/no/file", "--client-cert /no/file cannot be read: No such file or directory\n"),
         ("--client-key", "/no/file", "--client-key needs a client_cert"),
         ("--api-key-file", "/no/file", "--api-key-file /no/file cannot be read: No such file or directory\n"),
-        ("--max-rate", "0", "--max-rate must be a number of attempts per second above 0, or None, got 0.0\n"),
+        ("--max-rate", "0", "--max-rate must be a number of attempts per second above 0, got 0.0\n"),
     ]:
         with subtests.test(option=option, value=value):
             result = configured("get", "T1", option, value)

@@ -82,7 +82,10 @@ def test_misspelt(command, subtests):
     for arguments, message in [
         (["gte"], 'payclient: Unknown command "gte". Did you mean "get"?'),
         (["sandbox", "--prot", "1"], "payclient: Unknown option: --prot. Did you mean --port?"),
-        (["sandbox", "--port", "x"], "payclient: Invalid value for --port"),
+        (
+            ["sandbox", "--port", "x"],
+            "payclient: --port must be a whole number, got 'x'",
+        ),
         (["sandbox", "--port", "65536"], "payclient: Invalid value"),
         (
             ["reconcile", "ledger.csv"],

@@ -280,7 +280,10 @@ def test_unwritable_report(reconcile, tmp_path):
     """A folder that cannot be written to is found out before anything is asked."""
     (tmp_path / "report").write_text("a file")
     result = reconcile(lines=["T1,15000,Paid"])
-    assert (result.status, result.said.splitlines()[-1]) == (2, "payclient: report cannot be created: File exists")
+    assert (result.status, result.said.splitlines()[-1]) == (
+        2,
+        "payclient: --out must be a folder, and report is a file",
+    )
 
 
 def test_hostile_ledger(reconcile):

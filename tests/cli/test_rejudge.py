@@ -162,7 +162,7 @@ def test_killed_before(run, rejudge, tmp_path):
 
 DAMAGES = {
     "under way, or was killed": lambda journal: journal.with_name("journal.sqlite-wal").touch(),
-    "there is no journal at": lambda journal: journal.unlink(),
+    "is not the folder of a run: there is no journal.sqlite in it": lambda journal: journal.unlink(),
     "not a journal of payclient": lambda journal: journal.write_bytes(b"x" * 9000),
     "is damaged": lambda journal: os.truncate(journal, 100),
 }

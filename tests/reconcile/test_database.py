@@ -73,7 +73,10 @@ def test_made(path):
 
 def test_must_exist(path):
     """Where a journal is needed and there is none, nothing is made."""
-    assert (refusal(path, must_exist=True), path.parent.exists()) == (f"there is no journal at {path}", False)
+    assert (refusal(path, must_exist=True), path.parent.exists()) == (
+        f"{path.parent} is not the folder of a run: there is no {path.name} in it",
+        False,
+    )
 
 
 def test_temporary():

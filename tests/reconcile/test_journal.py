@@ -320,7 +320,9 @@ async def test_other_ledger(path):
         with Journal(path) as journal, pytest.raises(JournalError) as caught:
             await rows_of(ledger, lookup, journal)
         told.append(str(caught.value))
-    assert told == [f"the journal {path} began with another ledger: {found}" for _, found in OTHERS]
+    assert told == [
+        f"the journal {path} began with another ledger: {found}; choose another folder" for _, found in OTHERS
+    ]
     with Journal(path) as journal:
         assert (await rows_of(BEGUN, lookup, journal), lookup.asked) == (rows, [])
 

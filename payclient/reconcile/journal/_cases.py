@@ -155,7 +155,7 @@ class StoredLines:
         return self.is_complete
 
     def _refuse(self, how: str) -> None:
-        message = f"the journal {self._database.path} began with another {self._what}: {how}"
+        message = f"the journal {self._database.path} began with another {self._what}: {how}; choose another folder"
         raise JournalError(message)
 
 

@@ -367,7 +367,7 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
         message = f"{error.filename} is {error.strerror}"
         raise JournalError(message) from error
     if must_exist and not path.exists():
-        message = f"there is no journal at {path}"
+        message = f"{path.parent} is not the folder of a run: there is no {path.name} in it"
         raise JournalError(message)
     if _is_cut(path):
         message = f"{path} is damaged (hardly anything is left of it); {_ANOTHER}"

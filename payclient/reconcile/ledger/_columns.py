@@ -139,7 +139,8 @@ def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
 def _place(names: tuple[str, ...], field: str, name: str) -> int:
     places = [place for place, found in enumerate(names) if found == name.strip()]
     if not places:
-        message = f"no column is called {quote(name)}, which was chosen for {field}; there are {listed(names)}"
+        called = f"{quote(name)}{did_you_mean(name, names)}"
+        message = f"no column is called {called}, which was chosen for {field}; there are {listed(names)}"
         raise LedgerError(message, line=1)
     return _only(names, field, places)
 

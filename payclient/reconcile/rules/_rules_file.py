@@ -26,6 +26,7 @@ from payclient.reconcile.values import Code, RulesError, Severity, Side
 _MAX_OPEN_LINES = 50
 _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
+_UNQUOTED = ("Invalid value", "Expected newline or end of document after a statement")
 _AT_END = " (at end of document)"
 Key: TypeAlias = tuple[str | int, ...]
 """The path from the outermost table; a number is the position in a list, from 0."""
@@ -91,7 +92,9 @@ def parse_rules(text: str, *, name: str = "rules", folder: Path = Path()) -> Rul
             line, why = open_line(text), f"{why.removesuffix(_AT_END)} from here to the end of the file"
         else:
             line = int(found[1]) if found else 0
-        message, cause = f"it is not TOML: {escape_unprintable(_AT_LINE.sub('', why), max_length=200)}", error
+        why = _AT_LINE.sub("", why)
+        advice = "; text needs quotes" if why in _UNQUOTED else ""
+        message, cause = f"it is not TOML: {escape_unprintable(why, max_length=200)}{advice}", error
     where = escape_unprintable(name) + (f", line {line}" if line else "")
     raise RulesError(f"{where}: {message}", key=key, line=line) from cause
 
