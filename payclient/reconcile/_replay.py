@@ -16,19 +16,18 @@ from payclient.reconcile.rules import STRICT, KindGuard, Rules
 from payclient.reconcile.values import JournalError, ResolvedBy, Row
 
 
-def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = None) -> Iterator[Row]:
+def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
     """
     Judge every row of a journal again, without any lookup.
 
     Args:
         journal: Of a run that has read its whole ledger; rows that were not looked up are unresolved.
         rules: For the judgement of differences.
-        reference: Only the rows that have it.
 
     Note:
         In the order of the ledger, lazily; the same rows each time.
     """
-    return map(judging(journal, rules), journal.cases(reference, rules=rules))
+    return map(judging(journal, rules), journal.cases(rules=rules))
 
 
 def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
