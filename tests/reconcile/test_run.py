@@ -312,23 +312,6 @@ async def test_async_entries(service_of, rows_of):
     assert buckets(await rows_of(entries(), service_of({"A": [paid("A")], "B": [paid("B")]}))) == ["matched"] * 2
 
 
-@pytest.mark.virtual_time
-async def test_concurrency(rows_of):
-    """Lookups in flight reach the concurrency, and never exceed it."""
-    now = peak = 0
-
-    async def lookup(reference):
-        nonlocal now, peak
-        now += 1
-        peak = max(peak, now)
-        await asyncio.sleep(1)
-        now -= 1
-        return paid(reference)
-
-    await rows_of([entry(n, f"T{n}") for n in range(20)], lookup, concurrency=4)
-    assert peak == 4
-
-
 @pytest.mark.parametrize("rows", [0, 1])
 async def test_left_early(service_of, clock_from, rows):
     """Leaving the loop early, or before the first row, leaves no task behind."""

@@ -296,14 +296,6 @@ async def test_headers(service_of_log):
     assert (keyless.reference, keyless.status, "authorization" in keyless.headers) == ("T9", 401, False)
 
 
-async def test_refused_request(service_of_log):
-    """A request that is refused is remembered, with its reference if it had one."""
-    await ask(service_of_log, "T9", headers={})
-    await ask(service_of_log, content=b"?")
-    found = [(each.reference, each.status, each.path) for each in service_of_log.requests]
-    assert found == [("T9", 401, LIVE), (None, 400, LIVE)]
-
-
 async def test_count(service_of_log):
     """Requests are kept in order of arrival, and counted, in total and per reference."""
     service_of_log.script("T1", Reply(status=500))
