@@ -253,7 +253,7 @@ def _settled(settled: Settled | None) -> str:
     if settled is None:
         return "no"
     amounts = {"amount": settled.amount, "amount_received": settled.amount_received}
-    stated = "".join(f", {name} {amount}" for name, amount in amounts.items() if amount is not None)
+    stated = "".join(f", {name} {amount:,}" for name, amount in amounts.items() if amount is not None)
     return f"on {settled.where}{stated}"
 
 
@@ -367,7 +367,8 @@ def _change(change: dict[str, Any], state: BreakState) -> str:
         return what
     notes = [f"since {change['first_seen'][:10]}, {change['age_days']} d"] if change["first_seen"] else []
     if change["was"]:
-        notes.append(f"was {change['was']['ledger']} and {change['was']['service']}")
+        was = [change["was"][side] for side in ("ledger", "service")]
+        notes.append("was " + " and ".join(f"{each:,}" if isinstance(each, int) else str(each) for each in was))
         if change["was"]["at_stake"] != change["at_stake"]:
             notes.append(f"{change['at_stake']:,} at stake, was {change['was']['at_stake']:,}")
     if change["resolved_by"]:

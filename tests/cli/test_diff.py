@@ -36,10 +36,10 @@ open findings  number  at stake
   open now          2     1,001
 
 changed:
-  T2: high, underpaid: amount is 8000 in the ledger and 7000 at the service, which is 1000 less (since DAY, N d; was 9000 and 7000; 1,000 at stake, was 2,000)
+  T2: high, underpaid: amount is 8,000 in the ledger and 7,000 at the service, which is 1,000 less (since DAY, N d; was 9,000 and 7,000; 1,000 at stake, was 2,000)
 
 resolved:
-  T1: high, overpaid: amount is 14000 in the ledger and 15000 at the service, which is 1000 more (since DAY, N d; by the ledger)
+  T1: high, overpaid: amount is 14,000 in the ledger and 15,000 at the service, which is 1,000 more (since DAY, N d; by the ledger)
 
 not known:
   T9: high, missing_at_service: the service knows no transaction 'T9'; the ledger has an amount of 1 (since DAY, N d; the later run has no row with this reference, and did not ask about it)

@@ -54,7 +54,7 @@ BREAKS: amount and status of 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
 Not compared, because the ledger does not state it: {", ".join(OTHERS)}.
 
 the worst of 2 breaks:
-  line 3, T2: high, underpaid, 2,000 at stake: amount is 9000 in the ledger and 7000 at the service, which is 2000 less
+  line 3, T2: high, underpaid, 2,000 at stake: amount is 9,000 in the ledger and 7,000 at the service, which is 2,000 less
   line 4, T3: high, missing_at_service, 1 at stake: the service knows no transaction 'T3'; the ledger has an amount of 1
 
 rejected, to be corrected in the ledger, or to be skipped by its rules:
@@ -73,7 +73,7 @@ Only references in the ledger were looked up. Payments missing from the ledger c
 
 Report: report/report.html, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json
 Next: payclient explain report T2
-"""
+"""  # noqa: E501  as it is printed
     )
 
 
@@ -420,5 +420,5 @@ def test_left_out(reconcile, report, tmp_path):
     assert [text for text in warnings if "left out" in text] == [
         "1 row left out, because it is in USD: line 3; amount 7",
         "1 row left out, because it is before 2026-11-01: line 4; amount 9",
-        "1 row left out, because it is a total of other rows: line 5; amount 15016",
+        "1 row left out, because it is a total of other rows: line 5; amount 15,016",
     ]

@@ -19,12 +19,12 @@ def test_shown(command, report):
     assert (result.status, result.err) == (0, "")
     assert lines[0] == "**BREAKS**: amount and status of 3 ledger rows: 1 matched, 2 breaks."
     assert lines[-1] == (
-        "1. **high** `underpaid` `T2`: `amount is 9000 in the ledger and 7000 at the service, which is 2000 less`"
+        "1. **high** `underpaid` `T2`: `amount is 9,000 in the ledger and 7,000 at the service, which is 2,000 less`"
     )
     lines = command("show", "report").out.splitlines()
     assert lines[0] == "BREAKS: amount and status of 3 ledger rows: 1 matched, 2 breaks."
     assert lines[-1] == "Next: payclient explain report T2"
-    assert lines[-3].startswith("1. high underpaid T2: amount is 9000")
+    assert lines[-3].startswith("1. high underpaid T2: amount is 9,000")
 
 
 def test_refused(command, report, tmp_path):

@@ -61,7 +61,7 @@ def test_explained(reconcile, command, tmp_path):
     """A reference is explained with what the statement has of it, also when only that of the run before had it."""
     header, lines = "reference,amount,net", ["T1,15000,12500", "T9,5,5"]
     assert reconcile("--payout", "12,505", header=header, lines=lines).status == 1
-    settled = "  settled: on line 2 of the statement, amount 15000, amount_received 12500"
+    settled = "  settled: on line 2 of the statement, amount 15,000, amount_received 12,500"
     assert settled in command("explain", "report", "T1").out.splitlines()
     assert "  settled: no" in command("explain", "report", "T2").out.splitlines()
     meanings = [row[1] for row in openpyxl.load_workbook(tmp_path / "report" / "report.xlsx")["Tie-out"].values]

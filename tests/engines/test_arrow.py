@@ -161,7 +161,7 @@ def test_reconciled(background, transport):
         ("T1", 15000, 15000, "matched", None, None, 1),
         ("T2", 14000, 15000, "break", "overpaid", "high", 2),
     ]
-    sentence = "amount is 14000 in the ledger and 15000 at the service, which is 1000 more"
+    sentence = "amount is 14,000 in the ledger and 15,000 at the service, which is 1,000 more"
     finding = {"code": "overpaid", "severity": "high", "sentence": sentence, "ledger": "14000", "service": "15000"}
     assert batch.column("s_findings").to_pylist() == [[], [{**finding, "waived": None}]]
     assert [at is None for at in batch.column("s_confirmed_at").to_pylist()] == [True, False]

@@ -397,7 +397,7 @@ def test_scheduled_fee_tolerance():
         found = findings({"fee": ours}, {"fee": 551, "amount_received": None}, fees=SCHEDULE, tolerances=tolerances)
         finding = next(each for each in found if each.code == "fee_off_schedule")
         assert (finding.waived, finding.service) == ("within the tolerance of 1 above", 551)
-        assert finding.sentence == f"fee is 551 {side}, where the schedule of 'VA' expects 550 on an amount of 15000"
+        assert finding.sentence == f"fee is 551 {side}, where the schedule of 'VA' expects 550 on an amount of 15,000"
 
 
 SHORT_RECEIVED = (
@@ -438,13 +438,13 @@ SENTENCES = (
     ({"merchant_reff": "X"}, "merchant_reff is 'INV-1' in the ledger and 'X' at the service"),
     ({"payment_method": "QR"}, "payment_method is 'VA' in the ledger and 'QR' at the service"),
     ({"payment_code": None}, "payment_code is '0077' in the ledger and nothing at the service"),
-    ({"amount": 9}, "amount is 15000 in the ledger and 9 at the service, which is 14991 less"),
-    ({"amount": 15001}, "amount is 15000 in the ledger and 15001 at the service, which is 1 more"),
+    ({"amount": 9}, "amount is 15,000 in the ledger and 9 at the service, which is 14,991 less"),
+    ({"amount": 15001}, "amount is 15,000 in the ledger and 15,001 at the service, which is 1 more"),
     ({"fee": 501}, "fee is 500 in the ledger and 501 at the service"),
-    ({"amount_received": 1}, "amount_received is 14500 in the ledger and 1 at the service"),
+    ({"amount_received": 1}, "amount_received is 14,500 in the ledger and 1 at the service"),
     (
         {"amount_received": 14501},
-        "the service's own numbers do not add up: amount 15000 less fee 500 is 14500, and amount_received is 14501",
+        "the service's own numbers do not add up: amount 15,000 less fee 500 is 14,500, and amount_received is 14,501",
     ),
     (
         {"expdate": EXPIRY + timedelta(days=1)},

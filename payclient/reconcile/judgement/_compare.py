@@ -193,7 +193,7 @@ def _stated(cell: Text) -> Text:
 
 
 def _not_compared(name: str, theirs: str | int) -> Finding:
-    sentence = f"{name} is empty in the ledger and {quote(theirs)} at the service: not compared"
+    sentence = f"{name} is empty in the ledger and {_shown(theirs)} at the service: not compared"
     return Finding(Code.NOT_COMPARED, sentence, service=theirs)
 
 
@@ -201,7 +201,7 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
     ours, theirs = entry.amount, transaction.amount
     if ours is not ABSENT and ours != theirs:
         code, word = (Code.UNDERPAID, "less") if theirs < ours else (Code.OVERPAID, "more")
-        sentence = f"{_both('amount', ours, theirs)}, which is {abs(theirs - ours)} {word}"
+        sentence = f"{_both('amount', ours, theirs)}, which is {abs(theirs - ours):,} {word}"
         waived = _tolerated(rules, "amount", ours, theirs)
         yield Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
     is_left_to_schedule = entry.fee is None and _schedule(entry, transaction, rules) is not None
@@ -231,8 +231,8 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Itera
     if fee != expected:
         side = "on both sides" if isinstance(entry.fee, int) else "at the service"
         sentence = (
-            f"fee is {fee} {side}, where the schedule of {quote(transaction.payment_method)} "
-            f"expects {expected} on an amount of {transaction.amount}"
+            f"fee is {fee:,} {side}, where the schedule of {quote(transaction.payment_method)} "
+            f"expects {expected:,} on an amount of {transaction.amount:,}"
         )
         yield Finding(
             Code.FEE_OFF_SCHEDULE,
@@ -254,19 +254,21 @@ def _arithmetic(entry: Entry, transaction: Transaction, rules: Rules) -> Iterato
     elif fee is None and (schedule := _schedule(entry, transaction, rules)) is not None:
         fee, whose = schedule.fee_of(amount), " of the schedule"
     is_paid, due = rules.read_status(transaction.status) is Status.PAID, amount - (fee or 0)
-    said = f"amount {amount}" if fee is None else f"amount {amount} less fee {fee}{whose} is {due}"
+    said = f"amount {amount:,}" if fee is None else f"amount {amount:,} less fee {fee:,}{whose} is {due:,}"
     # Without a known fee, only a payment of nothing is certainly too little.
     if is_paid and received < due and (fee is not None or received <= 0 < amount):
-        sentence = f"paid at the service, {said}, and amount_received is {received}: {due - received} did not arrive"
+        sentence = (
+            f"paid at the service, {said}, and amount_received is {received:,}: {due - received:,} did not arrive"
+        )
         yield Finding(Code.SHORT_RECEIVED, sentence, ledger=due, service=received, leakage=due - received)
     elif fee is None and is_paid and received < due:
         sentence = (
-            f"paid at the service, {said}, and amount_received is {received}: no fee is known, so up to "
-            f"{due - received} may be lacking"
+            f"paid at the service, {said}, and amount_received is {received:,}: no fee is known, so up to "
+            f"{due - received:,} may be lacking"
         )
         yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received, leakage=due - received)
     elif transaction.fee is not None and received != due:
-        sentence = f"the service's own numbers do not add up: {said}, and amount_received is {received}"
+        sentence = f"the service's own numbers do not add up: {said}, and amount_received is {received:,}"
         yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received)
 
 
@@ -291,7 +293,11 @@ def _differs(code: Code, name: str, ours: str | int | None, theirs: str | int | 
 
 
 def _both(name: str, ours: str | int | None, theirs: str | int | None) -> str:
-    return f"{name} is {quote(ours)} in the ledger and {quote(theirs)} at the service"
+    return f"{name} is {_shown(ours)} in the ledger and {_shown(theirs)} at the service"
+
+
+def _shown(value: str | int | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else quote(value)
 
 
 # Texts that two programs may write differently

@@ -166,7 +166,7 @@ class _Judgement:
         if last.transaction is not None:
             yield from compare(entry, last.transaction, at=last.at, rules=rules)
         else:
-            expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
+            expected = f"; the ledger has an amount of {entry.amount:,}" if isinstance(entry.amount, int) else ""
             sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
             ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
             yield Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=excuse(entry, last.at, rules))

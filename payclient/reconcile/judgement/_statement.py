@@ -131,7 +131,7 @@ def statement_findings(
     is_paid = found is not None and rules.read_status(found.status) is Status.PAID
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
     if found is not None and is_paid and not side.is_in_ledger:
-        sentence = f"{name} is paid at the service, {found.amount}, and no usable row of the ledger has it"
+        sentence = f"{name} is paid at the service, {found.amount:,}, and no usable row of the ledger has it"
         waived = "the ledger has it in a row that is left out of this run" if side.is_left_out else ""
         yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount, waived=waived)
     if settled is None:
@@ -140,12 +140,12 @@ def statement_findings(
             listed = (
                 "does not list it as settled" if line is None else f"lists it only on line {line}, which cannot be used"
             )
-            sentence = f"{name} is paid at the service, {found.amount}, and the statement {listed}"
+            sentence = f"{name} is paid at the service, {found.amount:,}, and the statement {listed}"
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
     elif found is not None and is_paid:
         yield from _differs(settled, found)
     elif settled.stated is None or settled.stated > 0:
-        money = "" if settled.stated is None else f" with {settled.stated}"
+        money = "" if settled.stated is None else f" with {settled.stated:,}"
         sentence = f"{name} is on {settled.where}{money}, and {said}"
         yield Finding(
             Code.SETTLED_NOT_PAID,
@@ -166,12 +166,12 @@ def _differs(settled: Settled, found: Transaction) -> Iterator[Finding]:
         ("amount_received", settled.amount_received, found.amount_received),
     ):
         if ours is not None and theirs is not None and ours != theirs:
-            sentence = f"{name} is {theirs} at the service and {ours} on {settled.where}"
+            sentence = f"{name} is {theirs:,} at the service and {ours:,} on {settled.where}"
             yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=ours, service=theirs)
             return
     least = None if found.fee is None else found.amount - abs(found.fee)
     net = None if found.amount_received is not None else settled.amount_received
     if net is not None and (net > found.amount or (least is not None and net < least)):
-        less = "" if least is None else f" less a fee of {found.fee}"
-        sentence = f"amount_received is {net} on {settled.where}, and the service has {found.amount}{less}"
+        less = "" if least is None else f" less a fee of {found.fee:,}"
+        sentence = f"amount_received is {net:,} on {settled.where}, and the service has {found.amount:,}{less}"
         yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=net, service=found.amount if least is None else least)

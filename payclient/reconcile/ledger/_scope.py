@@ -66,7 +66,7 @@ class Totals:
                 part[1] += amount or 0
             return ""
         self._parts[1] = [0, 0]
-        why = f"it says {quote(found)}" if found is not None else f"{amount} is the sum of the rows above"
+        why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
         return f"is a totals row: {why}; its amount is not added to the total"
 
 
@@ -94,9 +94,8 @@ class Excluded:
     def __str__(self) -> str:
         they = "it is" if self.rows == 1 else "each is"
         line = "line" if self.lines.isdecimal() else "lines"
-        return (
-            f"{plural(self.rows, 'row')} left out, because {they} {self.why}: {line} {self.lines}; amount {self.amount}"
-        )
+        where = f"{line} {self.lines}; amount {self.amount:,}"
+        return f"{plural(self.rows, 'row')} left out, because {they} {self.why}: {where}"
 
 
 @define

@@ -27,14 +27,14 @@ class SignLaw:
             return number
         if in_cell == -beside:
             side = "below" if in_cell < 0 else "above"
-            message = f"{number} is {side} zero by its own sign, and {self._said_by} says otherwise"
+            message = f"{number:,} is {side} zero by its own sign, and {self._said_by} says otherwise"
             raise CellProblem(message)
         if beside < 0:
             self._debits.setdefault(in_cell < 0, number)
             if len(self._debits) > 1:
                 signed, bare = self._debits[True], self._debits[False]
                 message = (
-                    f"amounts that {self._said_by} makes debits have a minus ({signed}) and none ({bare}), "
+                    f"amounts that {self._said_by} makes debits have a minus ({signed:,}) and none ({bare:,}), "
                     "so one of them is not a debit; write them all in one way"
                 )
                 raise LedgerError(message)

@@ -122,7 +122,7 @@ def test_totals():
     text = "reference,amount\nT1,1000\nT2,2000\nTOTAL,3000\n"
     rows, ledger = read(text, skip_totals=True)
     assert [row.amount for row in rows] == [1000, 2000]
-    assert ledger.warnings == ("1 row left out, because it is a total of other rows: line 4; amount 3000",)
+    assert ledger.warnings == ("1 row left out, because it is a total of other rows: line 4; amount 3,000",)
     assert isinstance(read(text)[0][-1], RejectedEntry)
 
 
