@@ -27,6 +27,7 @@ from payclient.reconcile import (
 from payclient.reconcile.report import (
     BridgeLine,
     Top,
+    payout_lines,
     payout_sentence,
     roll_forward_lines,
     settlement_lines,
@@ -183,6 +184,10 @@ def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
         return [], []
     total, paid = settlement.statement.total, settlement.service_paid_total
     more = [*filter(None, [payout_sentence(settlement)])]
+    if found := payout_lines(settlement):
+        sums = ", ".join(f"{name} {getattr(found[-1], name):,}" for name in ("gross", "refunds", "fees", "net"))
+        is_named = any(each.name for each in found)
+        more.insert(0, f"{plural(len(settlement.statement.payouts), 'payout') if is_named else 'in it'}: {sums}")
     if problems := settlement.statement.problems:
         more.append(f"cannot be used, in the statement: {'; '.join(map(escape_unprintable, problems))}")
     brief = f"statement {total:,}, service, paid {paid:,}; the bridge between them is in {_PAGE}"

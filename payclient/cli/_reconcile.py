@@ -241,7 +241,8 @@ class Reconciliation:
         with Journal(self.out / JOURNAL, identity=self._identity()) as journal:
             self._tell_resumed(journal)
             note = None if self.previous is None else self.previous.note
-            with ReportFiles(self.out, rules=self.rules, previous=note) as files:
+            has_statement = self.statement is not None
+            with ReportFiles(self.out, rules=self.rules, previous=note, has_statement=has_statement) as files:
                 try:
                     await self._ask(journal, files, on_row)
                 except PayClientError as error:

@@ -283,3 +283,25 @@ def test_report_of_provider(reconcile, command, tmp_path):
     assert "payclient: 1 line of the kind 'fee' left out, as the rules say: -1,250" in result.err
     again = command("rejudge", "ledger", "--out", "again")
     assert again.out.splitlines()[0] == result.out.splitlines()[0]
+
+
+def test_payouts(reconcile, service, command, tmp_path):
+    """What each payout consists of is in the terminal, the page, the summary and a file, which is written again."""
+    service.add(reference="T2", amount=7000, amount_received=6500, fee=500, status="Paid")
+    rows = ["T1,15000,12500,PO-7,2026-11-02", "T2,7000,6500,PO-8,2026-11-03", ",,-500,PO-8,"]
+    header = "reference,amount,amount_received,Payout,date"
+    ledger = ["reference,amount,status", "T1,15000,Paid", "T2,7000,Paid"]
+    result = reconcile("--statement-column", "payout=Payout", lines=rows, header=header, ledger=ledger)
+    folder = tmp_path / "report"
+    assert "2 payouts: gross 22,000, refunds 0, fees -3,000, net 18,500" in result.out, result
+    assert (folder / "payouts.csv").read_text() == (
+        "payout,date,lines,gross,refunds,fees,unusable,net,residual\n"
+        "PO-7,2026-11-02,1,15000,0,-2500,0,12500,0\n"
+        "PO-8,2026-11-03,2,7000,0,-500,-500,6000,0\n"
+    )
+    assert [each["net"] for each in summary_of(folder)["settlement"]["payouts"]] == [12500, 6000]
+    page = (folder / "report.html").read_text()
+    assert ("PO-8 <small>2026-11-03</small>" in page, 'href="payouts.csv"' in page) == (True, True)
+    before = contents(folder)
+    assert command("report", "report", "--quiet").status == result.status
+    assert contents(folder) == before

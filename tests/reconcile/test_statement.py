@@ -1,6 +1,6 @@
 """What a statement lists for a reference, and what that means beside the service's answer."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import attrs
 import pytest
@@ -71,6 +71,32 @@ def test_total():
     assert (found.total, found.rejected_lines, found.rejected_amount, found.is_net) == (65, 4, 65, True)
     found = totals(*(RejectedEntry(line=number, reason="x") for number in range(9)))  # the first few are named
     assert (found.rejected_lines, len(found.problems)) == (9, 5)
+
+
+def test_payouts():
+    """Each payout is its payments, less refunds and fees, whatever the order of its lines; together they are all."""
+    lines = [
+        line(2, amount=100, amount_received=97, payout="P1", created_at=datetime(2026, 11, 2, tzinfo=UTC)),
+        line(3, amount=50, amount_received=48, payout="P2", created_at=datetime(2026, 11, 3, 9, tzinfo=UTC)),
+        line(
+            4, amount=30, amount_received=30, kind="refund", payout="P1", created_at=datetime(2026, 11, 1, tzinfo=UTC)
+        ),
+        line(5, amount_received=-4, kind="fee", payout="P1"),
+        RejectedEntry(line=6, reason="x", amount=-5, kind="fee", payout="P2"),
+        RejectedEntry(line=7, reason="x", reference="T", amount=7, payout="P2"),
+        line(8, amount=9, status="Failed"),
+    ]
+    for ordered in (lines, lines[::-1]):
+        found = totals(*ordered)
+        assert {each.name: attrs.astuple(each)[1:] for each in found.payouts} == {
+            "P1": ("2026-11-02", 3, 100, -30, -7, 0, 63),
+            "P2": ("2026-11-03", 3, 50, 0, -7, 7, 50),
+            "": ("", 1, 0, 0, 0, 0, 0),
+        }
+        assert {each.residual for each in found.payouts} == {0}
+        assert sum(each.net for each in found.payouts) == found.total
+    many = totals(*(line(number, amount=1, payout=f"P{number}") for number in range(1_005)), rules=PLAIN)
+    assert (len(many.payouts), many.payouts[-1].name, many.payouts[-1].net) == (1_001, "(other)", 5)
 
 
 def test_fee_alone():

@@ -82,7 +82,8 @@ def write_again(folder: Path, *on_row: Callable[[Row], object]) -> tuple[Summary
     """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
-        with ReportFiles(folder, rules=about.rules, previous=journal.previous) as files:
+        has_statement = about.statement is not None
+        with ReportFiles(folder, rules=about.rules, previous=journal.previous, has_statement=has_statement) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):

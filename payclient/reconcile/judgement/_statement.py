@@ -13,9 +13,19 @@ from payclient.protocol import Transaction
 from payclient.reconcile.judgement._compare import is_younger
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.rules import IgnoredLines, Kind, Rules, limit_text
-from payclient.reconcile.values import Code, Finding, Settled, StatementSide, StatementTotals, Status, stated_sum
+from payclient.reconcile.values import (
+    Code,
+    Finding,
+    Payout,
+    Settled,
+    StatementSide,
+    StatementTotals,
+    Status,
+    stated_sum,
+)
 
 _MAX_PROBLEMS = 5
+_MAX_PAYOUTS = 1_000
 
 
 def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedEntry:
@@ -36,12 +46,14 @@ def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedE
         amount=amount,
         amount_received=net,
         kind=entry.kind,
+        payout=entry.payout,
     )
 
 
 @define
 class StatementSum:
     _rules: Rules
+    _payouts: dict[str, Payout] = field(init=False, factory=dict)
     _sums: Counter[str] = field(init=False, factory=Counter)
     _is_net: bool = field(init=False, default=False)
     _problems: list[str] = field(init=False, factory=list)
@@ -49,6 +61,9 @@ class StatementSum:
     def add(self, line: Entry | RejectedEntry) -> None:
         money = _money(line, self._rules)[2]
         self._count("lines", "total", money)
+        name = line.payout or ""
+        name = name if name in self._payouts or len(self._payouts) < _MAX_PAYOUTS else "(other)"
+        self._payouts[name] = self._payouts.get(name, Payout(name=name)) + _part(line, self._rules)
         self._is_net = self._is_net or isinstance(line.amount_received, int)
         if isinstance(line, RejectedEntry) and _is_fee_alone(line, self._rules):
             self._count("fee_lines", "fee_amount", money)
@@ -67,7 +82,27 @@ class StatementSum:
             "ignored_lines": sum(each.lines for each in ignored),
             "ignored_amount": sum(each.amount for each in ignored),
         }
-        return StatementTotals(**self._sums, **left_out, is_net=self._is_net, problems=tuple(self._problems))
+        return StatementTotals(
+            **self._sums,
+            **left_out,
+            is_net=self._is_net,
+            problems=tuple(self._problems),
+            payouts=tuple(self._payouts.values()),
+        )
+
+
+def _part(line: Entry | RejectedEntry, rules: Rules) -> Payout:
+    """Return what one line adds to its payout."""
+    amount, _, money = _money(line, rules)
+    gross = money if amount is None else amount
+    created = None if isinstance(line, RejectedEntry) else line.created_at
+    date = f"{created:%Y-%m-%d}" if isinstance(created, datetime) else ""
+    if isinstance(line, RejectedEntry) and not _is_fee_alone(line, rules):
+        return Payout(lines=1, unusable=money, net=money)
+    if rules.statement.kind_of(line.kind) is Kind.FEE:
+        return Payout(lines=1, date=date, fees=money, net=money)
+    gain, loss = max(gross, 0), min(gross, 0)
+    return Payout(lines=1, date=date, gross=gain, refunds=loss, fees=money - gross, net=money)
 
 
 def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:

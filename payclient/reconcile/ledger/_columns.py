@@ -29,7 +29,7 @@ def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
     return tuple(chain.from_iterable(word_lists(table))) if key is None else tuple(_TABLES[table][key].split())
 
 
-FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency")
+FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency", "payout")
 """The fields that a column can have, in the order of every list."""
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("columns", field) for field in FIELDS})

@@ -91,6 +91,7 @@ class Entry:
         expdate: Expiry, without a time zone because the service states none.
         created_at: Time of the record, with or without a time zone; not compared, but gives the age of the row.
         kind: The ledger's word for what the line is to its payment, such as a charge or a refund; not compared.
+        payout: Of a line of a statement: the payout that it is part of; not compared, and not stored.
 
     All but `line` and `reference` may be left out, and are then not compared.
 
@@ -111,6 +112,7 @@ class Entry:
     expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
     created_at: datetime | Absent | None = ABSENT
     kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payout: str | None = field(default=None, eq=False)
 
 
 @frozen(kw_only=True)
@@ -126,6 +128,7 @@ class RejectedEntry:
         amount_received: The amount received, if it is readable; of a statement, or a ledger with kinds.
         status: The ledger's word for the state, if it is readable.
         kind: The ledger's word for what the line is to its payment, if it is readable.
+        payout: The payout that a line of a statement is part of; not stored.
     """
 
     line: int
@@ -135,3 +138,4 @@ class RejectedEntry:
     amount_received: int | None = field(default=None, validator=_must_be(int, None))
     status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payout: str | None = field(default=None, eq=False)

@@ -40,6 +40,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "created_at": "creation",
         "kind": "word",
         "currency": "word",
+        "payout": "word",
     },
 )
 """Kind of cell of each field."""
@@ -246,6 +247,7 @@ class RowReader:
             amount_received=values.get("amount_received") if self._scope.is_statement or "kind" in values else None,
             status=values.get("status") if "status" in places else ABSENT,
             kind=values.get("kind") if "kind" in places else ABSENT,
+            payout=values.get("payout"),
         )
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:

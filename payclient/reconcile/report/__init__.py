@@ -35,6 +35,7 @@ from payclient.reconcile.report._summary_shape import open_findings_as_json as o
 from payclient.reconcile.report._summary_shape import summary_as_json
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
 from payclient.reconcile.report._wording import markdown_lines as markdown_lines
+from payclient.reconcile.report._wording import payout_lines as payout_lines
 from payclient.reconcile.report._wording import payout_sentence as payout_sentence
 from payclient.reconcile.report._wording import roll_forward_lines as roll_forward_lines
 from payclient.reconcile.report._wording import settlement_lines as settlement_lines

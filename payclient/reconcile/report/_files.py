@@ -20,9 +20,9 @@ from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.nights import BreakChange, PreviousRun
 from payclient.reconcile.report._about import About
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
-from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, manifest_as_json
+from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
 from payclient.reconcile.report._matrix import Matrix
-from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines
+from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines, write_payouts
 from payclient.reconcile.report._rows_file import ROWS
 from payclient.reconcile.report._summary_shape import summary_as_json
 
@@ -44,6 +44,7 @@ class ReportFiles:
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
             stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
+        has_statement: Whether there is a statement, so that there is a `payouts.csv` too.
 
     Note:
         Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
@@ -63,6 +64,7 @@ class ReportFiles:
         rules: Rules = STRICT,
         formats: Collection[str] | None = None,
         previous: PreviousRun | None = None,
+        has_statement: bool = False,
     ) -> None:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
@@ -72,6 +74,8 @@ class ReportFiles:
         self._formats = [name for name in FORMATS if name in formats]
         if previous is not None:
             self._formats.append(HISTORY)
+        if has_statement:
+            self._formats.append(PAYOUTS)
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
         self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
@@ -101,6 +105,8 @@ class ReportFiles:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
             self._take_gone.append(gone_lines(new.text(HISTORY)))
+        if PAYOUTS in self._formats:
+            self._at_end.append(lambda summary, _about, _matrix: write_payouts(new.text(PAYOUTS), summary.settlement))
         if (module := self._modules.get("report.xlsx")) is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
             options = {"has_previous": HISTORY in self._formats, "decisions": self._log.latest}

@@ -33,6 +33,7 @@ from payclient.reconcile.report._wording import (
     headline,
     money_by_status,
     open_ages,
+    payout_lines,
     payout_sentence,
     roll_forward_lines,
     settlement_lines,
@@ -226,6 +227,7 @@ def _first(wanted: tuple[str, ...], files: Collection[str]) -> str:
 FILES = {
     "report.xlsx": "a work list with room for owner, resolution and comment",
     "breaks.csv": "every break, with both sides",
+    "payouts.csv": "what each payout of the statement consists of",
     "history.jsonl": "breaks of earlier runs that are gone, or not known",
     ROWS: "every row, with both sides in full",
     "rows.parquet": "every row as a table, for a database or a notebook",
@@ -311,6 +313,7 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "chart": chart(bridge),
         "settlement": settlement,
         "settlement_lines": [line for line in side if line.step is None or line.step.rows],
+        "payouts": payout_lines(settlement) if settlement else (),
         "settlement_chart": chart(side) if side else None,
         "payout_sentence": payout_sentence(settlement) if settlement else "",
         "facts": [("sign", "To sign", list(to_sign(summary, about))), ("run", "This run", list(facts(summary, about)))],

@@ -30,9 +30,10 @@ WORK_LIST: str = "report.xlsx"
 """The file that people write into; nothing is read from it but their decisions, on request."""
 
 HISTORY = "history.jsonl"
+PAYOUTS = "payouts.csv"
 """The file that a report has with a previous run only."""
 
-_ALL = (*FORMATS, HISTORY)
+_ALL = (*FORMATS, HISTORY, PAYOUTS)
 _MAX_BYTES = 1 << 20
 
 

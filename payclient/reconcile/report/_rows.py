@@ -18,11 +18,12 @@ from typing import IO, Any, Generic, TypeAlias, TypeVar
 from attrs import define, evolve, field, frozen
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile import BreakState, Bucket, Finding, History, Row, StatementSide, moved_by
+from payclient.reconcile import BreakState, Bucket, Finding, History, Row, Settlement, StatementSide, moved_by
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.nights import BreakChange, BreakRecord
 from payclient.reconcile.report._about import when
 from payclient.reconcile.rules import as_json
+from payclient.reconcile.values import PAYOUT_SUMS
 
 Cell: TypeAlias = str | int | bool | datetime | list[str] | None
 
@@ -358,6 +359,15 @@ def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
         file.write(f"{_encode(line)}\n")
 
     return add
+
+
+def write_payouts(file: IO[str], settlement: Settlement | None) -> None:
+    """Write `payouts.csv`, opened for text without translation of line ends."""
+    names = ("name", "date", *PAYOUT_SUMS, "residual")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("payout", *names[1:]))
+    for each in settlement.statement.payouts if settlement else ():
+        writer.writerow(spreadsheet_cell(getattr(each, name)) for name in names)
 
 
 def break_lines(file: IO[str]) -> Callable[[Row], object]:

@@ -123,5 +123,6 @@ def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] |
         "statement_total": settlement.statement.total,
         **_of(settlement, "residual", "payout", "payout_difference", "not_in_ledger"),
         **_of(settlement.statement, *lines),
+        "payouts": [{**as_json(each), "residual": each.residual} for each in settlement.statement.payouts],
         "statement": as_json(about.statement.file),
     }

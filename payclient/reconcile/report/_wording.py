@@ -28,6 +28,7 @@ from payclient.reconcile import (
     Verdict,
 )
 from payclient.reconcile.result import OpenFindings
+from payclient.reconcile.values import Payout
 
 _MAX_LENGTH = 160
 _SHOWN_BY_NUMBER = re.compile("<(U\\+[0-9A-F]{4,6})>")
@@ -217,6 +218,12 @@ def payout_sentence(settlement: Settlement) -> str:
         return f"The payout of {settlement.payout:,} is the statement's total."
     word = "more" if difference > 0 else "less"
     return f"The payout of {settlement.payout:,} is {abs(difference):,} {word} than the statement's total of {total:,}."
+
+
+def payout_lines(settlement: Settlement) -> list[Payout]:
+    """Return the payouts of the statement, and their sum if there are several."""
+    found = settlement.statement.payouts
+    return [*found, *([sum(found, Payout(name="All"))] if found[1:] else ())]
 
 
 def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, int]]:

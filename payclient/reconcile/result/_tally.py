@@ -353,6 +353,10 @@ class Tally:
         if bridge.residual:
             message = f"the statement does not tie: {bridge.residual} of {statement.total} is not explained"
             raise TieOutError(message)
+        payouts = sum(each.net for each in statement.payouts)
+        if payouts != statement.total or any(each.residual for each in statement.payouts):
+            message = f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}"
+            raise TieOutError(message)
         return bridge
 
     def _compared(self, *unused: tuple[UnusedColumn, ...]) -> Compared:

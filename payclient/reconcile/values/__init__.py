@@ -29,6 +29,8 @@ from payclient.reconcile.values._observation import ask_canary as ask_canary
 from payclient.reconcile.values._observation import check_canary as check_canary
 from payclient.reconcile.values._observation import observe as observe
 from payclient.reconcile.values._observation import utc_now as utc_now
+from payclient.reconcile.values._settled import PAYOUT_SUMS as PAYOUT_SUMS
+from payclient.reconcile.values._settled import Payout as Payout
 from payclient.reconcile.values._settled import Settled as Settled
 from payclient.reconcile.values._settled import StatementSide as StatementSide
 from payclient.reconcile.values._settled import StatementTotals as StatementTotals

@@ -89,6 +89,44 @@ class StatementSide:
 
 
 @frozen(kw_only=True)
+class Payout:
+    """
+    The lines of a statement that belong to one payout.
+
+    Attributes:
+        name: As the statement calls it; empty for lines that name none.
+        date: The last day of its lines; empty where they have no time.
+        lines: The number of them.
+        gross: Money paid.
+        refunds: Money taken back; 0 or less.
+        fees: Money held back, usually below zero.
+        unusable: Money of lines that cannot be used.
+        net: Sum of what the lines add to the statement's total.
+    """
+
+    name: str = ""
+    date: str = ""
+    lines: int = 0
+    gross: int = 0
+    refunds: int = 0
+    fees: int = 0
+    unusable: int = 0
+    net: int = 0
+
+    @property
+    def residual(self) -> int:
+        """The part of the net that the others do not explain."""
+        return self.net - self.gross - self.refunds - self.fees - self.unusable
+
+    def __add__(self, other: Payout) -> Payout:
+        sums = {each: getattr(self, each) + getattr(other, each) for each in PAYOUT_SUMS}
+        return evolve(self, date=max(self.date, other.date), **sums)
+
+
+PAYOUT_SUMS = ("lines", "gross", "refunds", "fees", "unusable", "net")
+
+
+@frozen(kw_only=True)
 class StatementTotals:
     """
     A statement as a whole; it can be checked with the statement alone.
@@ -104,6 +142,7 @@ class StatementTotals:
         ignored_lines: Lines of kinds that the rules leave out, which are not among the others.
         ignored_amount: Sum of what these state.
         problems: The first few lines that cannot be used, each with its line and why.
+        payouts: What it consists of: its payouts in their order or, where it names none, one for all of its lines.
     """
 
     lines: int = 0
@@ -116,6 +155,7 @@ class StatementTotals:
     ignored_lines: int = 0
     ignored_amount: int = 0
     problems: tuple[str, ...] = ()
+    payouts: tuple[Payout, ...] = ()
 
     @property
     def ignored_sentence(self) -> str:
