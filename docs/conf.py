@@ -81,8 +81,46 @@ def files():
     return "\n".join(rows)
 
 
+def options(command):
+    """Return the table of arguments of a command, as `--help` has them; `service` for those of the service."""
+    from payclient._shared.options import OPTIONS  # noqa: PLC0415  a test reads this file where it needs no command
+    from payclient.cli._app import make_app  # noqa: PLC0415
+
+    name = "get" if command == "service" else command
+    of_service = {option.command for option in OPTIONS.values() if option.attribute}
+    rows = ["| argument | meaning |", "|---|---|"]
+    for each in make_app([name])[name].assemble_argument_collection(parse_docstring=True):
+        if not each.parse or each.name == "*" or (each.name in of_service) != (command == "service"):
+            continue
+        metavar = "" if each.hint is bool else each.parameter.metavar or ""
+        label = " ".join(filter(None, (each.name, metavar)))
+        rows.append(f"| `{label}` | {' '.join(each.parameter.help.split())}{_default(each)} |")
+    return "\n".join(rows)
+
+
+def _default(argument):
+    default, shown = argument.field_info.default, argument.parameter.show_default
+    if argument.required:
+        return " Required." if argument.name[0] == "-" else ""
+    if shown is False or default in (None, False, (), argument.field_info.empty):
+        return ""
+    return f" Default: `{shown(default) if callable(shown) else getattr(default, 'word', default)}`."
+
+
+def words(*tables):
+    """Return the words by which a ledger is read, from the file that has them."""
+    listed = tomllib.loads((PACKAGE / "reconcile" / "ledger" / "words.toml").read_text(encoding="utf-8"))
+    rows = ["| | words |", "|---|---|"]
+    for name in tables:
+        found = listed[name].items() if name == "columns" else [(name, " ".join(listed[name].values()))]
+        rows += (f"| {key} | {', '.join(f'`{word}`' for word in text.split())} |" for key, text in found if text)
+    return "\n".join(rows)
+
+
 def _with_generated(text):
     text = text.replace("<!-- the layers of pyproject.toml -->", f"```toml\n{LAYERS}\n```")
+    text = re.sub(r"<!-- the options of (?:payclient |the )(\w+) -->", lambda found: options(found[1]), text)
+    text = re.sub(r"<!-- the words of ([a-z ]+) -->", lambda found: words(*found[1].split()), text)
     return text.replace("<!-- the files of payclient -->", files()) if "<!-- the files" in text else text
 
 

@@ -106,7 +106,8 @@ async def sandbox(
     Args:
         port: Port to listen on; 0 for any free port.
         host: Address to listen on.
-        transactions: JSON Lines file, one object per line with any of the ten fields. Default: a few examples.
+        transactions: JSON Lines file, one object per line with any of the ten fields, and `becomes`: pairs of seconds
+            and a status. Default: five examples.
         rate_limit: Requests admitted, such as `50/s` or `600/min`; the others get status 429.
         fault_share: Share of answers that fail, from 0 to 1.
         latency: Time until an answer.

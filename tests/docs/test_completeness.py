@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import re
+import runpy
 from pathlib import Path
 
 import attrs
@@ -25,6 +26,7 @@ from payclient.transports.fast import FastTransport
 
 PROJECT = Path(__file__).parents[2]
 REFERENCE = PROJECT / "docs" / "reference"
+CONF = runpy.run_path(str(PROJECT / "docs" / "conf.py"))
 API = "".join(page.read_text(encoding="utf-8") for page in sorted((REFERENCE / "api").glob("*.md")))
 MODULES = (
     "payclient",
@@ -188,22 +190,26 @@ def test_exit_statuses_of_a_run():
         assert f"{status} {meaning}" in text
 
 
-def test_command(subtests):
-    """Every option of every command is in the section of the command, in backticks."""
-    for command in COMMANDS:
-        with subtests.test(command=command):
-            text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
-            sections = re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-            mine = "".join(body for title, body in sections if title in (f"payclient {command}", "Which service"))
-            shown = set(re.findall(r"`(--[a-z-]+)", mine))
-            assert {option for option in options_of(command) if not option.startswith("--no-")} - shown == set()
+def test_command():
+    """The section of every command with options shows the table that is made of its help, and so does the service."""
+    text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    with_options = {name for name in COMMANDS if any(option[:5] != "--no-" for option in options_of(name))}
+    shown = {name for name in COMMANDS if f"<!-- the options of payclient {name} -->" in sections[f"payclient {name}"]}
+    assert (with_options - shown, shown - with_options) == ({"verify"}, set())
+    assert "<!-- the options of the service -->" in sections["Which service"]
+    table = CONF["options"]("reconcile") + CONF["options"]("service")
+    assert set(re.findall(r"^\| `(--[a-z-]+)", table, re.MULTILINE)) == options_of("reconcile")
 
 
 def test_ledger_columns():
-    """Every field of a ledger stands in the table in its order, with all its other names, and no other."""
-    table = {name: re.findall(r"`([^`]+)`", cells[-1]) for name, cells in rows("ledger.md", "Columns").items()}
-    assert {name: table[name] for name in table if name in FIELDS} == {name: [*SYNONYMS[name]] for name in FIELDS}
-    assert [name for name in table if name in FIELDS] == [*FIELDS]
+    """Every field of a ledger stands in the table in its order, and the list of words has all its other names."""
+    assert [*rows("ledger.md", "Columns")][2:] == [*FIELDS]
+    table = CONF["words"]("columns")
+    found = {
+        name: re.findall(r"`([^`]+)`", line) for line in table.splitlines() for name in [line.split("|")[1].strip()]
+    }
+    assert {name: found.get(name, []) for name in FIELDS} == {name: [*SYNONYMS[name]] for name in FIELDS}
 
 
 def test_ledger_formats():

@@ -8,7 +8,7 @@ import pytest
 
 from payclient.protocol import EMPTY
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
-from payclient.reconcile.ledger import FIELDS, Dialect
+from payclient.reconcile.ledger import FIELDS
 from payclient.reconcile.rules._rules import MONEY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def shown(field):
 
 @pytest.mark.parametrize(
     ("heading", "kind"),
-    [("ledger", Dialect), ("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)],
+    [("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)],
 )
 def test_tables(heading, kind):
     """Every key of a table stands in its section, with its default."""
