@@ -430,7 +430,7 @@ def judging(finding: Finding) -> Rules:
                 owner="Ana",
                 expires=date(2026, 12, 31),
                 largest_difference=500,
-            ),
+            )
         ],
     )
     kinds = Kinds(column="Type", charge=["charge"], refund=("refund",))
@@ -510,10 +510,7 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     matrix = Matrix.of(Tally(), room=10)
     assert_type(matrix.cells, Mapping[Cell, Total])
     assert_type(matrix.by(lambda cell: cell.method), Mapping[str | None, Total])
-    assert_type(
-        (row_as_json(rows[0]), summary_as_json(summary, about, matrix)),
-        tuple[dict[str, Any], dict[str, Any]],
-    )
+    assert_type((row_as_json(rows[0]), summary_as_json(summary, about, matrix)), tuple[dict[str, Any], dict[str, Any]])
     assert_type(verify_journal(folder / "journal.sqlite"), None)
     problems = assert_type(verify(folder), tuple[Problem, ...])
     return [escape_unprintable(f"{problem.file}: {problem.what}") for problem in problems]
