@@ -58,6 +58,8 @@ async def test_period(night):
         done = await night(ledger_of(kept, days=days), ANSWERS, previous=first)
         assert "".join(done.summary.since.ledger.references) == missing
         assert done.summary.since.ledger.missing == RowTotal(len(missing), 9 * len(missing))
+    same = await night(ledger_of("DA", days=[4, 4]), ANSWERS)  # what was created at the first time that is covered
+    assert (await night(ledger_of("D", days=[4]), ANSWERS, previous=same)).summary.since.ledger.references == ("A",)
 
 
 async def test_followed(night):
