@@ -141,11 +141,11 @@ _LIST_FRAME = 3
 
 
 def _named(row: Row) -> str:
-    state = f"{row.history.state.label}, " if row.history is not None and row.history.state.is_news else ""
-    return (
-        f"{state}{escape_unprintable(row.place)}, {escape_unprintable(row.reference or '')}: {row.severity.word}, "
-        f"{row.findings[0].code}, {row.at_stake:,} at stake: {row.findings[0].sentence}"
-    )
+    marks = [row.history.state.label] if row.history is not None and row.history.state.is_news else []
+    marks += ["material"] * row.is_material
+    where = ", ".join([*marks, escape_unprintable(row.place), escape_unprintable(row.reference or "")])
+    first = row.findings[0]
+    return f"{where}: {row.severity.word}, {first.code}, {row.at_stake:,} at stake: {first.sentence}"
 
 
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:

@@ -77,6 +77,31 @@ Next: payclient explain report T2
     )
 
 
+def test_material(reconcile, service, report, command, tmp_path):
+    """A break with as much at stake as the rules say is marked and counted everywhere, and is listed first."""
+    service.add(reference="T3", amount=9000, status="Paid")
+    service.add(reference="T4", amount=6999, status="Pending")
+    lines = ["T1,14000,Paid", "T3,1500,Paid", "T4,6999,Paid"]
+    (tmp_path / "rules.toml").write_text("material_from = 7500\n")
+    result = reconcile("--rules", "rules.toml", lines=lines)
+    named = [line.split(": ")[0].strip() for line in result.out.splitlines() if line.startswith("  ") and "T" in line]
+    assert named == ["material, line 3, T3", "line 4, T4", "line 2, T1"]
+    summary, page = summary_of(report), (report / "report.html").read_text()
+    assert (summary["material"], "; 1 of them material" in page, "1 break with at least 7,500 at stake" in page) == (
+        *(1, True),
+        True,
+    )
+    assert page.count('<span class="tag">material</span>') == 2  # among the worst, and under its kind
+    assert command("show", "report").out.splitlines()[-4].startswith("1. high overpaid T3")
+    assert [line.rpartition(",")[2] for line in (report / "breaks.csv").read_text().splitlines()] == [
+        *("is_material", "no"),
+        *("yes", "no"),
+    ]
+    (tmp_path / "rules.toml").write_text("material_from = 7501\n")
+    reconcile("--rules", "rules.toml", lines=lines)  # the same answers, looked at in another way
+    assert (summary_of(report)["material"], service.total) == (0, 6)
+
+
 def test_json_and_quiet(reconcile, report):
     """With `--json` standard output is `summary.json` alone; with `--quiet` nothing else is said, on either stream."""
     results = {

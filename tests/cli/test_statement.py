@@ -1,5 +1,6 @@
 """`payclient reconcile --statement`: both sides of a payment, and the money that came to the bank."""
 
+import re
 from datetime import UTC, datetime
 
 import openpyxl
@@ -305,3 +306,16 @@ def test_payouts(reconcile, service, command, tmp_path):
     before = contents(folder)
     assert command("report", "report", "--quiet").status == result.status
     assert contents(folder) == before
+
+
+def test_listed_sentences(reconcile, tmp_path):
+    """A night without lines says so of the statement, earlier ones settle its rows, and the page names each file."""
+    reconcile(lines=["T1,15000"], out="20")
+    result = reconcile("--previous", "20", lines=[])
+    assert "payclient: the statement: nothing was read: the file has a header and no rows" in result.err.splitlines()
+    folder = tmp_path / "report"
+    summary, page = summary_of(folder), (folder / "report.html").read_text()
+    assert (summary["settlement"]["lines"], "in this statement or an earlier one" in page) == (0, True)
+    assert "the ledger has a header and no rows" not in page
+    linked = {*re.findall(r'<li><a href="([^"]+)">', page.partition('id="files"')[2])}
+    assert linked | {"report.html"} == {path.name for path in folder.iterdir()}

@@ -233,7 +233,7 @@ class _Judgement:
         is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
         # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
         seen = last if is_answered else first
-        return Row(
+        row = Row(
             entry=self.entry,
             bucket=Bucket.BREAK if is_agreed and any(each.is_decisive for each in found) else bucket,
             findings=in_order(found),
@@ -249,6 +249,10 @@ class _Judgement:
             parts=case.parts,
             other_side=case.other_side,
             reused_from=seen.reused_from if seen else "",
+        )
+        least = rules.material_from
+        return (
+            row if least is None or row.bucket is not Bucket.BREAK else evolve(row, is_material=row.at_stake >= least)
         )
 
 

@@ -226,6 +226,8 @@ def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
     since = summary.since
     changed = ("no previous run to compare them with",) if since is None else (since.rules_remark, since.rules_values)
     yield Fact("Rules", tuple(filter(None, changed)))
+    if (least := about.rules.material_from) is not None:
+        yield Fact("Materiality", (f"{plural(summary.material, 'break')} with at least {least:,} at stake",))
     yield Fact("Open findings", (summary.open_findings.at_stake_sentence,))
     if since is not None:
         yield Fact("Opening balance", (since.previous.origin,))

@@ -154,6 +154,7 @@ _AGE_DAYS = _of_age("age_days", Kind.NUMBER, lambda age: age.age_days, "Age in d
 _CARRIED = RowColumn("carried_from", Kind.TEXT, lambda row: row.carried_from or None)
 _REUSED = RowColumn("reused_from", Kind.TEXT, lambda row: row.reused_from or None)
 _LINE_OF = RowColumn("line_of", Kind.TEXT, lambda row: row.line_of, "Line of", 26)
+_MATERIAL = RowColumn("is_material", Kind.FLAG, lambda row: row.is_material, "Material", 10)
 _LEDGER_AMOUNT = RowColumn("amount", Kind.NUMBER, lambda row: row.ledger_amount, "Ledger amount", 18)
 
 RUN = RowColumn("run", Kind.TEXT, lambda _: None)
@@ -168,7 +169,7 @@ WORK = (
 
 CSV = (
     *(_LINE, _REFERENCE, _CODE, _SEVERITY, _WHAT, _OTHERS, _DIFFERENCE, *SIDES, *_TIMES, _LINES),
-    *(_STATE, _FIRST_SEEN, _AGE_DAYS, _CARRIED, _LINE_OF),
+    *(_STATE, _FIRST_SEEN, _AGE_DAYS, _CARRIED, _LINE_OF, _MATERIAL),
 )
 """Of `breaks.csv`."""
 
@@ -184,7 +185,7 @@ SHEETS: Mapping[str, tuple[Bucket, tuple[RowColumn, ...]]] = {
         Bucket.BREAK,
         (
             *(_LINE, _REFERENCE, _SEVERITY, _CODE, _WHAT, _DIFFERENCE, *WORK, _OTHERS),
-            *(_STATE, _FIRST_SEEN, _AGE_DAYS, _LINE_OF, *SIDES, *_TIMES),
+            *(_STATE, _FIRST_SEEN, _AGE_DAYS, _LINE_OF, _MATERIAL, *SIDES, *_TIMES),
         ),
     ),
     "Unresolved": (Bucket.UNRESOLVED, (_LINE, _REFERENCE, _ERROR, _REASON, *WORK, *SIDES, *_TIMES)),
@@ -247,6 +248,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "line_of": row.line_of,
         "reused_from": row.reused_from,
         "is_repeat": row.is_repeat,
+        "is_material": row.is_material,
         "is_changed_during_run": row.is_changed_during_run,
         "observed_at": _time(row.observed_at),
         "confirmed_at": _time(row.confirmed_at),
@@ -322,7 +324,7 @@ class Top(Generic[_Item]):
     """The highest-ranking items of any number; equal ones in order of arrival."""
 
     _room: int
-    _rank: Callable[[_Item], tuple[int, int]]
+    _rank: Callable[[_Item], tuple[int, ...]]
     count: int = field(init=False, default=0)
     _items: list[_Item] = field(init=False, factory=list)
 

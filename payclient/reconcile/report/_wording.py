@@ -53,13 +53,13 @@ def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
     return nlargest(count, (row for row in map(json.loads, lines) if row["bucket"] == Bucket.BREAK), key=_rank)
 
 
-def _rank(row: dict[str, Any]) -> tuple[int, int]:
+def _rank(row: dict[str, Any]) -> tuple[int, ...]:
     """Return the `Row.rank` of a row that was written."""
     first, stake = row["findings"][0], row["findings"][0]["at_stake"]
     if stake is None:
         sides: list[dict[str, Any]] = [row[side] or {} for side in ("ledger", "service")]
         stake = max(abs(side.get("amount") or 0) for side in sides)
-    return Severity[first["severity"].upper()], stake
+    return row.get("is_material", False), Severity[first["severity"].upper()], stake
 
 
 def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -158,7 +158,7 @@ def verdict_wording(summary: Summary) -> Wording:
 
 
 def headline(summary: Summary) -> str:
-    """Return the number of breaks, beside the previous run's, and the money at stake in them, each payment once."""
+    """Return the number of breaks, beside the previous run's, the money at stake in them, and the material ones."""
     breaks, found = summary.buckets[Bucket.BREAK].rows, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
     if summary.since is not None:
         more = breaks - summary.since.previous.buckets.get(Bucket.BREAK, 0)
@@ -166,6 +166,7 @@ def headline(summary: Summary) -> str:
         found.append(f", {change} in {summary.since.previous.label}")
     if stake := summary.open_findings.payments.amount:
         found.append(f"; {stake:,} at stake")
+    found += [f"; {summary.material:,} of them material"] if summary.material else []
     others = (Bucket.UNRESOLVED, Bucket.REJECTED)
     found += [f"; {plural(rows, 'row')} {each}" for each in others if (rows := summary.buckets[each].rows)]
     return "".join(found)

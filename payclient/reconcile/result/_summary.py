@@ -367,6 +367,7 @@ class Summary:
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
         open_findings: What makes these rows breaks, and how it follows from the run before.
         tolerated: Rows that matched within a tolerance, or because the difference was accepted.
+        material: Breaks with as much at stake as the rules call material.
         changed_during_run: Rows whose two answers differ.
         lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
         first_observed_at: Time of the first answer; answers of earlier runs do not count.
@@ -391,6 +392,7 @@ class Summary:
     breaks: Mapping[Severity, int]
     open_findings: OpenFindings
     tolerated: int = 0
+    material: int = 0
     changed_during_run: int
     lacking_probe: int = 0
     first_observed_at: datetime | None

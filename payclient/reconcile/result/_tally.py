@@ -138,6 +138,7 @@ class Tally:
     _last: datetime | None = field(init=False, default=None)
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # by reference
     _shown: Shown = field(init=False, factory=Shown)
+    _material: int = field(init=False, default=0)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -153,6 +154,7 @@ class Tally:
         """Take *row*."""
         self._tables.add(row)
         self._shown.add(row)
+        self._material += row.is_material
         if row.is_listed and (times := creations(row)):
             self._first = min(times if self._first is None else [self._first, *times], key=self._instant)
             self._last = max(times if self._last is None else [self._last, *times], key=self._instant)
@@ -238,6 +240,7 @@ class Tally:
             breaks=MappingProxyType({severity: breaks.get(severity, 0) for severity in reversed(Severity)}),
             open_findings=self.open_findings(),
             tolerated=tolerated,
+            material=self._material,
             changed_during_run=changed,
             lacking_probe=lacking_probe,
             first_observed_at=_moment(first),

@@ -257,7 +257,7 @@ MONEY = ("amount", "fee", "amount_received")
 """The fields that may have a tolerance."""
 
 _OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
-_NOT_JUDGING = (*_OF_THE_LEDGER, "final_statuses", "meta")
+_NOT_JUDGING = (*_OF_THE_LEDGER, "final_statuses", "material_from", "meta")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
@@ -335,6 +335,7 @@ class Rules:
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
         may_leave: Whether rows may leave the ledger, so that a run does not miss those of the run before.
+        material_from: The amount at stake from which a break is material, and is listed before others.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up; a journal with other ones is of another run.
         ledger: The notation of the ledger.
@@ -367,6 +368,7 @@ class Rules:
     ignore_columns: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     not_found_messages: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     may_leave: bool = field(default=False, validator=instance_of(bool))
+    material_from: int | None = field(default=None, validator=optional(values.is_whole))
     ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     tolerances: Mapping[str, Tolerance] = field(
         default=EMPTY, converter=values.to_table, validator=values.has_only(*MONEY)

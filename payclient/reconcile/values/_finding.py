@@ -217,6 +217,7 @@ class Row:
         other_side: The statement's lines for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
         state_before: The service's state, or word, in the previous run, if it had another one; empty otherwise.
+        is_material: As much is at stake as the rules call material.
     """
 
     entry: Entry | RejectedEntry
@@ -238,6 +239,7 @@ class Row:
     other_side: StatementSide | None = None
     reused_from: str = ""
     state_before: str = ""
+    is_material: bool = False
 
     @property
     def is_of_statement(self) -> bool:
@@ -310,9 +312,9 @@ class Row:
         return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """How bad it is: the worst rows are the most severe, and of these the ones with most at stake."""
-        return self.severity, self.at_stake
+    def rank(self) -> tuple[int, ...]:
+        """How bad it is: the worst rows are material, the most severe, and of these the ones with most at stake."""
+        return self.is_material, self.severity, self.at_stake
 
     @property
     def history(self) -> History | None:
