@@ -28,7 +28,7 @@ from payclient.client._config import (
 )
 from payclient.client._confirm import Claim, Confirmation
 from payclient.client._keys import Keys, KeySource
-from payclient.client._lookup import Lookup
+from payclient.client._lookup import Lookup, LookupPhase
 from payclient.client._session import Session
 from payclient.client._stream import References, StreamBlock, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
@@ -559,9 +559,11 @@ class AsyncClient:
         refusable = {} if lookup.outage is None else lookup.outage.refusable
         refusable[lookup] = None
         try:
-            while (other := self._calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)) is not None:
+            while lookup.reference in self._calls and (
+                other := self._calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)
+            ):
                 self._session.refuse(lookup)
-                with lookup.phase("queued"):
+                with LookupPhase(lookup, "queued"):
                     transaction = await other.join()
                 if transaction is not None:
                     return transaction

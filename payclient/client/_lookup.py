@@ -13,7 +13,7 @@ from attrs import Factory, define, field
 from payclient._shared.escape import plural
 from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, OnAttempt
-from payclient.client.policies import Clock, Priority, Timeout, names_no_reference
+from payclient.client.policies import Clock, Priority, Retries, Timeout, names_no_reference
 from payclient.errors import (
     AttemptTimeoutError,
     DeadlineExceededError,
@@ -32,13 +32,26 @@ PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 _NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
 
-@define(eq=False, repr=False)
 class LookupPhase(Timeout):
-    _lookup: Lookup
-    _name: PhaseName
-    _began: float
-    _at_most: float | None
-    _refusal: OutageError | None = None
+    """A block of a lookup, whose duration is recorded under its name and limited."""
+
+    __slots__ = ("_at_most", "_began", "_lookup", "_name", "_refusal")
+
+    def __init__(
+        self, lookup: Lookup, name: PhaseName, *, at_most: float | None = None, now: float | None = None
+    ) -> None:
+        began = lookup.clock.now() if now is None else now
+        when = math.inf if lookup.until is None else lookup.until
+        if lookup.until is None and lookup.budget is not None and name != "queued":
+            when = began + lookup.budget - lookup.seconds["attempts"] - lookup.seconds["backoff"]
+        if at_most is not None and began + at_most < when:
+            when = began + at_most
+        else:
+            at_most = None
+        self._clock, self._when, self._has_fired, self._is_over = lookup.clock, when, False, False
+        self._lookup, self._name, self._began, self._at_most = lookup, name, began, at_most
+        self._refusal: OutageError | None = None
+        lookup.current = self
 
     def refused_at(self, allowed: float) -> float:
         if self._refusal is not None:
@@ -87,6 +100,10 @@ class Lookup:
     current: LookupPhase | None = field(default=None, init=False)
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
+    refused_version: int = field(default=0, init=False)  # of the key that the service refused, once in a lookup
+    refusal: PayClientError | None = field(default=None, init=False)  # of that key
+    first_refusal: Refusal | None = field(default=None, init=False)
+    retries: Retries | None = field(default=None, init=False)  # most lookups need none
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: PayClientError | None = field(default=None, init=False)
@@ -95,19 +112,6 @@ class Lookup:
     is_probe: bool = field(default=False, init=False)
     headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
     seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)  # by phase
-
-    def phase(self, name: PhaseName, *, at_most: float | None = None, now: float | None = None) -> LookupPhase:
-        """Return a block whose duration is recorded under *name* and limited."""
-        now = self.clock.now() if now is None else now
-        end = math.inf if self.until is None else self.until
-        if self.until is None and self.budget is not None and name != "queued":
-            end = now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
-        if at_most is not None and now + at_most < end:
-            end = now + at_most
-        else:
-            at_most = None
-        self.current = LookupPhase(self.clock, end, self, name, now, at_most)
-        return self.current
 
     def refused_at(self, allowed: float) -> float:
         """Return when an outage ends what it waits for, if an attempt may take *allowed* seconds."""

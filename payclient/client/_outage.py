@@ -124,7 +124,8 @@ class Outage:
 
     def answered(self, ticket: Ticket, now: float, *, is_accepted: bool) -> None:
         _, reference = self._in_flight.pop(ticket.number)
-        self._failing.pop(reference, None)
+        if self._failing:
+            self._failing.pop(reference, None)
         if is_accepted:
             took = now - ticket.started_at
             self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)

@@ -32,7 +32,7 @@ from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded, until_done
 from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
-from payclient.client._lookup import Lookup, Refusal, may_end
+from payclient.client._lookup import Lookup, LookupPhase, may_end
 from payclient.client._outage import Outage, is_answer, is_final
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import (
@@ -153,9 +153,11 @@ class Session:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
             problem = "it was made in another process; make a client after the fork"
-        elif (loop := running_loop()) is None:
-            problem = _NO_LOOP
         else:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise closed(_NO_LOOP) from None
             clock = self._clock = self._clock or Clock(loop)
             if clock.loop is loop:
                 return clock
@@ -224,7 +226,20 @@ class Session:
         self._counts.lookups += 1
         self._pending += 1
         try:
-            return await self._attempt_until_final(lookup, options)
+            while True:
+                lookup.sent_at = None
+                if self._limiter.paused_until > lookup.at:
+                    self._check_remaining_time(lookup, options)
+                try:
+                    if self._keys.version == lookup.refused_version:
+                        await self._renew_key(lookup)
+                    return await self._attempt(lookup, options)
+                except (DeadlineExceededError, OutageError, OverloadedError):
+                    raise
+                except PayClientError as error:
+                    delay = self._delay(error, lookup, options)
+                if delay:
+                    await self._back_off(delay, lookup)
         except PayClientError as error:
             error.attempts = lookup.attempts
             raise
@@ -233,47 +248,33 @@ class Session:
             if self._is_closed and not self._pending:
                 self._drained.set()
 
-    # An attempt that failed is followed by one of these, in this order:
-    # 1. Nothing, if time is over or an outage has ended the lookup: its error is final.
-    # 2. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
-    # 3. The same request with a newer key, once, if the service refuses the key. `_renew_key` raises if there is none.
-    # 4. A retry after a back-off, as the policy allows. Otherwise the error is final.
-    async def _attempt_until_final(self, lookup: Lookup, options: Options) -> Transaction:
-        refused_version = 0  # of the key: none yet
-        refusal: AuthenticationError | None = None
-        retries: Retries | None = None  # most lookups need none
-        first_refusal: Refusal | None = None
-        while True:
-            lookup.sent_at = None
-            if self._limiter.paused_until > lookup.at:
-                self._check_remaining_time(lookup, options)
-            try:
-                if self._keys.version == refused_version:
-                    await self._renew_key(refused_version, refusal, lookup)
-                    first_refusal = None
-                return await self._attempt(lookup, options)
-            except (DeadlineExceededError, OutageError, OverloadedError):
-                raise
-            except PayClientError as error:
-                lookup.fail(error)
-                if not may_end(error, first_refusal, is_fresh=lookup.is_fresh):
-                    self._check_open()  # a refusal in doubt is none, and the request cannot be sent again
-                    lookup.needs_fresh_connection, first_refusal = True, (error, lookup.is_fresh)
-                    continue
-                if isinstance(error, AuthenticationError) and self._keys.has_source and not refused_version:
-                    self._check_open()  # there may be a newer key, and no source is asked any more
-                    refused_version, refusal = lookup.key_version, error  # once per lookup
-                    continue
-                retries = retries or Retries(options.retry, random=self._random)
-                # In an outage, the next attempt is that of another lookup.
-                delay = None if self.is_refused(lookup) else retries.delay(classify(error))
-                if delay is None or self._is_closed:
-                    raise
-                delay = max(delay, self._own_wait(error))
-            if delay:
-                with lookup.phase("backoff"), suppress(TimeoutError):
-                    async with asyncio.timeout(delay):
-                        await self._closing.wait()
+    def _delay(self, error: PayClientError, lookup: Lookup, options: Options) -> float:
+        """Return the seconds from an attempt that failed to the next one, or raise its error if that is final."""
+        # If time is over, or an outage has ended the lookup, the error is final. Otherwise the next attempt is, in this
+        # order:
+        # 1. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
+        # 2. The same request with a newer key, once, if the service refuses the key. `_renew_key` raises if there is
+        #    none.
+        # 3. A retry after a back-off, as the policy allows. In an outage, it is that of another lookup.
+        lookup.fail(error)
+        if not may_end(error, lookup.first_refusal, is_fresh=lookup.is_fresh):
+            self._check_open()  # a refusal in doubt is none, and the request cannot be sent again
+            lookup.needs_fresh_connection, lookup.first_refusal = True, (error, lookup.is_fresh)
+            return 0.0
+        if isinstance(error, AuthenticationError) and self._keys.has_source and not lookup.refused_version:
+            self._check_open()  # there may be a newer key, and no source is asked any more
+            lookup.refused_version, lookup.refusal = lookup.key_version, error
+            return 0.0
+        lookup.retries = lookup.retries or Retries(options.retry, random=self._random)
+        delay = None if self.is_refused(lookup) else lookup.retries.delay(classify(error))
+        if delay is None or self._is_closed:
+            raise error
+        return max(delay, self._own_wait(error))
+
+    async def _back_off(self, delay: float, lookup: Lookup) -> None:
+        with LookupPhase(lookup, "backoff"), suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._closing.wait()
 
     def _own_wait(self, error: PayClientError) -> float:
         """Return the seconds that a refusal asks its own lookup to wait; a longer wait is a pause of the client."""
@@ -284,11 +285,11 @@ class Session:
         if self._is_closed:
             raise closed() from None
 
-    async def _renew_key(self, refused_version: int, refusal: AuthenticationError | None, lookup: Lookup) -> None:
-        """Ask for a newer key than version *refused_version*; raise the *refusal* when there is none."""
+    async def _renew_key(self, lookup: Lookup) -> None:
+        """Ask for a newer key than the one that was refused; raise that error again when there is none."""
         try:
-            with lookup.phase("attempts"):  # which counts for the limit of a lookup in bulk, too
-                is_newer = await self._keys.renew(refused_version)
+            with LookupPhase(lookup, "attempts"):  # which counts for the limit of a lookup in bulk, too
+                is_newer = await self._keys.renew(lookup.refused_version)
         except DeadlineExceededError as error:
             problem = "the key source has not answered"
             error.args = (f"{error.message}; {problem}",)
@@ -297,8 +298,9 @@ class Session:
         except KeySourceError:
             self._check_open()
             raise
-        if refusal is not None and not is_newer:
-            raise refusal
+        if lookup.refusal is not None and not is_newer:
+            raise lookup.refusal
+        lookup.first_refusal = None
 
     def _request(self, lookup: Lookup) -> Request:
         """Return the request of one attempt, with the current key; its response is redacted with the same one."""
@@ -329,11 +331,6 @@ class Session:
     def is_refused(self, lookup: Lookup) -> bool:
         return self.outage.is_on and lookup.outage is not None
 
-    def _count(self, lookup: Lookup) -> None:
-        lookup.attempts += 1
-        self._counts.attempts += 1
-        self._counts.retries += lookup.attempts > 1
-
     async def _probe(self, lookup: Lookup, options: Options, refusal: OutageError | None = None) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
         if (ticket := self.outage.probe(lookup.reference)) is None:
@@ -341,7 +338,7 @@ class Session:
             if len(self._probes) >= self.max_concurrency and (oldest := next(left, None)) is not None:
                 oldest.cancel()  # it hangs, and gives way to the next
             raise refusal or lookup.refused(self.outage.refusal())
-        self._count(lookup)
+        lookup.attempts += 1
         probe = lookup.as_probe()
         probe.at = lookup.sent_at = ticket.started_at
         task = asyncio.create_task(self._attempt(probe, options, ticket), name="payclient-probe")
@@ -350,7 +347,7 @@ class Session:
         lookup.is_probe = True
         try:
             while not task.done():
-                with lookup.phase("attempts"):
+                with LookupPhase(lookup, "attempts"):
                     await asyncio.wait([task], timeout=self.outage.allowed)
                 if not task.done():
                     self.refuse(lookup)
@@ -381,14 +378,16 @@ class Session:
                     ticket = await self._queue(lookup)
                 except OutageError as error:
                     return await self._probe(lookup, options, error)
-            self._count(lookup)
+            lookup.attempts += 1
         response: Response | None = None
         transaction: Transaction | None = None
         result = _CANCELLED
         try:
             lookup.sent_at = ticket.started_at
+            self._counts.attempts += 1
+            self._counts.retries += lookup.attempts > 1
             self.outage.sent(ticket, lookup.reference, lookup.clock)
-            with lookup.phase("attempts", at_most=options.timeout, now=lookup.at):
+            with LookupPhase(lookup, "attempts", at_most=options.timeout, now=lookup.at):
                 response = await self._transport.send(self._request(lookup))
             lookup.is_fresh = response.is_fresh
             transaction = parse_response(
@@ -415,7 +414,7 @@ class Session:
         is_doubtful = classify(error).again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
         lookup.needs_fresh_connection |= is_doubtful or isinstance(error, AttemptTimeoutError)
         if response is not None and self._discard is not None and is_doubtful:
-            with lookup.phase("attempts"):
+            with LookupPhase(lookup, "attempts"):
                 await self._discard(response)
 
     def _account(
@@ -447,7 +446,7 @@ class Session:
     async def _queue(self, lookup: Lookup) -> Ticket:
         try:
             with ExitStack() as on_failure:
-                with lookup.phase("queued"):
+                with LookupPhase(lookup, "queued"):
                     until = math.inf if lookup.until is None else lookup.until
                     ticket = await self._limiter.acquire(lookup.priority, began_at=lookup.began_at, until=until)
                     on_failure.callback(self._limiter.release, ticket, Signal.SILENT)

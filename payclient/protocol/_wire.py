@@ -48,6 +48,10 @@ def check_reference(reference: object) -> str:
     # the response must have exactly the same reference.
     if not isinstance(reference, str):
         problem = f"must be a string, got {type(reference).__name__}"
+    elif (
+        reference.isprintable() and 0 < len(reference) <= MAX_REFERENCE_LENGTH and reference[0] != " " != reference[-1]
+    ):
+        return reference
     elif not reference.strip():
         problem = "is empty"
     elif len(reference) > MAX_REFERENCE_LENGTH:
@@ -55,11 +59,9 @@ def check_reference(reference: object) -> str:
     elif not reference.isprintable():
         place = next(i for i, character in enumerate(reference) if not character.isprintable())
         problem = f"has a character at position {place} that does not print ({reference[place]!a})"
-    elif reference[0] == " " or reference[-1] == " ":  # the only blank that prints
+    else:  # the only blank that prints
         place = 0 if reference[0] == " " else len(reference) - 1
         problem = f"has a blank at position {place}; strip it, because a reference is sent exactly as given"
-    else:
-        return reference
     message = f"reference {problem}"
     raise InvalidReferenceError(message)
 

@@ -7,8 +7,9 @@ import ssl
 import sys
 import weakref
 from collections import UserDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -41,7 +42,7 @@ from payclient.transports._failures import (
 from payclient.transports._pooled import NEEDS_FRESH, RESPONSE, transport_over
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Origin, Proxy, as_proxy
-from payclient.transports.fast import SharedPart, common_headers, own_headers
+from payclient.transports.fast import SharedPart, common_headers
 
 _Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")
@@ -92,11 +93,15 @@ class _Freshness:
     exposes no connection and reads no time-outs. A transport that exposes no connection and does read them is unknown.
     """
 
-    def __init__(self, client: HttpClient, native: Any, *, is_required: bool) -> None:
+    def __init__(self, client: HttpClient, *, is_required: bool) -> None:
         self._client = client
         self._is_required = is_required
         self._is_proven = False
-        self._timeouts = _Timeouts(native.extensions.get("timeout", {}))
+        self._timeouts = _Timeouts()
+
+    def watch(self, native: Any) -> None:
+        """Watch the connection of a request that is about to be sent."""
+        self._timeouts.update(native.extensions.get("timeout", {}))
         native.extensions = {**native.extensions, "trace": self._watch, "timeout": self._timeouts}
 
     async def _watch(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002  the shape that httpcore calls
@@ -145,33 +150,23 @@ class HttpxClientTransport:
         # That the service says the same twice would not do: two reused connections may be out of step.
         while True:
             with suppress(_ReusedError):  # which closes that connection; in the end the pool makes a new one
-                return await self._exchange(request)
+                freshness = _Freshness(self._client, is_required=request.needs_fresh_connection)
+                build = partial(self._native, freshness)
+                head, body, is_truncated = await _exchange(self._library, request, build, self._send)
+                connection = head.extensions.get("network_stream")
+                headers = dict(head.headers.items())
+                return Response(head.status_code, headers, body, is_truncated, connection, freshness.of(head))
 
-    async def _exchange(self, request: Request) -> Response:
-        answered = False
-        failure: BaseException
-        try:
-            native = self._native(request)
-            is_fresh = self._freshness(native, request)
-            head = await self._send(native)
-            answered = True
-            body, is_truncated = await _read_body(head)
-            # httpx's own stream refers to the response: a circle with the request, and so the key, for the collector.
-            head.stream = self._library.ByteStream(body)
-        except TransportError as error:  # of our own connections
-            failure = without_library_frames(error)
-        except (self._library.HTTPError, OSError) as error:
-            failure = _translate(error, request, library=self._library, answered=answered)
-        except BaseException as error:  # noqa: BLE001  raised below
-            failure = without_library_frames(error)
-        else:
-            ours = head.extensions.get(RESPONSE)
-            if isinstance(ours, Response):
-                known = ours.is_truncated, ours.connection, ours.is_fresh
-            else:
-                known = is_truncated, head.extensions.get("network_stream"), is_fresh(head)
-            return Response(head.status_code, dict(head.headers.items()), body, *known)
-        raise failure  # outside the handler, so that it has no link to httpx's frames and the request
+    def _native(self, freshness: _Freshness, request: Request) -> Any:
+        native = self._client.build_request(
+            request.method,
+            request.url,
+            headers={**request.headers, "Authorization": request.authorization()},
+            content=request.body,
+            extensions={_STREAM: self._library.ByteStream},
+        )
+        freshness.watch(native)
+        return native
 
     async def _send(self, native: Any) -> Any:
         hooks = self._client.event_hooks["response"]
@@ -182,32 +177,17 @@ class HttpxClientTransport:
         except self._library.HTTPStatusError as error:  # of a hook that calls `raise_for_status`
             return error.response
 
-    def _freshness(self, native: Any, request: Request) -> Callable[[Any], bool]:
-        """Watch *native*, and return a function of the response: whether it can be that to no other request."""
-        return _Freshness(self._client, native, is_required=request.needs_fresh_connection).of
-
-    def _native(self, request: Request) -> Any:
-        return self._client.build_request(
-            request.method,
-            request.url,
-            headers={**request.headers, "Authorization": request.authorization()},
-            content=request.body,
-            extensions={_STREAM: self._library.ByteStream},
-        )
-
     async def discard(self, response: Response) -> None:
         """Close the connection of *response*, if the client's transport exposes it."""
         connection: Any = response.connection
-        if isinstance(connection, Connection):
-            connection.abort()
-        elif connection is not None:
+        if connection is not None:
             await connection.aclose()
 
     async def aclose(self) -> None:
         """Do nothing: the client belongs to the caller."""
 
 
-class HttpxTransport(HttpxClientTransport):
+class HttpxTransport:
     """
     The default transport: one `httpx.AsyncClient`, shared by all lookups, over our own connections.
 
@@ -240,45 +220,77 @@ class HttpxTransport(HttpxClientTransport):
             del proxy  # it may hold a password
         self._connections, library = connections, self.library
         # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
-        self._own = library.AsyncClient(transport=transport_over(connections, library), trust_env=False, timeout=None)
-        self._own._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
-        super().__init__(self._own)
-        self._shared = SharedPart(lambda request: (library.URL(request.url), common_headers(request)))
+        transport = transport_over(connections, library)
+        self._client: Any = library.AsyncClient(transport=transport, trust_env=False, timeout=None)
+        self._client._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
+        self._no_auth, self._no_timeout = library.Auth(), library.Timeout(None).as_dict()
+        self._shared = SharedPart(
+            lambda request: (library.URL(request.url), library.Headers(common_headers(request))),
+        )
 
     async def send(self, request: Request) -> Response:
         if self._client.is_closed:
             raise _unusable("it has been closed")
-        return await self._exchange(request)
+        head, body, is_truncated = await _exchange(self.library, request, self._native, self._send)
+        headers, ours = dict(head.headers.items()), head.extensions.get(RESPONSE)
+        if isinstance(ours, Response):
+            return Response(head.status_code, headers, body, is_truncated, ours.connection, ours.is_fresh)
+        # A test tool made it in place of our own transport.
+        is_mocked = head.extensions.get("network_stream") is None
+        return Response(head.status_code, headers, body, is_truncated, is_fresh=is_mocked)
 
-    async def _send(self, native: Any) -> Any:
-        return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
+    def _native(self, request: Request) -> Any:
+        url, headers = self._shared.get(request)
+        native = self.library.Request(
+            request.method,
+            url,
+            headers=headers,
+            stream=self.library.ByteStream(request.body),
+            extensions={NEEDS_FRESH: request.needs_fresh_connection, "timeout": self._no_timeout},
+        )
+        native.headers["Content-Length"] = str(len(request.body))
+        native.headers["Authorization"] = request.authorization()
+        native.read()  # for tools that look at its content
+        return native
+
+    def _send(self, native: Any) -> Any:
+        # An `auth` that adds nothing, because without any httpx would look for one in the URL.
+        return self._client.send(native, stream=True, auth=self._no_auth, follow_redirects=False)
+
+    async def discard(self, response: Response) -> None:
+        """Close the connection of *response*."""
+        if isinstance(response.connection, Connection):
+            response.connection.abort()
 
     def abort(self) -> None:
         """Close all connections of a client that was dropped."""
         self._connections.abort()
 
     async def aclose(self) -> None:
-        await self._own.aclose()
-
-    def _freshness(self, native: Any, request: Request) -> Callable[[Any], bool]:  # noqa: ARG002  our transport says so
-        return _is_mocked
-
-    def _native(self, request: Request) -> Any:
-        url, headers = self._shared.get(request)
-        native = self._library.Request(
-            request.method,
-            url,
-            headers=[*headers, *own_headers(request)],
-            stream=self._library.ByteStream(request.body),
-            extensions={NEEDS_FRESH: request.needs_fresh_connection},
-        )
-        native.read()  # for tools that look at its content
-        return native
+        await self._client.aclose()
 
 
-def _is_mocked(head: Any) -> bool:
-    """Return whether a test tool made *head* in place of our own transport."""
-    return head.extensions.get("network_stream") is None
+async def _exchange(
+    library: Any, request: Request, build: Callable[[Request], Any], send: Callable[[Any], Awaitable[Any]]
+) -> tuple[Any, bytes, bool]:
+    """Return a response of *library*, its body, and whether that was truncated; raise errors of payclient only."""
+    answered = False
+    failure: BaseException
+    try:
+        head = await send(build(request))
+        answered = True
+        body, is_truncated = await _read_body(head)
+        # httpx's own stream refers to the response: a circle with the request, and so the key, for the collector.
+        head.stream = library.ByteStream(body)
+    except TransportError as error:  # of our own connections
+        failure = without_library_frames(error)
+    except (library.HTTPError, OSError) as error:
+        failure = _translate(error, request, library=library, answered=answered)
+    except BaseException as error:  # noqa: BLE001  raised below
+        failure = without_library_frames(error)
+    else:
+        return head, body, is_truncated
+    raise failure  # outside the handler, so that it has no link to httpx's frames and the request
 
 
 async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
@@ -334,6 +346,10 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     """Return the body as received, and whether it was truncated at the limit; *response* is always closed."""
     if _BODY in response.extensions:
         return cast("tuple[bytes, bool]", response.extensions[_BODY])
+    ours = response.extensions.get(RESPONSE)
+    if isinstance(ours, Response) and not response.is_closed:  # else a tool has made another one of it
+        await response.aclose()
+        return ours.body, ours.is_truncated
     parts: list[bytes] = []
     size = 0
     try:

@@ -67,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         self._readable = select.poll() if hasattr(select, "poll") else None
         self._close_reason = "it was closed"
         self._response: asyncio.Future[Response] | None = None
+        self.raw_headers: list[tuple[bytes, bytes]] = []  # of the last response, repeated ones included
 
     # Called by the transport
 
@@ -116,11 +117,6 @@ class Connection(asyncio.BufferedProtocol):
             return self.progress.with_step("body")
         is_sending = self._transport is not None and self._transport.get_write_buffer_size() > 0
         return self.progress.with_step("sending" if is_sending else "waiting")
-
-    @property
-    def raw_headers(self) -> list[tuple[bytes, bytes]]:
-        """The headers of the last response, repeated ones included."""
-        return self._parser.raw_headers
 
     # Called by asyncio
 
@@ -211,6 +207,7 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(response)
 
     def _finish(self, response: Response) -> None:
+        self.raw_headers = self._parser.raw_headers
         if self._response is not None and not self._response.done():  # done: the waiting lookup was cancelled
             self._response.set_result(response)
         self.is_usable = self._parser.is_reusable

@@ -6,7 +6,6 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Callable
-from math import inf
 
 from payclient.errors import ClientClosedError
 from payclient.protocol import Response
@@ -23,29 +22,38 @@ class Pool:
     # A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is silent for
     # longer than a second, those that were idle before its exchange began are not used; if it ends so, they are closed.
 
-    def __init__(self, keepalive: float) -> None:
+    def __init__(self, origin: Origin, keepalive: float) -> None:
+        self.origin = origin
         self.connections: dict[Connection, None] = {}  # in the order they were made
         self.idle: deque[Connection] = deque()  # the most recently used at the right
         self.is_closed = False
         self._keepalive = keepalive
-        self._max_in_use = 0
+        self._in_use = self._max_in_use = 0
         self._reused: dict[Connection, float] = {}  # that are in use, with the start of each exchange, in order
 
     def add(self, connection: Connection) -> None:
         """Add a new connection, which is in use, until it is closed."""
         self.connections[connection] = None
         connection.on_close = self.remove
-        self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
+        self._in_use += 1
+        self._max_in_use += self._in_use > self._max_in_use
 
     def take(self) -> Connection | None:
         """Return the most recently used connection that is still open; None if all have been idle for too long."""
-        suspect, began = next(iter(self._reused.items()), (None, -inf))
-        distrusted_before = began if suspect is not None and suspect.is_silent_since(began) else -inf
-        while self.idle and self.idle[-1].idle_since > max(self.idle[-1].now() - self._keepalive, distrusted_before):
+        if not self.idle:
+            return None
+        now = self.idle[-1].now()
+        trusted_since = now - self._keepalive
+        if self._reused:
+            suspect, began = next(iter(self._reused.items()))
+            if suspect.is_silent_since(began):
+                trusted_since = max(trusted_since, began)
+        while self.idle and self.idle[-1].idle_since > trusted_since:
             connection = self.idle.pop()
-            self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
             if connection.is_usable and connection.is_quiet():
-                self._reused[connection] = connection.now()
+                self._reused[connection] = now
+                self._in_use += 1
+                self._max_in_use += self._in_use > self._max_in_use
                 return connection
             connection.abort()
         return None
@@ -53,10 +61,11 @@ class Pool:
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next exchange, if there can be one; close those that are idle without need."""
         began = self._reused.pop(connection, None)
-        if began is not None and connection.is_silent_since(began):
-            for other in [each for each in self.idle if each.idle_since < began]:
-                other.abort()
+        self._in_use -= 1
         if not connection.is_usable or self.is_closed:
+            if began is not None and connection.is_silent_since(began):
+                for other in [each for each in self.idle if each.idle_since < began]:
+                    other.abort()
             connection.abort()
             return
         now = connection.idle_since = connection.now()
@@ -87,21 +96,24 @@ class Connections:
         self._pools: dict[Origin, Pool] = {}
         self._is_closed = False
 
-    async def exchange(self, origin: Origin, message: Callable[[], bytes], *, needs_fresh: bool) -> Response:
-        self._check_open()
-        pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))
-        connection = None if needs_fresh else pool.take()
+    def pool(self, origin: Origin) -> Pool:
+        return self._pools.setdefault(origin, Pool(origin, self._keepalive))
+
+    async def exchange(self, pool: Pool, message: Callable[[], bytes], *, needs_fresh: bool) -> Response:
+        connection = None if needs_fresh or self._is_closed else pool.take()
         is_stale_possible = connection is not None
         while True:
             if connection is None:
-                connection = await self._dialer.dial(origin)
+                self._check_open()
+                connection = await self._dialer.dial(pool.origin)
                 pool.add(connection)
             try:
-                self._check_open()  # it may have been closed meanwhile
+                if self._is_closed:  # meanwhile
+                    self._check_open()
                 return await connection.exchange(message())
             except BrokenError as error:
                 is_stale = is_stale_possible and error.silent
-                failure = broken(error, origin, connection.current(), answered=error.answered)
+                failure = broken(error, pool.origin, connection.current(), answered=error.answered)
             except asyncio.CancelledError as error:
                 connection.current().attach_to(error)
                 raise

@@ -85,10 +85,11 @@ class KnownHead:
         """Return headers and body of *data* if it is one whole response with this head; otherwise None."""
         message = bytes(data)
         for start, end, digits, expected in self.parts:
-            if message[start:end].translate(digits) != expected:
+            if (message[start:end] if digits is None else message[start:end].translate(digits)) != expected:
                 return None
         body = message[self.size :]
-        if len(body) != int(message[self.length]) or len(body) > BODY_LIMIT:
+        size = len(body)
+        if size != int(message[self.length]) or size > BODY_LIMIT:
             return None
         headers, raw_headers = dict(self.headers), list(self.raw_headers)
         for start, end, key, place in self.variables:

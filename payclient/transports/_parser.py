@@ -83,11 +83,15 @@ class ResponseParser:
         )
         self.known_head: KnownHead | None = None
         self._remembered = 0
-        self._reset()
-        self.is_awaited = False
+        self.begin()
+        self.is_awaited, self._exchanges = False, 0
 
     def begin(self) -> None:
-        self._reset()
+        """Await a response."""
+        self._headers, self.raw_headers, self._parts = {}, [], []
+        self._status_code = self._size = self.received = 0
+        self._problem = ""
+        self.has_head = self.is_reusable = self._chunked = self._response_is_over = False
         self.is_awaited = True
         self._exchanges += 1
 
@@ -185,12 +189,6 @@ class ResponseParser:
         self.known_head = KnownHead.of(
             data, len(response.body), response.status_code, response.headers, self.raw_headers
         )
-
-    def _reset(self) -> None:
-        self._headers, self.raw_headers, self._parts = {}, [], []
-        self._status_code = self._size = self.received = 0
-        self._problem = ""
-        self.has_head = self.is_reusable = self._chunked = self._response_is_over = False
 
     def _fail(self, problem: str) -> None:
         self._problem = self._problem or problem

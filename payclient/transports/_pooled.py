@@ -9,6 +9,7 @@ told about ours as soon as it is imported, before a request is sent.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
@@ -16,9 +17,9 @@ import httpx
 from attrs import frozen
 
 from payclient.transports._connection import Connection
-from payclient.transports._connections import Connections
+from payclient.transports._connections import Connections, Pool
 from payclient.transports._proxy import Origin
-from payclient.transports.fast import header_line
+from payclient.transports.fast import header_lines
 
 NEEDS_FRESH = "payclient.needs_fresh"
 """Request extension: whether the lookup needs a fresh connection."""
@@ -42,6 +43,7 @@ class PoolAdapter:
     def __init__(self, connections: Connections, library: Any) -> None:
         self.connections = connections
         self._library = library
+        self._pools: dict[tuple[bytes, bytes, int | None], Pool] = {}  # by scheme, host and port of the URL
         # httpx does so during a request, where it would block the event loop for some 15 ms.
         import_module(library.__name__.replace("httpx", "httpcore"))
 
@@ -55,17 +57,23 @@ class PoolAdapter:
         """Send a request of httpcore's form, and return its response."""
         if (mocks := sys.modules.get("respx.mocks")) is not None and _tell_respx(mocks):
             return await self.handle_async_request(request)  # which may be a mock now
-        body, url = b"".join([part async for part in request.stream]), request.url
-        scheme, host = url.scheme.decode("ascii"), url.host.decode("ascii").strip("[]")
+        stream, url = request.stream, request.url
+        is_in_memory = isinstance(stream, self._library.ByteStream)
+        body = b"".join(stream if is_in_memory else [part async for part in stream])
+        pool = self._pools.get((url.scheme, url.host, url.port)) or self._pool(url)
         response = await self.connections.exchange(
-            Origin(scheme, host, url.port or {"http": 80, "https": 443}[scheme]),
-            lambda: _message(request, body),
-            needs_fresh=request.extensions[NEEDS_FRESH],
+            pool, partial(_message, request, body), needs_fresh=request.extensions[NEEDS_FRESH]
         )
         connection = response.connection
         headers = connection.raw_headers if isinstance(connection, Connection) else []
         extensions = {"http_version": b"HTTP/1.1", RESPONSE: response}
         return _Head(response.status_code, headers, self._library.ByteStream(response.body), extensions)
+
+    def _pool(self, url: Any) -> Pool:
+        scheme, host = url.scheme.decode("ascii"), url.host.decode("ascii").strip("[]")
+        pool = self.connections.pool(Origin(scheme, host, url.port or {"http": 80, "https": 443}[scheme]))
+        self._pools[url.scheme, url.host, url.port] = pool
+        return pool
 
     async def aclose(self) -> None:
         await self.connections.aclose()
@@ -94,5 +102,9 @@ def _tell_respx(mocks: Any) -> bool:
 
 def _message(request: Any, body: bytes) -> bytes:
     """Return the request as it is written; do not keep it in a variable, because it holds the API key."""
-    lines = (header_line(*header) for header in request.headers)
-    return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (request.method, request.url.target, b"".join(lines), body)
+    return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (
+        request.method,
+        request.url.target,
+        header_lines(request.headers),
+        body,
+    )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -57,14 +58,13 @@ class FastTransport:
             self._connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
         finally:
             del proxy  # it may hold a password
-        self._shared = SharedPart(lambda request: (Origin.of(request.url), head(request)))
+        self._shared = SharedPart(lambda request: (self._connections.pool(Origin.of(request.url)), head(request)))
 
     async def send(self, request: Request) -> Response:
         """Exchange *request* for a response; see `Transport.send`."""
-        origin, beginning = self._shared.get(request)
-        return await self._connections.exchange(
-            origin, lambda: beginning + rest(request), needs_fresh=request.needs_fresh_connection
-        )
+        pool, beginning = self._shared.get(request)
+        message = partial(_message, beginning, request)
+        return await self._connections.exchange(pool, message, needs_fresh=request.needs_fresh_connection)
 
     async def discard(self, response: Response) -> None:
         """Close the connection of *response*."""
@@ -101,33 +101,29 @@ def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
-def own_headers(request: Request) -> list[tuple[bytes, bytes]]:
-    """Return the other headers; do not keep them in a variable, because they hold the API key."""
-    return [
-        (b"Content-Length", str(len(request.body)).encode()),
-        (b"Authorization", request.authorization().encode("latin-1")),
-    ]
-
-
 def head(request: Request) -> bytes:
     """Return the beginning of the message, up to the request's own headers."""
     # RFC 9112, part 3.
     line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
-    return line.encode("latin-1") + b"".join(header_line(*header) for header in common_headers(request))
+    return line.encode("latin-1") + header_lines(common_headers(request))
 
 
-def header_line(name: bytes, value: bytes) -> bytes:
-    """Return the line of a header, which may come from a tracing context or an instrumentation."""
-    # RFC 9110, part 5.5. A line end in it would begin another header.
-    if _ENDS_LINE.search(name) or _ENDS_LINE.search(value):
-        message = f"the header {name.decode('latin-1')!r} holds a line end"
+def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Return the lines of headers, which may come from a tracing context or an instrumentation."""
+    # RFC 9110, part 5.5. A line end in one would begin another header.
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    if lines.count(b"\n") + lines.count(b"\r") + lines.count(b"\0") != 2 * len(headers):
+        wrong = next(name for name, value in headers if _ENDS_LINE.search(name + value))
+        del headers, lines  # a traceback may come with the local variables of its frames, and these hold the API key
+        message = f"the header {wrong.decode('latin-1')!r} holds a line end"
         raise ConfigurationError(message)
-    return b"%b: %b\r\n" % (name, value)
+    return lines
 
 
-def rest(request: Request) -> bytes:
-    """Return the message after the `head`; do not keep it in a variable, because it holds the API key."""
-    return b"Content-Length: %d\r\nAuthorization: %b\r\n\r\n%b" % (
+def _message(beginning: bytes, request: Request) -> bytes:
+    """Return the whole message; do not keep it in a variable, because it holds the API key."""
+    return b"%bContent-Length: %d\r\nAuthorization: %b\r\n\r\n%b" % (
+        beginning,
         len(request.body),
         request.authorization().encode("latin-1"),
         request.body,

@@ -12,7 +12,7 @@ from payclient import (
     ServiceError,
     TransactionNotFoundError,
 )
-from payclient.client._lookup import Lookup, may_end
+from payclient.client._lookup import Lookup, LookupPhase, may_end
 from payclient.client.policies._timeouts import Clock
 from payclient.transports import Progress
 
@@ -26,7 +26,7 @@ def make(*, until=None, budget=None, observers=()):
 async def spend(lookup, *phases):
     """Spend the given seconds in each phase."""
     for phase, seconds in phases:
-        with lookup.phase(phase):
+        with LookupPhase(lookup, phase):
             await asyncio.sleep(seconds)
     return "done"
 
@@ -75,7 +75,7 @@ async def test_attempt_is_bounded(bounds):
     """A piece of work may take no longer than it is given, and after that the lookup goes on."""
     lookup = make(**bounds)
     with pytest.raises(AttemptTimeoutError, match=r"no whole answer within 2\.5 s"):
-        with lookup.phase("attempts", at_most=2.5):
+        with LookupPhase(lookup, "attempts", at_most=2.5):
             await asyncio.sleep(100)
     assert (lookup.clock.now(), await spend(lookup, ("attempts", 7))) == (2.5, "done")
 
@@ -84,7 +84,7 @@ async def test_attempt_is_bounded(bounds):
 async def test_the_lookup_ends_first(at_most):
     """A phase with more time than the lookup ends with the lookup's deadline."""
     with pytest.raises(DeadlineExceededError):
-        with make(until=10.0).phase("attempts", at_most=at_most):
+        with LookupPhase(make(until=10.0), "attempts", at_most=at_most):
             await asyncio.sleep(100)
 
 
@@ -92,7 +92,7 @@ async def test_the_lookup_ends_first(at_most):
 async def test_no_context(at_most):
     """The error of a time-out carries nothing of the work that was cancelled, whose frames may hold the request."""
     with pytest.raises((DeadlineExceededError, AttemptTimeoutError)) as caught:
-        with make(until=10.0).phase("attempts", at_most=at_most):
+        with LookupPhase(make(until=10.0), "attempts", at_most=at_most):
             await asyncio.sleep(100)
     assert (caught.value.__context__, caught.value.__cause__) == (None, None)
 
@@ -142,7 +142,7 @@ async def test_where_it_ended(at_most, expected, proxy, through):
     progress = Progress(proxy)
     progress.step, progress.address = "connect", "192.0.2.7:443"
     with pytest.raises((DeadlineExceededError, AttemptTimeoutError)) as caught:
-        with make(until=10.0).phase("attempts", at_most=at_most):
+        with LookupPhase(make(until=10.0), "attempts", at_most=at_most):
             try:
                 await asyncio.sleep(100)
             except asyncio.CancelledError as error:
@@ -188,6 +188,6 @@ async def test_may_end(subtests):
 async def test_error_of_the_work():
     """Exceptions in a phase propagate unchanged, also another deadline."""
     error = DeadlineExceededError("theirs")
-    with pytest.raises(DeadlineExceededError) as caught, make(until=10.0).phase("attempts"):
+    with pytest.raises(DeadlineExceededError) as caught, LookupPhase(make(until=10.0), "attempts"):
         raise error
     assert caught.value is error

@@ -13,6 +13,7 @@ from attrs import define
 
 from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._connections import Pool
+from payclient.transports._proxy import Origin
 from support.tls_server import Server, session
 
 ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"
@@ -138,7 +139,7 @@ class Kept:
 
 def pool_of(count, keepalive=10.0):
     """Return a pool of connections that were given back one second after the other."""
-    pool, made = Pool(keepalive), [Kept() for _ in range(count)]
+    pool, made = Pool(Origin("http", "pay.example", 80), keepalive), [Kept() for _ in range(count)]
     for connection in made:
         pool.add(connection)
     for second, connection in enumerate(made):

@@ -101,4 +101,4 @@ async def test_either_library():
     """The name `httpx2` puts httpx2 on top of the same connections."""
     async with RawServer() as server, AsyncClient(api_key=KEY, base_url=server.url, transport="httpx2") as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
-        assert type(pay._session._transport._own).__mro__[0] is httpx2.AsyncClient
+        assert type(pay._session._transport._client).__mro__[0] is httpx2.AsyncClient

@@ -132,7 +132,7 @@ class Capacity:
         self.round_trip = max(_MIN_ROUND_TRIP, mean)
         self._answered_at.append(now)
         self._began_at = min(self._began_at, ticket.started_at)
-        if len(self._answered_at) > 64:
+        if not len(self._answered_at) % 64:
             self._forget(now)
         if ticket.started_at < self._cut_at:
             return  # sent before the last cut, so it says nothing about now

@@ -24,6 +24,7 @@ _MAX_DOCUMENTED = 4096
 _decoder: Any = json.JSONDecoder(object_pairs_hook=tuple)  # the checkers of types do not know its `scan_once`
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 _TYPES = tuple(DOCUMENTED.values())
+_COUNT = len(_TYPES)
 _documented_values = itemgetter(*DOCUMENTED)
 
 
@@ -187,14 +188,14 @@ def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
         (success, is_success), (name, pairs) = body
         data: dict[str, Any] = dict(pairs)
         values: tuple[Any, ...] = _documented_values(data)
-        if success != "success" or is_success is not True or name != "data" or len(pairs) != len(_TYPES):
+        if success != "success" or is_success is not True or name != "data" or pairs[_COUNT:]:
             return None
         if type(pairs) is not tuple or tuple(map(type, values)) != _TYPES or "" in values:
             return None
         amount, fee, received, expdate = values[4], values[5], values[6], values[8]
         if not (-BOUND < amount < BOUND and -BOUND < fee < BOUND and -BOUND < received < BOUND):
             return None
-        if not _DOCUMENTED_TIME.fullmatch(expdate) or text[end:].strip(" \t\r\n"):
+        if not _DOCUMENTED_TIME.fullmatch(expdate) or (text[end:] and text[end:].strip(" \t\r\n")):
             return None
         fields: dict[str, Any] = {**data, "expdate": datetime.fromisoformat(expdate)}
     except (StopIteration, KeyError, TypeError, ValueError):  # no JSON, of another shape, or no such day
