@@ -16,6 +16,7 @@ from attrs import frozen
 MAX_CONCURRENCY = 64
 TIMEOUT = 10.0  # seconds
 DEADLINE: float | None = 30.0  # seconds; None: no limit
+CONNECT_TIMEOUT, KEEPALIVE = 5.0, 30.0  # seconds
 STALL_TIMEOUT = 900.0  # seconds
 
 
@@ -73,6 +74,8 @@ OPTIONS = {
     "client_cert": Option(scope="network", worker="network", command="--client-cert"),
     "client_key": Option(scope="network", worker="network", command="--client-key"),
     "ssl_context": Option(scope="network", worker=_NO_CODE, command=_NO_CODE),
+    "connect_timeout": Option(default=repr(CONNECT_TIMEOUT), scope="network", worker="network", command=_OWN_POLICY),
+    "keepalive": Option(default=repr(KEEPALIVE), scope="network", worker="network", command=_OWN_POLICY),
 }
 
 

@@ -69,8 +69,8 @@ def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) ->
         message = "network must not hold a password: workers take the proxy from their PAYCLIENT_PROXY or HTTPS_PROXY"
         raise ConfigurationError(message)
     is_known = all(name in OPTIONS and OPTIONS[name].worker == "network" for name in given)
-    if not is_known or not all(isinstance(value, str | bool | None) for value in given.values()):
-        message = "network must hold options of AsyncClient that are text, True or False"
+    if not is_known or not all(isinstance(value, str | bool | float | None) for value in given.values()):
+        message = "network must hold options of AsyncClient that are text, numbers, True or False"
         raise ConfigurationError(message)
     return tuple(sorted((name, value) for name, value in given.items() if value is not None))
 
@@ -136,8 +136,8 @@ class LookupSpec:
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
         application: Name and version of your job, such as `ledger/1.2`; comes first in the `User-Agent`.
         network: The way to the service, as with `AsyncClient`: any of `proxy`, `trust_env`, `trust`, `ca_file`,
-            `client_cert` and `client_key`. The files are the worker's. A proxy's password is not among them: the worker
-            takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
+            `client_cert`, `client_key`, `connect_timeout` and `keepalive`. The files are the worker's. A proxy's
+            password is not among them: the worker takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
         stall_timeout: Seconds without any answer after which a worker gives up.
         window: Rows in flight below which the next batch is read.
 

@@ -17,6 +17,7 @@ import anyio
 import httpx
 
 from payclient._shared.checks import unfit
+from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE
 from payclient.errors import (
     AttemptTimeoutError,
     ClientClosedError,
@@ -210,8 +211,8 @@ class HttpxTransport:
         self,
         *,
         ssl_context: ssl.SSLContext | None = None,
-        connect_timeout: float = 5.0,
-        keepalive: float = 30.0,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        keepalive: float = KEEPALIVE,
         proxy: str | Proxy | None = None,
     ) -> None:
         try:

@@ -10,10 +10,10 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
 
-from attrs import frozen
+from attrs import asdict, evolve, field, frozen
 
-from payclient._shared.checks import is_loopback, unfit
-from payclient._shared.options import OPTIONS, options_of
+from payclient._shared.checks import is_loopback, is_seconds, is_wait, unfit
+from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS, options_of
 from payclient.errors import ConfigurationError
 from payclient.transports._protocol import Transport
 from payclient.transports._proxy import Proxy
@@ -25,7 +25,7 @@ FilePath: TypeAlias = str | PathLike[str]
 
 class NetworkOptions(TypedDict, total=False):
     """
-    The network options of `AsyncClient`: proxy and TLS trust.
+    The network options of `AsyncClient`: proxy, TLS trust and connections.
 
     Attributes:
         proxy: Address of an `http://` proxy, with user and password if it wants them. If not given,
@@ -36,6 +36,8 @@ class NetworkOptions(TypedDict, total=False):
         client_cert: PEM file with the certificate to show to the service, and those of its issuers.
         client_key: PEM file with its key, if *client_cert* does not hold it.
         ssl_context: Instead of the four above.
+        connect_timeout: Seconds to wait for a connection, within the time-out of the attempt.
+        keepalive: Seconds that an idle connection is kept.
     """
 
     proxy: str | None
@@ -45,6 +47,8 @@ class NetworkOptions(TypedDict, total=False):
     client_cert: FilePath | None
     client_key: FilePath | None
     ssl_context: ssl.SSLContext | None
+    connect_timeout: float
+    keepalive: float
 
 
 _TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context"}
@@ -56,6 +60,8 @@ _HAS_SYSTEM_PROXY = ("darwin", "win32")
 class Network:
     proxy: Proxy | None = None
     ssl_context: ssl.SSLContext | None = None
+    connect_timeout: float = field(default=CONNECT_TIMEOUT, validator=is_seconds)
+    keepalive: float = field(default=KEEPALIVE, validator=is_wait)
 
 
 def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: bool = True) -> Network:
@@ -74,11 +80,13 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
             "use an https base_url"
         )
         raise ConfigurationError(message)
+    kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
+    network = Network(proxy, **kept)
     if not given & _TRUST:
-        return Network(proxy)
+        return network
     from payclient.transports._trust import make_context  # noqa: PLC0415  few need it
 
-    return Network(proxy, make_context(options))
+    return evolve(network, ssl_context=make_context(options))
 
 
 def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
@@ -146,15 +154,15 @@ def _matches(entry: str, host: str, port: int | None) -> bool:
 
 
 def make_transport(given: str | None = None, *, network: Network | None = None) -> Transport:
-    name, network = resolve_transport(given), network or Network()
+    name, settings = resolve_transport(given), asdict(network or Network(), recurse=False)
     if name == "fast":
         from payclient.transports.fast import FastTransport  # noqa: PLC0415  without httpx
 
-        return FastTransport(ssl_context=network.ssl_context, proxy=network.proxy)
+        return FastTransport(**settings)
     from payclient.transports._client import HttpxTransport  # noqa: PLC0415  it imports httpx
 
     if name == "httpx":
-        return HttpxTransport(ssl_context=network.ssl_context, proxy=network.proxy)
+        return HttpxTransport(**settings)
     try:
         import httpx2  # noqa: PLC0415  an extra
     except ModuleNotFoundError:
@@ -164,7 +172,7 @@ def make_transport(given: str | None = None, *, network: Network | None = None) 
         class Httpx2Transport(HttpxTransport):
             library: ClassVar[Any] = httpx2
 
-        return Httpx2Transport(ssl_context=network.ssl_context, proxy=network.proxy)
+        return Httpx2Transport(**settings)
     raise ConfigurationError(message)
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
+from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
 from payclient.transports._connection import Connection
@@ -50,8 +51,8 @@ class FastTransport:
         self,
         *,
         ssl_context: ssl.SSLContext | None = None,
-        connect_timeout: float = 5.0,
-        keepalive: float = 30.0,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        keepalive: float = KEEPALIVE,
         proxy: str | Proxy | None = None,
     ) -> None:
         try:

@@ -58,7 +58,10 @@ def test_refused(subtests):
         ({"keep": ["a", "a"]}, "keep must be several different names"),
         ({"prefix": None}, "prefix must be text"),
         ({"network": {"proxy": "http://clerk:of-mine@proxy"}}, "network must not hold a password: workers take"),
-        ({"network": {"ssl_context": object()}}, "network must hold options of AsyncClient that are text, True or"),
+        (
+            {"network": {"ssl_context": object()}},
+            "network must hold options of AsyncClient that are text, numbers, True or",
+        ),
         ({"stall_timeout": 0}, "stall_timeout must be a number of seconds above 0"),
         ({"window": True}, "window must be an integer of at least 1"),
         ({"canary": " "}, "canary must be a reference"),

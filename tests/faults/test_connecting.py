@@ -97,10 +97,11 @@ async def test_black_hole(row):
         url = "http://{}:{}".format(*full.getsockname())
         async with stage(RawServer(), base_url=url, timeout=0.1) as pay:
             assert (type(await ask(pay)), pay.stats.attempts) == (AttemptTimeoutError, 4)
-        async with stage(RawServer(), base_url=url, transport=ours(connect_timeout=0.1), retry=None) as pay:
-            outcome = await ask(pay)
-            assert (type(outcome), outcome.sent) == (AttemptTimeoutError, "no")
-            assert await signal_of(pay) is Signal.OVERLOADED
+        for given in ({"transport": ours(connect_timeout=0.1)}, {"connect_timeout": 0.1}):
+            async with stage(RawServer(), base_url=url, retry=None, **given) as pay:
+                outcome = await ask(pay)
+                assert (type(outcome), outcome.sent, outcome.seconds < 1) == (AttemptTimeoutError, "no", True)
+                assert await signal_of(pay) is Signal.OVERLOADED
 
 
 async def test_no_descriptors(row):

@@ -286,6 +286,19 @@ async def test_idle_lanes_expire(kind):
         assert len(idle(transport)) == 1
 
 
+@pytest.mark.parametrize("name", ["httpx", "fast"])
+async def test_keepalive_of_a_client(name):
+    """A client without `keepalive` uses no connection twice; by default it does."""
+    for options, count in (({"keepalive": 0}, 2), ({}, 1)):
+        async with RawServer() as server, own(server, name, **options) as pay:
+            for _ in range(2):
+                await pay.get_transaction("T1")
+                now = asyncio.get_running_loop().time()
+                while asyncio.get_running_loop().time() == now:  # uvloop's clock ticks in milliseconds
+                    await asyncio.sleep(0)
+            assert len(server.connections) == count
+
+
 @pytest.fixture(scope="module")
 def authority():
     return trustme.CA()

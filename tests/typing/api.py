@@ -243,7 +243,7 @@ def clients() -> list[AsyncClient]:
         AsyncClient(**network),
         AsyncClient(trust="system", client_cert="cert.pem", client_key=Path("key.pem")),
         AsyncClient(proxy="http://proxy:3128", trust_env=False, ca_file=Path("ca.pem")),
-        AsyncClient(ssl_context=ssl.create_default_context()),
+        AsyncClient(ssl_context=ssl.create_default_context(), connect_timeout=2.0, keepalive=10),
         AsyncClient(
             api_key="k",
             base_url="https://pay.example",
