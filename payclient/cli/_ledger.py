@@ -80,6 +80,7 @@ class DialectOptions:
         allow_references: Reference that would be taken for an empty cell, such as `NA` or `0`. May be repeated.
         debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
         skip_totals: Leave totals rows out, instead of rejecting them.
+        skip_rows_like: Beginning of rows to leave out, such as `Saldo` or `----` of a footer. May be repeated.
         only_currency: Read the rows of this currency only, such as `IDR`.
     """
 
@@ -97,6 +98,7 @@ class DialectOptions:
     allow_references: Annotated[Texts, Parameter(name="--allow-reference"), REFERENCE] = ()
     debit_columns: Annotated[Texts, Parameter(name="--debit-column"), NAMED_COLUMN] = ()
     skip_totals: Flag = False
+    skip_rows_like: Texts = ()
     only_currency: Annotated[str | None, NAME] = None
 
 

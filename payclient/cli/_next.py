@@ -25,7 +25,7 @@ _OPTION = rf"(?:--(?:allow-empty|skip-totals)\b|{_VALUED})"
 _PROPOSED = re.compile(rf"{_OPTION}(?: {_OPTION})*")
 """Options with their values; those that belong together stand side by side."""
 _MAX_WAYS = 4
-_SEVERAL = ("--allow-reference", "--date-format", "--ignore-column", "--null")
+_SEVERAL = ("--allow-reference", "--date-format", "--ignore-column", "--null", "--skip-rows-like")
 _OF_FIELD = ("--column", "--debit-column", "--statement-column")
 _OF_LEDGER = (
     *_SWITCHES[:2],

@@ -58,7 +58,7 @@ listed again: 1 row
   T1: 2 rows
 rejected: 2 rows
   1 row, first on line 5: reference: the cell is empty; amount: 'abc' is not a number; if it stands for an empty cell, --null abc says so
-  1 row, first on line 6: is a totals row: it says 'TOTAL'; its amount is not added to the total
+  1 row, first on line 6: is a totals row: it says 'TOTAL'; its amount is not added to the total; --skip-totals leaves it out
 totals: 37,000 on line 6, which would be counted twice
 not used: Catatan: a 1, b 1, c 1, (empty) 1
 """  # noqa: E501  as it is printed

@@ -418,7 +418,7 @@ def test_keys_are_no_options(command):
     keys = {name.name for name in fields(Dialect)} - {"profile", "created_from", "created_to"}
     called = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
     options = {key: f"--{called.get(key, key).replace('_', '-')}" for key in keys}
-    assert len(options) == 15
+    assert len(options) == 16
     calls = {key: command("reconcile", "ledger.csv", "--out", "report", option, "x") for key, option in options.items()}
     told = {key: call.said.removeprefix("payclient: ").rstrip() for key, call in calls.items() if call.status == 2}
     assert told == {

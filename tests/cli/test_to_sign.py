@@ -24,7 +24,7 @@ LEFT_OUT = {
         "the column 'note', which is not used",
         "1 row left out, because it is before 2026-11-01: line 2; amount 1",
         "1 row left out, because it is in USD: line 5; amount 5",
-        "1 row left out, because it is a total of other rows: line 6; amount 24000",
+        "1 row left out, because it is a total of other rows: line 6; amount 24,000",
     ],
     "statement": ["the column 'memo', which is not used", "1 line of the statement left out, as the rules say: 1"],
 }

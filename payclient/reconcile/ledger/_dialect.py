@@ -228,6 +228,8 @@ class Dialect:
         debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
             each row one of the two is empty.
         skip_totals: Whether totals rows are left out, and not rejected.
+        skip_rows_like: The beginnings of rows that are left out, such as `Saldo` or `----` of a footer: of their first
+            cell that is not empty, in any letter case.
         only_currency: The currency whose rows are read, such as `IDR`; all rows must have one currency if empty.
         created_from: The first day or time of creation of the rows that are read, such as `2026-11-01`.
         created_to: The last one; a day is meant until its end.
@@ -253,6 +255,7 @@ class Dialect:
     allow_references: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, validator=_are_debits, hash=False)
     skip_totals: bool = field(default=False, validator=_is_flag)
+    skip_rows_like: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
     created_from: str = field(default="", converter=_to_text, validator=_is_text)
     created_to: str = field(default="", converter=_to_text, validator=_is_text)

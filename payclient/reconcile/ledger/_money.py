@@ -34,6 +34,7 @@ _GROUPS = {
 _NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
 _CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
 _STRANGE = re.compile("[*#!?~^]+")
+_NEARLY = 0.0001
 _DIGITS_ONLY = "write it with digits only, or say how it is written with --decimal and --thousands"
 
 
@@ -93,6 +94,9 @@ class MoneyReader:
         elif isinstance(value, float):
             if self._places and abs(value) < _MAX_FLOATING:  # false for what is not a number
                 return self._decimal(Decimal(f"{value:.15g}"))  # the digits that spreadsheets keep
+            if abs(value) < _MAX_FLOATING and 0 < abs(value - round(value)) < _NEARLY:
+                message = f"{shown(value)} is nearly {round(value):,}, and not quite; a formula made it: round it there"
+                raise CellProblem(f"{message}, as with ROUND(…, 0)")
             if abs(value) < _MAX_FLOATING:
                 return int(value) if value.is_integer() else self._decimal(Decimal(repr(value)))
         elif isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:

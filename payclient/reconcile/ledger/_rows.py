@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -112,6 +113,7 @@ class RowReader:
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
         self._suggester = Suggester(dialect)
+        self.skips = bool(dialect.skip_rows_like)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
         self._directions = _DirectionReader()
@@ -209,8 +211,17 @@ class RowReader:
     def suggestions(self) -> tuple[Suggestion, ...]:
         return tuple(self._suggester.suggestions())
 
+    def is_skipped(self, line: int, cells: Sequence[Any]) -> bool:
+        """Return whether the declarations leave out rows that begin as this one does, whatever its number of cells."""
+        amount, place = None, self.columns.places.get("amount", len(cells))
+        with suppress(CellProblem):
+            amount = self._money.read(cells[place]) if place < len(cells) else None
+        return self._scope.leaves_out_like(line, cells, amount)
+
     def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
+        if self.skips and self.is_skipped(line, cells):
+            return None
         self._refused.clear()
         values, problems = self._values(line, cells)
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):

@@ -10,7 +10,7 @@ reference, or by an amount that is the sum of the rows above if its reference ha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
@@ -67,7 +67,7 @@ class Totals:
             return ""
         self._parts[1] = [0, 0]
         why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
-        return f"is a totals row: {why}; its amount is not added to the total"
+        return f"is a totals row: {why}; its amount is not added to the total; --skip-totals leaves it out"
 
 
 _MAX_RANGES = 200
@@ -158,6 +158,14 @@ class Scope:
         elif isinstance(amount, int):
             self.totals_amount += amount
         return self.dialect.skip_totals
+
+    def leaves_out_like(self, line: int, cells: Iterable[Any], amount: object) -> bool:
+        """Return whether the row on *line* begins as one that is declared to be outside, which is then counted."""
+        first = next((text for cell in cells if (text := str("" if cell is None else cell).strip())), "")
+        found = next((each for each in self.dialect.skip_rows_like if first.casefold().startswith(each.casefold())), "")
+        if found:
+            self._add(f"like {quote(found)}", line, amount)
+        return bool(found)
 
     def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
         """Return whether the row on *line* is outside, which is then counted."""

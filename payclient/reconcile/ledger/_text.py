@@ -174,7 +174,7 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
             continue
         if len(cells) == width:
             yield reader.read(line, cells)
-        else:
+        elif not (reader.skips and reader.is_skipped(line, cells)):
             yield RejectedEntry(line=line, reason=f"has {plural(len(cells), 'cell')} where the header has {width}")
 
 

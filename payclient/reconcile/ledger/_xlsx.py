@@ -286,7 +286,7 @@ def _entries(
             reader.warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
         if max(cells) < width:
             yield reader.read(line, list(map(cells.get, range(width))))
-        else:
+        elif not (reader.skips and reader.is_skipped(line, list(cells.values()))):
             reason = f"has a value in column {_letters(max(cells))}, to the right of the header"
             yield RejectedEntry(line=line, reason=reason)
     for name, place in reader.columns.places.items():

@@ -223,3 +223,13 @@ def test_nothing_else(cell, dialect):
         return
     digits = "".join(filter(str.isdigit, cell)).lstrip("0")
     assert digits.startswith(str(abs(found or 0)).replace("0", "", 1) if not found else str(abs(found)))
+
+
+def test_nearly_whole():
+    """What a formula of a spreadsheet nearly made whole is told with the whole number, and how to get it."""
+    for value, whole in ((8.7 * 100, "870"), (-1234567.0000000002, "-1,234,567")):
+        with pytest.raises(CellProblem, match=f"is nearly {whole}, and not quite; .* as with ROUND") as caught:
+            MoneyReader().read(value)
+        assert repr(value) in str(caught.value)
+    with pytest.raises(CellProblem, match=r"'869\.99' is not a whole number"):
+        MoneyReader().read(869.99)

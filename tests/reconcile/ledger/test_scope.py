@@ -180,3 +180,17 @@ def test_statement(form):
     ]
     with open_ledger(io.StringIO(text), format=form) as ledger:
         assert [row.reason.partition(":")[0] for row in ledger] == ["amount", "amount", "reference", "reference"]
+
+
+def test_rows_like():
+    """Rows that begin as declared are left out whatever their number of cells, counted, and summed."""
+    text = "reference,amount,note\nT1,5,\n-----\nSALDO AWAL,7,,x\nsaldo akhir,9,\n,Saldo,\nT2,6,Saldo\n*****,,\n"
+    rows, ledger = read(text, skip_rows_like=["Saldo", "---", "*"])
+    assert [row.reference for row in rows] == ["T1", "T2"]
+    assert ledger.warnings == (
+        "1 row left out, because it is like '---': line 3; amount 0",
+        "3 rows left out, because each is like 'Saldo': lines 4-6; amount 16",
+        "1 row left out, because it is like '*': line 8; amount 0",
+    )
+    rows, _ = read(text)
+    assert [row.line for row in rows if isinstance(row, RejectedEntry)] == [3, 4, 6, 8]
