@@ -8,7 +8,7 @@ from payclient.cli._demo import COLUMNS, generate
 from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Tally, reconcile
 from payclient.reconcile.ledger import open_ledger
-from payclient.reconcile.report import About, LedgerAbout, Matrix
+from payclient.reconcile.report import About, LedgerAbout
 from payclient.reconcile.report._html import HtmlReport
 from support.reconciling import Clock, Service
 
@@ -69,5 +69,5 @@ def page_of(rows, *, report=None, **known):
     report, tally, file = report or HtmlReport(), tally_of(rows), io.StringIO()
     for row in rows:
         report.add(row)
-    report.write(file, tally.summary(), about(**known), Matrix.of(tally))
+    report.write(file, tally.summary(), about(**known))
     return file.getvalue()

@@ -86,9 +86,7 @@ from payclient.reconcile import (
     StatementTotals,
     Status,
     Summary,
-    Tally,
     Tolerance,
-    Total,
     parse_rules,
     read_rules,
     rules_as_json,
@@ -122,9 +120,7 @@ from payclient.reconcile.report import (
     FORMATS,
     MANIFEST,
     About,
-    Cell,
     LedgerAbout,
-    Matrix,
     Problem,
     ReportFiles,
     about_as_json,
@@ -507,10 +503,7 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
         for row in rows:
             files.add(row)
         summary = assert_type(files.finish(about, ledger=ledger), Summary)
-    matrix = Matrix.of(Tally(), room=10)
-    assert_type(matrix.cells, Mapping[Cell, Total])
-    assert_type(matrix.by(lambda cell: cell.method), Mapping[str | None, Total])
-    assert_type((row_as_json(rows[0]), summary_as_json(summary, about, matrix)), tuple[dict[str, Any], dict[str, Any]])
+    assert_type((row_as_json(rows[0]), summary_as_json(summary, about)), tuple[dict[str, Any], dict[str, Any]])
     assert_type(verify_journal(folder / "journal.sqlite"), None)
     problems = assert_type(verify(folder), tuple[Problem, ...])
     return [escape_unprintable(f"{problem.file}: {problem.what}") for problem in problems]

@@ -21,7 +21,6 @@ from payclient.reconcile.report._files import ReportFiles
 from payclient.reconcile.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.reconcile.report._manifest import HISTORY as HISTORY
 from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
-from payclient.reconcile.report._matrix import Cell, Matrix
 from payclient.reconcile.report._rows import Top as Top
 from payclient.reconcile.report._rows import change_as_json as change_as_json
 from payclient.reconcile.report._rows import row_as_json
@@ -47,10 +46,8 @@ __all__ = [
     "FORMATS",
     "MANIFEST",
     "About",
-    "Cell",
     "JudgedAgain",
     "LedgerAbout",
-    "Matrix",
     "Problem",
     "ReportFiles",
     "StatementAbout",

@@ -21,7 +21,6 @@ from payclient.reconcile.nights import BreakChange, PreviousRun
 from payclient.reconcile.report._about import About
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
-from payclient.reconcile.report._matrix import Matrix
 from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines, write_payouts
 from payclient.reconcile.report._rows_file import ROWS
 from payclient.reconcile.report._summary_shape import summary_as_json
@@ -86,7 +85,7 @@ class ReportFiles:
         self._previous = previous
         self._take: list[Callable[[Row], object]] = []
         self._take_gone: list[Callable[[BreakChange], object]] = []
-        self._at_end: list[Callable[[Summary, About, Matrix], object]] = []
+        self._at_end: list[Callable[[Summary, About], object]] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -106,7 +105,7 @@ class ReportFiles:
         if HISTORY in self._formats:
             self._take_gone.append(gone_lines(new.text(HISTORY)))
         if PAYOUTS in self._formats:
-            self._at_end.append(lambda summary, _about, _matrix: write_payouts(new.text(PAYOUTS), summary.settlement))
+            self._at_end.append(lambda summary, _about: write_payouts(new.text(PAYOUTS), summary.settlement))
         if (module := self._modules.get("report.xlsx")) is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
             options = {"has_previous": HISTORY in self._formats, "decisions": self._log.latest}
@@ -114,18 +113,18 @@ class ReportFiles:
             resources.enter_context(workbook)
             self._take.append(workbook.add)
             self._take_gone.append(workbook.add_gone)
-            self._at_end.append(lambda summary, about, _matrix: workbook.write(summary, about))
+            self._at_end.append(workbook.write)
         if (module := self._modules.get("rows.parquet")) is not None:
             table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
             self._take.append(lambda row: table.add(row, self._run))
-            self._at_end.append(lambda _summary, _about, _matrix: table.finish())
+            self._at_end.append(lambda _summary, _about: table.finish())
         if (module := self._modules.get("report.html")) is not None:
             page = module.HtmlReport()
             self._take.append(page.add)
             self._take_gone.append(page.add_gone)
             kept = [name for name in ("journal.sqlite", DECISIONS) if (self._folder / name).exists()]
             write = partial(page.write, files=(*self._formats, MANIFEST, *kept))
-            self._at_end.append(lambda summary, about, matrix: write(new.text("report.html"), summary, about, matrix))
+            self._at_end.append(lambda summary, about: write(new.text("report.html"), summary, about))
 
     def __exit__(self, *_: object) -> None:
         self._resources.close()
@@ -179,11 +178,10 @@ class ReportFiles:
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
-        matrix = Matrix.of(self._tally)
         if "summary.json" in self._formats:
-            self._write_json("summary.json", summary_as_json(summary, about, matrix))
+            self._write_json("summary.json", summary_as_json(summary, about))
         for write in self._at_end:
-            write(summary, about, matrix)
+            write(summary, about)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
         self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
         self._replacement.commit()

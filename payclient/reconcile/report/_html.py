@@ -21,7 +21,6 @@ from payclient.reconcile.judgement import reff_key
 from payclient.reconcile.nights import BreakChange, SincePrevious
 from payclient.reconcile.report._about import About, facts, to_sign, when
 from payclient.reconcile.report._decision_file import DECISIONS
-from payclient.reconcile.report._matrix import Matrix, grid
 from payclient.reconcile.report._rows import Top
 from payclient.reconcile.report._rows_file import ROWS
 from payclient.reconcile.report._wording import (
@@ -263,7 +262,6 @@ class HtmlReport:
         file: IO[str],
         summary: Summary,
         about: About,
-        matrix: Matrix,
         *,
         files: Collection[str] = FILES.keys(),
     ) -> None:
@@ -273,7 +271,6 @@ class HtmlReport:
             **_figures(summary, about),
             **_by_kind(breaks, summary.open_findings),
             "worst": self._groups.worst,
-            "grid": grid(matrix, about.rules),
             "since": summary.since,
             "roll_forward": list(roll_forward_lines(summary.open_findings)),
             "trend": [] if summary.since is None else _trend(summary.since, summary.buckets[Bucket.BREAK].rows),

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from payclient.reconcile import Compared, Settlement, SettlementStep, Step, Summary, TieOut, expiry_rule, rules_as_json
+from payclient.reconcile import (
+    Compared,
+    Settlement,
+    SettlementStep,
+    Status,
+    Step,
+    Summary,
+    TieOut,
+    expiry_rule,
+    rules_as_json,
+)
 from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.report._about import About, left_out
-from payclient.reconcile.report._matrix import Matrix, status_of_word
 from payclient.reconcile.report._wording import money_by_status
-from payclient.reconcile.result import OpenFindings
+from payclient.reconcile.result import ASSUMED, OpenFindings
 from payclient.reconcile.rules import as_json
 from payclient.reconcile.values import Difference
 
@@ -17,7 +26,7 @@ SUMMARY_VERSION = 2
 """Grows when a reader of `summary.json` has to change; new names alone do not make it grow."""
 
 
-def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str, Any]:
+def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
     """Return `summary.json`; `ledger` is null when it was not a file that we read."""
     return {
         "schema": "payclient.reconcile.summary",
@@ -54,14 +63,14 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "shown": as_json(summary.shown),
         "statuses": [
             {
-                "ledger": cell.ledger_status,
-                "ledger_meaning": status_of_word(cell.ledger_status, about.rules),
-                "service": cell.service_status,
-                "service_meaning": status_of_word(cell.service_status, about.rules),
-                "payment_method": cell.method,
+                "ledger": ours,
+                "ledger_meaning": Status.PAID if ours == ASSUMED else about.rules.read_status(ours),
+                "service": theirs,
+                "service_meaning": about.rules.read_status(theirs),
+                "payment_method": method,
                 **as_json(total),
             }
-            for cell, total in matrix.by(lambda cell: cell).items()
+            for (ours, theirs, method), total in summary.statuses.items()
         ],
         **_of(about, "run", "judged_again", "ledger", "service"),
         "rules": {"fingerprint": about.rules.fingerprint, **rules_as_json(about.rules)},

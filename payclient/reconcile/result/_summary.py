@@ -382,6 +382,8 @@ class Summary:
         shown: What the service has shown in this run and those before, by kind.
         first_seen: Of this, what no run before has shown; empty without a previous run.
         settlement: The bridge from the service's paid total to the statement's; None without a statement.
+        statuses: Rows and money by both status words, as they are but cut to 80 characters, and by payment method; None
+            where there is none. Those with the most rows are first; those for which there is no room are together.
     """
 
     rows: int
@@ -407,6 +409,7 @@ class Summary:
     shown: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     first_seen: tuple[FirstSeen, ...] = ()
     settlement: Settlement | None = None
+    statuses: Mapping[tuple[str | None, str | None, str | None], Total] = MappingProxyType({})
 
     @property
     def verdict(self) -> Verdict:

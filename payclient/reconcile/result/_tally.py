@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -189,13 +189,6 @@ class Tally:
             found.append(_posting(_CHANGED, change.reference, now, now.at_stake - was.at_stake))
         self._tables.insert("postings", found)
 
-    def words(self) -> Iterator[tuple[Words, Total]]:
-        """Yield the rows of each pair of status words and method, in the order in which they first occurred."""
-        words = "ledger_word, service_word, method"
-        query = f"SELECT {words}, {TOTAL} FROM cells GROUP BY {words} ORDER BY min(first)"
-        for *found, rows, ours, theirs, our_paid, their_paid in self._tables.select(query):
-            yield (found[0], found[1], found[2]), _total(rows, ours, theirs, our_paid, their_paid)
-
     def summary(
         self,
         statement: StatementTotals | None = None,
@@ -254,6 +247,7 @@ class Tally:
             since=since,
             shown=self._shown.known(before),
             first_seen=tuple(self._shown.first(before)),
+            statuses=self._statuses(),
             settlement=None if statement is None else self._settlement(statement, payout, origins.get("statement", 0)),
         )
 
@@ -374,6 +368,14 @@ class Tally:
             unused=unused[0],
             unused_in_statement=unused[1],
         )
+
+    def _statuses(self) -> Mapping[Words, Total]:
+        words, found = "ledger_word, service_word, method", dict[Words, Total]()
+        query = f"SELECT {words}, {TOTAL} FROM cells GROUP BY {words} ORDER BY min(first)"
+        for place, (ours, theirs, method, *total) in enumerate(self._tables.select(query)):
+            key = (ours, theirs, method) if place < _MAX_METHODS else (OTHER, OTHER, OTHER)
+            found[key] = found.get(key, Total()) + _total(*total)
+        return MappingProxyType(dict(sorted(found.items(), key=lambda each: -each[1].rows)))
 
     def _leakage(self) -> tuple[Leakage, ...]:
         found: dict[str, list[int]] = {}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from payclient import Transaction
 from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row, Severity, Total
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import Matrix, escape_unprintable
+from payclient.reconcile.report import escape_unprintable
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
 from support.chance import examples
@@ -169,14 +169,6 @@ def test_chart_says_the_same(example, page):
     assert [re.findall(AMOUNT, text) for text in page.all("desc")] == [[*map(number, amounts)]] * 2
 
 
-def test_matrix(example, page):
-    """The matrix counts each row once, and marks where the two words do not mean the same."""
-    (table,) = page.all("table", class_="matrix cards")
-    lines = [text for text in page.all("tr") if text in table][1:]
-    assert sum(int(re.search(r"\d[\d,]*", line)[0].replace(",", "")) for line in lines) == len(example)
-    assert [("not the same" in line) for line in lines if re.match("Paid (Paid|Expired)", line)] == [False, True]
-
-
 def test_break(example, page):
     """A break shows its sentences, both sides, the difference and when it was seen and seen again."""
     row = next(row for row in example if row.primary and row.primary.code is Code.UNDERPAID)
@@ -224,7 +216,7 @@ def test_cut():
         report, file = HtmlReport(room=2), io.StringIO()
         for row in rows:
             report.add(row)
-        report.write(file, summary_of(rows), about(), Matrix({}), files=written)
+        report.write(file, summary_of(rows), about(), files=written)
         page = Page(file.getvalue())
         links = {values["href"] for _, values in page.tags if not values.get("href", "#").startswith("#")}
         assert (page.all("p", class_="cut"), links) == ([expected], set(written))

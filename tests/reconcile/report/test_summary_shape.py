@@ -11,7 +11,7 @@ import pytest
 from payclient import Transaction
 from payclient.reconcile import Bucket, Code, Row, Rules, Severity, Status, Step, Verdict
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import About, Matrix, summary_as_json
+from payclient.reconcile.report import About, summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, tally_of
 from support.ruling import SOME_RULES
@@ -28,7 +28,7 @@ def summaries():
 
 def _summary(rows, known):
     tally = tally_of(rows)
-    return json.loads(json.dumps(summary_as_json(tally.summary(), known, Matrix.of(tally))))
+    return json.loads(json.dumps(summary_as_json(tally.summary(), known)))
 
 
 def described(schema):
