@@ -90,6 +90,10 @@ _KEPT_HEADERS = frozenset(
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _CERTIFICATE_PAGE = re.compile(r"no required ssl certificate was sent|the ssl certificate error", re.IGNORECASE)
 """What nginx answers a client without a certificate, or with one that it does not accept."""
+_NEEDS_CERTIFICATE = "the service wants a client certificate that it accepts; pass client_cert and client_key"
+_CHALLENGED = "a gateway in front of the service challenges this client"
+"""As browsers are, when there are too many requests: about load, not about the caller."""
+_WHY_DENIED = "; the key, this IP address or a gateway may be why"
 _PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\s]+)')
 """Removed from excerpts: a payment code is enough to pay with."""
 _EVIDENT = frozenset({200, 400, 404, 410, 422})
@@ -184,40 +188,61 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
         found = f"the answer is about {other[:80]!r}, asked for {reference!r}"
         return response.unexpected(found, kind=errors.ReferenceMismatchError)
     is_envelope = is_object(value) and value.get("success") is False and status // 100 in (2, 4)
-    is_refusal = is_envelope or (is_object(value) and value.get("success") is not True and status in (400, 409, 422))
+    is_declined = is_envelope or (is_object(value) and value.get("success") is not True and status in (400, 409, 422))
     texts = _texts(value) if is_object(value) else []
-    response = evolve(response, words="; ".join(texts) if is_refusal else "")
-    if is_refusal:
+    said = Meaning.UNKNOWN
+    if is_declined and status not in (401, 403, 408, 425, 429):  # which say it themselves
         said = meaning(texts, reference, response.not_found_messages, beside=islice(_all_texts(value), _MAX_BESIDE))
-        if error := _from_words(response, said, is_envelope=is_envelope):
-            return error
-    is_about_reference = is_envelope and _is_about(reference, value, response.words)
-    if error := _from_status(response, "; ".join(texts), is_about_reference=is_about_reference):
-        return error
-    if is_envelope and status == 404:
-        response = evolve(response, words=response.words or "no message")
-        return response.unexpected(f"{_UNKNOWN_WORDS}: {response.words}", is_about_reference=True)
-    if response.words or is_envelope:
-        return response.error(errors.RejectedError, f"the service declined: {response.words or 'no message'}")
-    return response.unexpected(_problem(response, value))
+    words = "; ".join(texts)
+    is_about = is_envelope and _is_about(reference, value, words)
+    kind, text = _error_for(
+        response, said, words, is_envelope=is_envelope, is_declined=is_declined, is_about_reference=is_about
+    )
+    is_unknown = text.startswith(_UNKNOWN_WORDS)
+    if is_declined and said is not Meaning.ELSEWHERE:
+        response = evolve(response, words=words or "no message" * is_unknown)
+    if kind is errors.TransactionNotFoundError:
+        return response.error(errors.TransactionNotFoundError, text, is_conclusive=said is Meaning.NOT_FOUND)
+    if kind is not errors.UnexpectedResponseError:
+        return response.error(kind, text)
+    return response.unexpected(text or _problem(response, value), is_about_reference=is_unknown)
 
 
-def _from_words(response: ErrorResponse, said: Meaning, *, is_envelope: bool) -> errors.ResponseError | None:
-    status, words = response.status_code, response.words or "no message"
-    if status in (401, 403, 408, 425, 429):
-        return None
-    if is_envelope and status in _BELIEVED_WITH.get(said, ()):
-        found = f"no such transaction: {words}"
-        return response.error(errors.TransactionNotFoundError, found, is_conclusive=said is Meaning.NOT_FOUND)
-    if said is Meaning.DOWN:
-        return response.error(errors.ServiceError, f"the service cannot answer now: {words}")
-    if said is Meaning.KEY:
-        return response.error(errors.AuthenticationError, f"the service refuses the API key: {words}")
-    if said is Meaning.DENIED:
-        return response.error(errors.PermissionDeniedError, f"access denied: {words}")
-    if said is Meaning.ELSEWHERE:  # said by a gateway, not by the service
-        return evolve(response, words="").unexpected(f"{_NOT_THE_OPERATION}: {words}")
-    return None
+def _error_for(
+    response: ErrorResponse,
+    said: Meaning,
+    words: str,
+    *,
+    is_envelope: bool,
+    is_declined: bool,
+    is_about_reference: bool,
+) -> tuple[type[errors.ResponseError], str]:
+    """Return the class of an error and its text; the first row that holds decides."""
+    status, then, found = response.status_code, f": {words}" if words else "", words or "no message"
+    is_believed = is_envelope and status in _BELIEVED_WITH.get(said, ())
+    is_limited = status == 429 or bool(_RATE_LIMITED_PAGE.search(response.text))
+    is_paged = bool(_CERTIFICATE_PAGE.search(response.text)) and bool(response.problem)
+    rows: tuple[tuple[object, type[errors.ResponseError], str], ...] = (
+        # What the service says
+        (is_believed, errors.TransactionNotFoundError, f"no such transaction: {found}"),
+        (said is Meaning.DOWN, errors.ServiceError, f"the service cannot answer now: {found}"),
+        (said is Meaning.KEY, errors.AuthenticationError, f"the service refuses the API key: {found}"),
+        (said is Meaning.DENIED, errors.PermissionDeniedError, f"access denied: {found}"),
+        (said is Meaning.ELSEWHERE, errors.UnexpectedResponseError, f"{_NOT_THE_OPERATION}: {found}"),  # by a gateway
+        # What the status says, or the page of a gateway
+        (is_limited, errors.RateLimitedError, f"the service asks for fewer requests{then}"),
+        (status in (400, 495, 496) and is_paged, errors.PermissionDeniedError, _NEEDS_CERTIFICATE),
+        (status == 401, errors.AuthenticationError, f"the service refuses the API key{then}"),
+        (status == 403 and is_about_reference, errors.RejectedError, f"the service declined{then}"),
+        (status == 403 and "cf-mitigated" in response.headers, errors.ServiceError, _CHALLENGED),
+        (status == 403, errors.PermissionDeniedError, f"access denied{then}{_WHY_DENIED}"),
+        (status in (408, 425) or status // 100 == 5, errors.ServiceError, f"the service cannot answer now{then}"),
+        # Neither says why
+        (is_envelope and status == 404, errors.UnexpectedResponseError, f"{_UNKNOWN_WORDS}: {found}"),
+        (is_envelope or (is_declined and words), errors.RejectedError, f"the service declined: {found}"),
+        (True, errors.UnexpectedResponseError, ""),
+    )
+    return next((kind, text) for holds, kind, text in rows if holds)
 
 
 def _references_in(value: object, depth: int = 4) -> Iterator[str]:
@@ -231,30 +256,6 @@ def _references_in(value: object, depth: int = 4) -> Iterator[str]:
     elif is_list(value) and depth:
         for item in value:
             yield from _references_in(item, depth - 1)
-
-
-def _from_status(response: ErrorResponse, words: str, *, is_about_reference: bool) -> errors.ResponseError | None:
-    status, said = response.status_code, f": {words}" if words else ""
-    if status == 429 or _RATE_LIMITED_PAGE.search(response.text):
-        return response.error(errors.RateLimitedError, f"the service asks for fewer requests{said}")
-    if status in (400, 495, 496) and response.problem and _CERTIFICATE_PAGE.search(response.text):
-        wanted = "the service wants a client certificate that it accepts; pass client_cert and client_key"
-        return response.error(errors.PermissionDeniedError, wanted)
-    if status == 401:
-        return response.error(errors.AuthenticationError, f"the service refuses the API key{said}")
-    if status == 403:
-        if is_about_reference:
-            return response.error(errors.RejectedError, f"the service declined{said}")
-        if "cf-mitigated" in response.headers:
-            # A challenge for browsers, sent when there are too many requests: about load, not about the caller.
-            return response.error(errors.ServiceError, "a gateway in front of the service challenges this client")
-        return response.error(
-            errors.PermissionDeniedError,
-            f"access denied{said}; the key, this IP address or a gateway may be why",
-        )
-    if status in (408, 425) or 500 <= status < 600:
-        return response.error(errors.ServiceError, f"the service cannot answer now{said}")
-    return None
 
 
 def _problem(response: ErrorResponse, value: object) -> str:

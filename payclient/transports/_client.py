@@ -225,9 +225,7 @@ class HttpxTransport:
         self._client: Any = library.AsyncClient(transport=transport, trust_env=False, timeout=None)
         self._client._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
         self._no_auth, self._no_timeout = library.Auth(), library.Timeout(None).as_dict()
-        self._shared = SharedPart(
-            lambda request: (library.URL(request.url), library.Headers(common_headers(request))),
-        )
+        self._shared = SharedPart(lambda request: (library.URL(request.url), library.Headers(common_headers(request))))
 
     async def send(self, request: Request) -> Response:
         if self._client.is_closed:

@@ -102,9 +102,4 @@ def _tell_respx(mocks: Any) -> bool:
 
 def _message(request: Any, body: bytes) -> bytes:
     """Return the request as it is written; do not keep it in a variable, because it holds the API key."""
-    return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (
-        request.method,
-        request.url.target,
-        header_lines(request.headers),
-        body,
-    )
+    return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (request.method, request.url.target, header_lines(request.headers), body)
