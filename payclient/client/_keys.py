@@ -36,6 +36,11 @@ class _Call:
 
     task: asyncio.Task[None]
     waiters: int = 0
+    timer: asyncio.TimerHandle | None = None  # that ends it, if nobody waits by then
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 class Keys:
@@ -70,7 +75,8 @@ class Keys:
             finally:
                 call.waiters -= 1
                 if not call.task.done():
-                    asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
+                    call.stop_timer()
+                    call.timer = asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
             if failure := _failure(call.task, self.redact):
                 raise failure
         return self.version != known_version
@@ -86,11 +92,13 @@ class Keys:
 
     def _start(self, source: KeySource) -> _Call:
         task = asyncio.create_task(self._ask(source), name="payclient-key")
-        task.add_done_callback(self._forget)
-        return _Call(task)
+        call = _Call(task)
+        task.add_done_callback(partial(self._forget, call))
+        return call
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        if self._call is not None and self._call.task is task:
+    def _forget(self, call: _Call, task: asyncio.Task[None]) -> None:
+        call.stop_timer()
+        if self._call is call:
             self._call = None
         if not task.cancelled():
             task.exception()  # without a reader, asyncio would log it with the words of the source

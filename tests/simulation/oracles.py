@@ -100,11 +100,12 @@ class ObservedCapacity(Capacity):
         self.fail = lambda *_: None
 
     def accepted(self, ticket, now):
-        before, is_old = self._slow_start, ticket.started_at < self._cut_at
+        before, is_old, limit = self._slow_start, ticket.started_at < self._cut_at, self.limit(now)
         super().accepted(ticket, now)
-        if self._slow_start > before and is_old:
+        has_grown = self.limit(now) > limit
+        if has_grown and is_old:
             self.fail("growth", f"by ticket {ticket.number}, sent before the last cut")
-        if self._slow_start > before and ticket.load * 2 < before:
+        if has_grown and ticket.load * 2 < before:
             self.fail("growth", f"from {before:.3f} by an attempt that was one of {ticket.load}")
 
     def _cut(self, now):
@@ -238,7 +239,8 @@ def check_answer(world, reference, answer):
             world.fail("another transaction", f"{answer.reference}, {answer.amount} was returned for {reference}")
         return
     check_secret(world, answer)
-    is_of_connection = isinstance(answer, errors.TransportError) and not isinstance(answer, errors.OutageError)
+    is_told = isinstance(answer, errors.OutageError | errors.OverloadedError)
+    is_of_connection = isinstance(answer, errors.TransportError) and not is_told
     if world.proxy is not None and is_of_connection:
         check_hop(world, reference, answer)
         check_sent(world, reference, answer)

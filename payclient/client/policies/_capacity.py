@@ -7,9 +7,13 @@ How much the service takes, learnt from the results of attempts: a number in fli
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut says nothing.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
-    closed times again and again, as of a limit per minute, it is the mean over open and closed times together.
+    closed times again and again, as of a limit per minute, it is the mean over open and closed times together. A
+    refusal is often told sooner than an acceptance. Then it is in a row only if nothing has been accepted for two
+    round trips, or nothing else is in flight: the attempts before it may still be accepted.
 4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
-    concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic.
+    concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic. Attempts
+    under a bound start at least two thirds of their even spacing apart: two that start together, of which one is
+    refused, may have met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
@@ -31,6 +35,7 @@ from attrs import frozen
 _KEEP = 0.9  # of the rate at a cut
 _DOUBLING = 8.0  # seconds in which a cubic doubles from where it is flat
 _SHARED = 0.17  # for each of many workers it takes longer, by this power of their number
+_PACE = 1.5  # times the throughput of a bound in flight is the highest rate under it
 _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
@@ -71,7 +76,9 @@ class Capacity:
         self._closed_at = math.inf  # when they began, or a pause
         self._opened_at = -math.inf  # when an attempt was accepted after the last long row, or pause
         self._began_at = math.inf
+        self._accepted_at = -math.inf
         self.tokens = 0.0
+        self.sent_at = -math.inf
         self._filled_at = 0.0
         self._answered_at: deque[float] = deque()
         self._recent: deque[tuple[Ticket, bool]] = deque(maxlen=_RECENT)  # and whether it was accepted
@@ -119,18 +126,23 @@ class Capacity:
 
     def opens_at(self, now: float) -> float:
         """Return when the rate allows the next attempt."""
-        if self.w_max == math.inf and self._in_a_row < 2:  # no limit was met, so the rate is infinite
-            return now
-        rate = self.rate(now)
+        if self._bound == math.inf and self.w_max == math.inf and self._in_a_row < 2:
+            return now  # no limit was met
+        paced_at = now
+        if self._bound < math.inf:
+            paced_at = max(now, self.sent_at + self.round_trip / (_PACE * self.concurrency(now)))
+        if (rate := self.rate(now)) == math.inf:
+            return paced_at
         most = max(1.0, rate * _BURST)
         self.tokens, self._filled_at = min(most, self.tokens + (now - self._filled_at) * rate), now
-        return now if self.tokens >= 1 - 1e-6 else now + (1 - self.tokens) / rate
+        return paced_at if self.tokens >= 1 - 1e-6 else max(paced_at, now + (1 - self.tokens) / rate)
 
     def accepted(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, True))
         mean = self.round_trip + _SMOOTHING * (now - ticket.started_at - self.round_trip)
         self.round_trip = max(_MIN_ROUND_TRIP, mean)
         self._answered_at.append(now)
+        self._accepted_at = now
         self._began_at = min(self._began_at, ticket.started_at)
         if not len(self._answered_at) % 64:
             self._forget(now)
@@ -147,10 +159,10 @@ class Capacity:
 
     def throttled(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, False))
-        if self._is_crowded(ticket, now):
+        if (self.w_max == math.inf or self._is_late(ticket, now)) and self._is_crowded(ticket, now):
             return
         self._note_refusal(ticket, now)
-        if self._slow_start < math.inf and self.w_max < math.inf:
+        if self._slow_start < math.inf and self.w_max < math.inf and (self._in_a_row > 1 or self._is_late(ticket, now)):
             self.start_slowly()
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
         if may_cut and ticket.started_at >= self._cut_at and (self._accepted_since_cut or self.w_max == math.inf):
@@ -170,8 +182,8 @@ class Capacity:
 
     def _is_crowded(self, ticket: Ticket, now: float, evidence: int = 1) -> bool:
         """Return whether the refusal of *ticket* shows a limit of concurrency, and bound the number in flight then."""
-        if ticket.started_at < self._bound_at:
-            return ticket.load > self._bound
+        if ticket.started_at < self._bound_at and ticket.load > self._bound:
+            return True
         earlier = (each.load for each, is_accepted in self._recent if is_accepted and each.number < ticket.number)
         most = max(earlier, default=math.inf)
         beyond = sum(each.load > most for each, is_accepted in self._recent if not is_accepted)
@@ -183,9 +195,14 @@ class Capacity:
     def _limit_to(self, in_flight: float, now: float) -> None:
         self._bound, self._bound_at = max(1.0, in_flight), now
 
+    def _is_late(self, ticket: Ticket, now: float) -> bool:
+        """Return whether those that started before *ticket* would have been answered by now."""
+        return ticket.load == 1 or now >= ticket.started_at + self.round_trip / 2
+
     def _note_refusal(self, ticket: Ticket, now: float) -> None:
         self._refused_since_cut += 1
-        if ticket.started_at >= self._cut_at:
+        is_counted = self._is_late(ticket, now) or now > self._accepted_at + 2 * self.round_trip
+        if ticket.started_at >= self._cut_at and is_counted:
             self._in_a_row += 1
             self._closed_at = min(self._closed_at, now)
 

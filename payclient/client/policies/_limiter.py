@@ -243,6 +243,7 @@ class Limiter:
         if self._gap:
             self._pace(now)
         self.capacity.tokens -= 1
+        self.capacity.sent_at = now
         self._in_flight += 1
         self._granted += 1
         return Ticket(self._granted, now, self._in_flight)

@@ -100,7 +100,7 @@ class Timeout:
         self._clock.loop.call_soon(self._end)
 
     def _end(self) -> None:
-        if not self._is_over:
+        if not (self._is_over or self._has_fired):  # it may be ended twice in one turn: by its time, and by an outage
             self._has_fired = True
             self._task.cancel()
 

@@ -156,6 +156,29 @@ def test_tokens():
     assert gaps == pytest.approx([0.0] * 4 + [0.016] + [1 / 19] * 6, abs=0.002)
 
 
+@pytest.mark.parametrize(("others", "pace"), [(1, False), (0, True)], ids=["others are in flight", "alone"])
+def test_early_refusals(others, pace):
+    """A refusal that is told at once is in a row only if no attempt before it may still be accepted."""
+    attempts = Attempts()
+    attempts.play(*LIMITED)
+    attempts.now += 0.01  # since the last acceptance
+    for _ in range(5):
+        *_, ticket = attempts.take(1 + others)
+        attempts.now += 0.001
+        attempts.end(ticket, "T")
+    assert (attempts.capacity.rate(attempts.now) < 5) is pace
+
+
+def test_pace_under_a_bound():
+    """While the number in flight is bounded, attempts do not start together."""
+    attempts = Attempts()
+    attempts.play(*["A" * 8] * 8, (9, "T"))
+    capacity, now = attempts.capacity, attempts.now
+    assert capacity.opens_at(now) == now
+    capacity.sent_at = now
+    assert capacity.opens_at(now) - now == pytest.approx(0.1 / 8 / 1.5)
+
+
 @pytest.mark.parametrize(("seconds", "mean"), [(2.0, 0.3), (0.0, 0.1)], ids=["slow", "quick"])
 def test_round_trip(seconds, mean):
     """The mean round trip moves by 10 % towards the newest."""

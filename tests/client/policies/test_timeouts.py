@@ -50,6 +50,17 @@ async def test_any_order(clock):
     assert found == ["ended at 3", "ended at 1", "ended at 2", "done", "ended at 1.5"]
 
 
+async def test_ended_twice(clock):
+    """A block that is ended twice before its task runs cancels that once."""
+    block = Timeout(clock, clock.now() + 9.0)
+    for _ in range(2):
+        clock.loop.call_later(1.0, block.fire)
+    with block:
+        await asyncio.sleep(5.0)
+    await asyncio.sleep(1.0)
+    assert (clock.now(), asyncio.current_task().cancelling()) == (2.0, 0)
+
+
 async def test_one_in_another(clock):
     """Of two blocks, one in the other, the one whose time is over ends: the outer one with the inner, or that alone."""
     ended = []
