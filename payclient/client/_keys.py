@@ -13,6 +13,7 @@ import copy
 import inspect
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
 
 from attrs import define
@@ -36,7 +37,7 @@ class _Call:
 
     task: asyncio.Task[None]
     waiters: int = 0
-    timer: asyncio.TimerHandle | None = None  # that ends it, if nobody waits by then
+    timer: asyncio.TimerHandle | None = None  # that ends it, if it has no waiters by then
 
     def stop_timer(self) -> None:
         if self.timer is not None:

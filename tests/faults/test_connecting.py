@@ -117,7 +117,7 @@ async def test_no_descriptors(row):
         os.close(lowest_free)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
 
-    async with stage(RawServer(well_behaved)) as pay:
+    async with stage(RawServer(well_behaved), transport=ours(keepalive=0)) as pay:  # each attempt needs a descriptor
         try:
             exhaust()
             outcome = await ask(pay)

@@ -161,7 +161,7 @@ CONTROLS = (
     Control("who leaves the queue lets the next one in", _WAIT,
             "self._grant_due()\n    if isinstance(", "pass\n    if isinstance("),
     Control("a lookup that has left the queue is granted no slot", "client.policies._limiter:Limiter._grant_due",
-            "if granted is not None and not turn.future.done():", "if granted is not None:"),
+            "if not queue[place].future.done() and (granted :=", "if (granted :="),
     Control("slots are bounded by the limit", "client.policies._limiter:Limiter._opens_at",
             "self._in_flight >= int(", "self._in_flight > int("),
     Control("a pause is kept", "client.policies._limiter:Limiter.release",

@@ -269,7 +269,7 @@ class Limiter:
         is_answered = False
         try:
             self._grant_due()
-            self._tell_the_late()
+            self._tell_the_last()
             granted = await turn.future
             is_answered = True
         finally:
@@ -285,11 +285,12 @@ class Limiter:
             return granted
         raise granted
 
-    def _tell_the_late(self) -> None:
-        """Tell those at the end of the queue who cannot be answered in time."""
+    def _tell_the_last(self) -> None:
+        """Tell the last of the queue if it cannot be answered in time."""
+        # One for each that comes: the rate may be low for a moment, and the others may be in time.
         queue = self._queues[Priority.AWAITED]
         last = -1 - self._next_in(Priority.AWAITED)
-        while queue and (earliest := self.earliest_answer(len(queue) - 1)) > queue[last].until:
+        if queue and (earliest := self.earliest_answer(len(queue) - 1)) > queue[last].until:
             turn = queue.pop(last)
             if not turn.future.done():
                 turn.future.set_result(self.overloaded(earliest))
