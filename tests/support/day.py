@@ -7,13 +7,12 @@ import json
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
 
 from attrs import define, field, frozen
 
-from payclient import Found, PayClientError, RetryPolicy
+from payclient import AsyncClient, Found, PayClientError, RetryPolicy
 from payclient.protocol import Request, Response
 from support.fakes import answer, client, document, now, throttled
 from support.goodput import bucket
@@ -82,7 +81,7 @@ class Service:
 
 @define
 class Day:
-    """What became of everybody: visitors and callbacks by the time they came, waits by how long they were told nothing."""
+    """What became of visitors and callbacks by the time they came, and of waits by how long they were told nothing."""
 
     troubles: tuple[Trouble, ...]
     visitors: list[tuple[float, bool]] = field(factory=list)
@@ -105,60 +104,72 @@ class Day:
         yield since, math.inf
 
 
-async def play(*, load: float, rows: int, scale: float, seed: int) -> Day:
-    """Let visitors come at *load* times the limit, beside all else, until a minute after the last trouble."""
-    chance, began, planned = random.Random(f"day {seed}"), now(), troubles(scale)
-    service, day = Service(planned, began, lambda: math.exp(chance.gauss(-2.3, 0.4))), Day(planned)
-    random.seed(f"client {seed}")
-    ends = planned[-1].ends + 60.0
+@define
+class _Shop:
+    """All who use one client until the day ends."""
 
-    async def ask(call: Callable[[], Awaitable[object]], asked: list[tuple[float, bool]] | None) -> None:
-        at, is_answered = now() - began, True
+    pay: AsyncClient
+    day: Day
+    chance: random.Random
+    began: float
+    ends: float
+
+    async def come(self, rate: float, call: Callable[[int], Awaitable[object]], *, is_counted: bool = True) -> None:
+        async with asyncio.TaskGroup() as callers:
+            for number in count():
+                await asyncio.sleep(self.chance.expovariate(rate))
+                if now() - self.began >= self.ends:
+                    break
+                callers.create_task(self.ask(partial(call, number), is_counted=is_counted))
+
+    async def ask(self, call: Callable[[], Awaitable[object]], *, is_counted: bool) -> None:
+        at, is_answered = now() - self.began, True
         try:
             await call()
         except PayClientError:
             is_answered = False
-        if asked is not None:
-            asked.append((at, is_answered))
+        if is_counted:
+            self.day.visitors.append((at, is_answered))
 
-    async def come(
-        rate: float, call: Callable[[int], Awaitable[object]], asked: list[tuple[float, bool]] | None
-    ) -> None:
-        async with asyncio.TaskGroup() as callers:
-            for number in count():
-                await asyncio.sleep(chance.expovariate(rate))
-                if now() - began >= ends:
-                    break
-                callers.create_task(ask(partial(call, number), asked))
+    def visit(self, number: int) -> Awaitable[object]:
+        return self.pay.get_transaction(f"V{number}")
 
-    def claim(number: int) -> Awaitable[object]:
-        return pay.confirm(f"C{number}", amount=15000, merchant_reff="INV-1001", status={"Paid"})
+    def claim(self, number: int) -> Awaitable[object]:
+        return self.pay.confirm(f"C{number}", amount=15000, merchant_reff="INV-1001", status={"Paid"})
 
-    async def wait(number: int) -> None:
-        at = now()
-        try:
-            await pay.wait_for(f"W{number}", until={"Paid"}, deadline=90.0)
-        except PayClientError:
-            day.waits.append(now() - at - 90.0)
+    def poison(self, number: int) -> Awaitable[object]:
+        return self.pay.get_transaction(_POISONED[number % 2])
 
-    async def waits() -> None:
+    async def waits(self) -> None:
         async with asyncio.TaskGroup() as waiters:
-            for number in range(int(ends / 20)):
-                waiters.create_task(wait(number))
+            for number in range(int(self.ends / 20)):
+                waiters.create_task(self.wait(number))
                 await asyncio.sleep(20.0)
 
-    async def stream() -> None:
-        async with pay.stream_transactions(f"R{number}" for number in range(rows)) as outcomes:
-            async for outcome in outcomes:
-                day.found += isinstance(outcome, Found)
+    async def wait(self, number: int) -> None:
+        at = now()
+        try:
+            await self.pay.wait_for(f"W{number}", until={"Paid"}, deadline=90.0)
+        except PayClientError:
+            self.day.waits.append(now() - at - 90.0)
 
-    async with AsyncExitStack() as stack:
-        pay = await stack.enter_async_context(client(service, retry=RetryPolicy(), deadline=_DEADLINE))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(come(load * LIMIT, lambda number: pay.get_transaction(f"V{number}"), day.visitors))
-            tasks.create_task(come(0.2, claim, day.visitors))
-            tasks.create_task(come(1.0, lambda number: pay.get_transaction(_POISONED[number % 2]), None))
-            tasks.create_task(waits())
-            tasks.create_task(stream())
+    async def stream(self, rows: int) -> None:
+        async with self.pay.stream_transactions(f"R{number}" for number in range(rows)) as outcomes:
+            async for outcome in outcomes:
+                self.day.found += isinstance(outcome, Found)
+
+
+async def play(*, load: float, rows: int, scale: float, seed: int) -> Day:
+    """Let visitors come at *load* times the limit, beside all else, until a minute after the last trouble."""
+    chance, planned = random.Random(f"day {seed}"), troubles(scale)
+    service, day = Service(planned, now(), lambda: math.exp(chance.gauss(-2.3, 0.4))), Day(planned)
+    random.seed(f"client {seed}")
+    async with client(service, retry=RetryPolicy(), deadline=_DEADLINE) as pay, asyncio.TaskGroup() as tasks:
+        shop = _Shop(pay, day, chance, now(), planned[-1].ends + 60.0)
+        tasks.create_task(shop.come(load * LIMIT, shop.visit))
+        tasks.create_task(shop.come(0.2, shop.claim))
+        tasks.create_task(shop.come(1.0, shop.poison, is_counted=False))
+        tasks.create_task(shop.waits())
+        tasks.create_task(shop.stream(rows))
     day.requests, day.above = service.requests, service.above
     return day
