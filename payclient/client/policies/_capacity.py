@@ -7,7 +7,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut says nothing.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
-    closed times again and again, as of a limit per minute, it is the mean over open and closed times together. A
+    closed times that are regular, or longer than the open ones, as of a limit per minute, it is the mean over both. A
     refusal is often told sooner than an acceptance. Then it is in a row only if nothing has been accepted for two
     round trips, or nothing else is in flight: the attempts before it may still be accepted.
 4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
@@ -48,6 +48,8 @@ _REQUESTS_PER_ACCEPTED = 2
 _REQUESTS_OF_A_STORM = 10  # for each accepted one
 _KEEP_IN_FLIGHT = 0.8
 _FAILURES = 2  # that show what one refusal shows: some failures are normal
+_SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
+_SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance after which the service was closed
 
 
@@ -74,6 +76,7 @@ class Capacity:
         self._accepted_since_cut = self._refused_since_cut = 0
         self._in_a_row = 0  # refusals, without an acceptance between them
         self._closed_at = math.inf  # when they began, or a pause
+        self._period = math.inf  # from the opening before last to the last
         self._opened_at = -math.inf  # when an attempt was accepted after the last long row, or pause
         self._began_at = math.inf
         self._accepted_at = -math.inf
@@ -223,9 +226,11 @@ class Capacity:
         if self.w_max <= self._min_rate:
             self.w_max = math.inf  # nothing was learnt but that it was closed
         elif self._opened_at > -math.inf:
-            share = (closed_at - self._opened_at) / (now - self._opened_at)
-            self.w_max = max(self._min_rate, self.w_max * share)
-            self._doubling = max(_DOUBLING, now - self._opened_at)
+            before, self._period = self._period, now - self._opened_at
+            share = (closed_at - self._opened_at) / self._period
+            if share < _SHORT or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # else it was a storm
+                self.w_max = max(self._min_rate, self.w_max * share)
+                self._doubling = max(_DOUBLING, self._period)
         self._cut_at = self._opened_at = now
         self.start_slowly()
 
