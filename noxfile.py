@@ -103,6 +103,7 @@ if __name__ == "__main__":
     raise SystemExit(run_nox(runner()))
 
 import nox
+from uv import find_uv_bin
 
 nox.needs_version = ">=2025.10.16"
 nox.options.default_venv_backend = "uv"
@@ -341,7 +342,9 @@ def dist(session: nox.Session) -> None:
     """Build the sdist, and the wheel from it; check both, and the wheel alone in a bare environment."""
     install(session, "test")
     session.run("uv", "build", "--quiet", "--clear", "--out-dir=dist", external=True)
-    session.run("pytest", "-q", "-m", "dist", "tests/dist", *session.posargs)
+    # The tests start uv themselves; it may be in no folder of the system, but next to nox.
+    path = os.pathsep.join((str(Path(find_uv_bin()).parent), os.environ["PATH"]))
+    session.run("pytest", "-q", "-m", "dist", "tests/dist", *session.posargs, env={"PATH": path})
     (wheel,) = (HERE / "dist").glob("*.whl")
     alone = ("uv", "run", "--quiet", "--isolated", "--no-project", f"--python={session.virtualenv.location}")
     session.run(*alone, "--with", wheel, "python", "-c", "from payclient import *", external=True)

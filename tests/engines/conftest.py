@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from payclient.engines._background import BackgroundClient
-from payclient.testing import FakeService, Latency, serve
+from payclient.testing import Latency, serve
+from support.limits import LimitedService
 from support.fakes import ScriptedTransport, client
 from support.in_thread import InThread
 
@@ -61,7 +62,7 @@ class Served(InThread):
     """
 
     def __init__(self, count, *, limits=()):
-        self.fake = FakeService(latency=Latency(seconds=0.002), limits=limits)
+        self.fake = LimitedService(latency=Latency(seconds=0.002), limits=limits)
         self.fake.load({"reference": f"T{n}"} for n in range(count))
         self.references = [f"T{n}" for n in range(count)]
         self.on_request = lambda _: None
