@@ -27,6 +27,8 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, U
 from payclient.client import AsyncClient, ClientOptions, closed, running_loop
 from payclient.errors import ClientClosedError, ConfigurationError
 
+TYPE_CHECKING = False  # not the one of `typing`, which jedi takes for true
+
 __all__ = ["Client"]
 
 _Result = TypeVar("_Result")
@@ -164,37 +166,49 @@ def _pass_on(answer: Future[_Result], task: asyncio.Task[_Result]) -> None:
             answer.set_exception(error)
 
 
-def _blocking(
-    method: Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Result]],
-) -> Callable[Concatenate[Client, _Given], _Result]:
-    @wraps(method)
-    def wait(self: Client, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-        thread = self._thread  # pyright: ignore[reportPrivateUsage]  a method
-        return thread.wait(lambda: method(thread.client, *args, **kwargs))
+if TYPE_CHECKING:
 
-    return wait
+    def _blocking(
+        method: Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Result]],
+    ) -> Callable[Concatenate[Client, _Given], _Result]: ...
+
+    def _blocking_iterator(
+        method: Callable[Concatenate[AsyncClient, _Given], AbstractAsyncContextManager[AsyncIterator[_Result]]],
+    ) -> Callable[Concatenate[Client, _Given], AbstractContextManager[Iterator[_Result]]]: ...
+
+else:
+
+    def _blocking(method):  # noqa: ANN001, ANN202  jedi sees no parameters of *method* through a `Callable`
+        @wraps(method)
+        def wait(self, /, *args, **kwargs) -> Any:  # noqa: ANN001, ANN002, ANN003  as above
+            thread = self._thread
+            return thread.wait(lambda: method(thread.client, *args, **kwargs))
+
+        return wait
+
+    def _blocking_iterator(method):  # noqa: ANN001, ANN202  as above
+        @wraps(method)
+        def iterate(self, /, *args, **kwargs) -> Any:  # noqa: ANN001, ANN002, ANN003  as above
+            thread = self._thread
+            return _iterating(thread, lambda: method(thread.client, *args, **kwargs))
+
+        return iterate
 
 
-def _blocking_iterator(
-    method: Callable[Concatenate[AsyncClient, _Given], AbstractAsyncContextManager[AsyncIterator[_Result]]],
-) -> Callable[Concatenate[Client, _Given], AbstractContextManager[Iterator[_Result]]]:
-    @wraps(method)
-    @contextmanager
-    def iterate(self: Client, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Generator[Iterator[_Result]]:
-        thread = self._thread  # pyright: ignore[reportPrivateUsage]  a method
+@contextmanager
+def _iterating(
+    thread: _LoopThread, make: Callable[[], AbstractAsyncContextManager[AsyncIterator[_Result]]]
+) -> Generator[Iterator[_Result]]:
+    async def enter() -> tuple[AbstractAsyncContextManager[AsyncIterator[_Result]], AsyncIterator[_Result]]:
+        block = make()
+        return block, await block.__aenter__()
 
-        async def enter() -> tuple[AbstractAsyncContextManager[AsyncIterator[_Result]], AsyncIterator[_Result]]:
-            block = method(thread.client, *args, **kwargs)
-            return block, await block.__aenter__()
-
-        block, items = thread.wait(enter)
-        try:
-            yield _Items(thread, items)
-        finally:
-            with suppress(ClientClosedError):  # closing has ended the block
-                thread.wait(partial(_leave, block))
-
-    return iterate
+    block, items = thread.wait(enter)
+    try:
+        yield _Items(thread, items)
+    finally:
+        with suppress(ClientClosedError):  # closing has ended the block
+            thread.wait(partial(_leave, block))
 
 
 class _Items(Iterator[_Result], Generic[_Result]):

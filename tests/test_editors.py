@@ -33,6 +33,10 @@ def script(text):
         ("from payclient import AsyncClient\n", "AsyncClient"),
         ("from payclient import RetryPolicy\n", "RetryPolicy"),
         ("from payclient import AsyncClient\nclient = AsyncClient()\n", "client.wait_for"),
+        *(
+            ("from payclient.blocking import Client\nclient = Client()\n", f"client.{name}")
+            for name in ("get_transaction", "get_transactions", "stream_transactions", "wait_for", "confirm")
+        ),
         ("from payclient.transports import HttpxTransport\n", "HttpxTransport"),
         ("from payclient.testing import FakeService\n", "FakeService"),
     ],
@@ -41,7 +45,7 @@ def test_signature(start, called):
     """jedi, on which many editors are built, shows the parameters of a call."""
     found, cursor = script(f"{start}{called}(")
     scope = {}
-    exec(start.replace("client = AsyncClient()", "client = AsyncClient"), scope)
+    exec(start.replace("Client()", "Client"), scope)
     (signature,) = found.get_signatures(*cursor)
     expected = inspect.signature(eval(called, scope)).parameters
     assert [parameter.name for parameter in signature.params] == [name for name in expected if name != "self"]

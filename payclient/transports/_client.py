@@ -17,7 +17,6 @@ import anyio
 import httpx
 
 from payclient._shared.checks import unfit
-from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE
 from payclient.errors import (
     AttemptTimeoutError,
     ClientClosedError,
@@ -211,8 +210,8 @@ class HttpxTransport:
         self,
         *,
         ssl_context: ssl.SSLContext | None = None,
-        connect_timeout: float = CONNECT_TIMEOUT,
-        keepalive: float = KEEPALIVE,
+        connect_timeout: float = 5.0,
+        keepalive: float = 30.0,
         proxy: str | Proxy | None = None,
     ) -> None:
         try:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
-from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
 from payclient.transports._connection import Connection
@@ -51,8 +50,8 @@ class FastTransport:
         self,
         *,
         ssl_context: ssl.SSLContext | None = None,
-        connect_timeout: float = CONNECT_TIMEOUT,
-        keepalive: float = KEEPALIVE,
+        connect_timeout: float = 5.0,
+        keepalive: float = 30.0,
         proxy: str | Proxy | None = None,
     ) -> None:
         try:
