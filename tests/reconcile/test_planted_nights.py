@@ -1,4 +1,4 @@
-"""Six nights of a shop against what was planted in them: each payment's fate is written down before the first night."""
+"""Nights of a shop against what was planted in them: each payment's fate is written down before the first night."""
 
 from datetime import date, datetime, timedelta
 from random import Random
@@ -10,11 +10,15 @@ from payclient import errors
 from payclient.reconcile import Decision, Resolution, Rules, Verdict
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import RowTotal, with_decisions
+from payclient.reconcile.report import MANIFEST
+from payclient.reconcile.rules import Meta
 from payclient.reconcile.values import FindingTotal
 from support.nights import FIRST, Nights, paid
+from support.reports import rows_of, summary_of
 
-NIGHTS = range(1, 7)
 NEVER = 99
+SHORT, MONTH = (6, 40), (22, 300)
+"""The number of nights, and of payments."""
 
 
 @attrs.frozen(kw_only=True)
@@ -73,13 +77,13 @@ class Payment:
         return self.open(night - 1) if found is None else found
 
 
-def planted(seed):
+def planted(seed, nights, count):
     """Return payments with one event each, and some without any."""
-    random = Random(seed)
-    for number in range(40):
+    random, end = Random(seed), nights + 1
+    for number in range(count):
         day = random.randint(1, 9)
-        start = random.randint(2, 5)
-        stop = random.randint(start + 1, 7)
+        start = random.randint(2, nights - 1)
+        stop = random.randint(start + 1, end)
         few = random.randint(1, 500)
         event = random.choice(
             [
@@ -88,16 +92,16 @@ def planted(seed):
                 {"enters": start},
                 {"leaves": start},
                 {"short_by": few, "short": range(start, stop)},
-                {"short_by": few, "short": range(1, 7), "accepted": start},
-                {"short_by": few, "short": range(start - 1, 7), "leaves": start},
+                {"short_by": few, "short": range(1, end), "accepted": start},
+                {"short_by": few, "short": range(start - 1, end), "leaves": start},
                 {"short_by": few, "short": range(start - 1, stop), "leaves": start},
                 {"wrong_by": few, "wrong": range(1, start)},
-                {"short_by": few, "short": range(1, 7), "down": start},
+                {"short_by": few, "short": range(1, end), "down": start},
                 {"canceled": start},
                 {"down": start},
             ]
         )
-        yield Payment(reference=f"P{number:02}", amount=random.randint(1_000, 9_000), day=day, **event)
+        yield Payment(reference=f"P{number:03}", amount=random.randint(1_000, 9_000), day=day, **event)
 
 
 def total(amounts):
@@ -116,23 +120,51 @@ def run(tmp_path):
     return Nights(tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(4))
-async def test_six_nights(run, seed):
-    """After each night, states, ages, totals, completeness and exit status are those that were planted."""
-    payments, before, decisions = list(planted(seed)), None, []
-    for night in NIGHTS:
+@pytest.mark.parametrize(
+    ("seed", "length"),
+    [
+        *((seed, SHORT) for seed in range(4)),
+        *(pytest.param(seed, MONTH, marks=pytest.mark.slow) for seed in range(4, 7)),
+    ],
+)
+async def test_nights(run, seed, length):
+    """After each night, the folder says what was planted: states, ages, totals, completeness, payouts and rules."""
+    nights, _ = length
+    payments, before, decisions, rules = list(planted(seed, *length)), None, [], Rules()
+    for night in range(1, nights + 1):
         entries = [
             Entry(line=line, reference=each.reference, amount=each.ours(night), status="Paid", created_at=created(each))
             for line, each in enumerate((each for each in payments if each.is_listed(night)), 2)
         ]
+        if night == nights // 2:
+            rules = attrs.evolve(rules, material_from=400, meta=Meta(changed_by="Bea"))
         answers = {each.reference: answer(each, night) for each in payments}
-        done = await run(entries, answers, previous=before, rules=with_decisions(Rules(), decisions))
+        done = await run(entries, answers, previous=before, rules=with_decisions(rules, decisions))
         check_findings(payments, night, done)
         if before is not None:
             check_ledger(payments, night, done.summary.since.ledger)
         check_result(payments, night, done.summary)
+        check_questions(payments, night, done, before, has_changed=night == nights // 2, material=rules.material_from)
         decisions += decided([each for each in payments if each.accepted == night], done)
         before = done
+
+
+def check_questions(payments, night, done, before, *, has_changed, material):
+    """Compare what an auditor asks the folder: the rule that changed and by whom, what is material, and the chain."""
+    summary = summary_of(done.run.folder)
+    stakes = [max(found.values()) for each in payments if each.is_followed(night) and (found := each.findings(night))]
+    assert summary["material"] == (0 if material is None else sum(each >= material for each in stakes))
+    written = rows_of(done.run.folder)
+    assert sum(row["is_material"] for row in written) == summary["material"]
+    if before is not None:
+        since = summary["since"]
+        changes = [each for each in since["rule_changes"] if each["key"] == "material_from"]
+        assert [(each["before"], each["now"]) for each in changes] == ([(None, 400)] if has_changed else [])
+        assert since["changed_by"] == ("" if material is None else "Bea")
+        assert since["manifest_sha256"] == summary_of(before.run.folder, MANIFEST)["sha256"]
+        new = {row["reference"] for row in written if row["history"] and row["history"]["state"] == "new"}
+        states = history(payments, night)[-1]
+        assert new == {reference for (reference, _), state in states.items() if state == "new"}
 
 
 def created(payment):
