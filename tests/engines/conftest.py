@@ -11,9 +11,9 @@ import pytest
 
 from payclient.engines._background import BackgroundClient
 from payclient.testing import Latency, serve
-from support.limits import LimitedService
 from support.fakes import ScriptedTransport, client
 from support.in_thread import InThread
+from support.limits import LimitedService
 
 
 @pytest.fixture

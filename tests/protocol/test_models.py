@@ -147,3 +147,13 @@ def test_from_unusable_json(data):
 def test_copy_replace():
     """`copy.replace` gives another transaction, and leaves the first as it was."""
     assert copy.replace(TRANSACTION, status="Paid") == attrs.evolve(TRANSACTION, status="Paid")
+
+
+@pytest.mark.parametrize("name", ["amount", "fee", "amount_received"])
+def test_money_is_int(name):
+    """A transaction that is made by hand has whole numbers for money, as one of the service has."""
+    for value in ("1", 1.0, True, Decimal(1)):
+        with pytest.raises(TypeError, match="amount must be an int, and fee and amount_received an int or None, got "):
+            Transaction(**{"reference": "R", "amount": 1, "status": "Paid", name: value})
+    with pytest.raises(TypeError, match="got None"):
+        Transaction(reference="R", amount=None, status="Paid")

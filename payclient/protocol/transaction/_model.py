@@ -25,6 +25,7 @@ _decoder: Any = json.JSONDecoder(object_pairs_hook=tuple)  # the checkers of typ
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 _TYPES = tuple(DOCUMENTED.values())
 _COUNT = len(_TYPES)
+_MONEY = (int, type(None))
 _documented_values = itemgetter(*DOCUMENTED)
 
 
@@ -74,6 +75,13 @@ class Transaction:
     raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)
     deviations: tuple[str, ...] = field(default=(), eq=False)
     request_id: str | None = field(default=None, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        # One look at all: a validator for each field would be a call for each.
+        if type(self.amount) is not int or type(self.fee) not in _MONEY or type(self.amount_received) not in _MONEY:
+            given = f"{self.amount!r}, {self.fee!r} and {self.amount_received!r}"
+            message = f"amount must be an int, and fee and amount_received an int or None, got {given}"
+            raise TypeError(message)
 
     def expires_at(self, tz: tzinfo) -> datetime | None:
         """
