@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pickle
+import random
 import ssl
 import traceback
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -126,6 +127,25 @@ async def ask(pay, reference="T1"):
 async def ask_at_once(pay, count):
     """Ask for *count* references at the same time."""
     return await asyncio.gather(*(ask(pay, f"T{number}") for number in range(count)))
+
+
+async def cancel_many(pay, count, *, turns):
+    """Cancel so many lookups, each at one of the first *turns* of the event loop; return how many that stopped."""
+    draw, cancelled = random.Random(7), 0
+
+    async def hasty():
+        nonlocal cancelled
+        while cancelled < count:
+            lookup = asyncio.create_task(pay.get_transaction(f"T{draw.random()}"))
+            for _ in range(draw.randrange(turns)):
+                await asyncio.sleep(0)
+            lookup.cancel()
+            await asyncio.wait([lookup])
+            assert lookup.cancelled() or lookup.result().reference
+            cancelled += lookup.cancelled()
+
+    await asyncio.gather(*(hasty() for _ in range(8)))  # fewer than connections: none is ever waited for
+    return cancelled
 
 
 async def signal_of(pay):

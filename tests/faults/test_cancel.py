@@ -1,7 +1,6 @@
 """Cancel at each await of a lookup and a close over real connections, in both of its moments."""
 
 import asyncio
-import random
 import ssl
 
 import attrs
@@ -9,7 +8,7 @@ import pytest
 import trustme
 
 from faults.answers import page
-from faults.stage import NOTHING, ask, at_rest, ok, ours, stage
+from faults.stage import NOTHING, ask, at_rest, cancel_many, ok, ours, stage
 from faults.stepping import Moment, Stepper
 from payclient import Transaction
 from pools import idle
@@ -104,21 +103,8 @@ async def test_close_over_sockets(moment, row):
 async def test_storm(carrier, storm, row, record_property):
     """After lookups that are cancelled at any turn of the event loop, no slot is missing and none of twenty fails."""
     row(f"a storm of cancelled lookups over {carrier}", Transaction.__name__)
-    draw, cancelled = random.Random(7), 0
-
-    async def hasty():
-        nonlocal cancelled
-        while cancelled < storm:
-            lookup = asyncio.create_task(pay.get_transaction(f"T{draw.random()}"))
-            for _ in range(draw.randrange(40)):
-                await asyncio.sleep(0)
-            lookup.cancel()
-            await asyncio.wait([lookup])
-            assert lookup.cancelled() or lookup.result().reference
-            cancelled += lookup.cancelled()
-
     async with stage(RawServer(), carrier=carrier) as pay:
-        await asyncio.gather(*(hasty() for _ in range(8)))  # fewer than connections: none is ever waited for
+        cancelled = await cancel_many(pay, storm, turns=40)
         lost = pay.stats.in_flight
         assert at_rest(pay) == NOTHING
         healthy = [reference for n in range(20) if type(await ask(pay, reference := f"H{n}")) is Transaction]

@@ -1,7 +1,6 @@
 """What a proxy can do, over each transport: the error names it, nothing is left behind, and it never sees the key."""
 
 import asyncio
-import random
 import socket
 import ssl
 import traceback
@@ -12,7 +11,7 @@ import pytest
 import trustme
 
 from faults.proxies import FAULTS
-from faults.stage import AT_ONCE, NOTHING, ask, at_rest, ours, settle, shown, signal_of, traces
+from faults.stage import AT_ONCE, NOTHING, ask, at_rest, cancel_many, ours, settle, shown, signal_of, traces
 from faults.stepping import Moment, Stepper
 from payclient import AsyncClient, ConfigurationError, ConnectionFailedError, TLSVerificationError, Transaction
 from pools import connections, idle
@@ -227,21 +226,8 @@ async def test_cancelled(moment, row):
 async def test_storm(storm, row, record_property):
     """After lookups through a proxy that are cancelled at any turn, no descriptor, slot or task is left."""
     row("proxy: a storm of cancelled lookups", Transaction.__name__)
-    draw, cancelled = random.Random(7), 0
-
-    async def hasty():
-        nonlocal cancelled
-        while cancelled < storm:
-            lookup = asyncio.create_task(pay.get_transaction(f"T{draw.random()}"))
-            for _ in range(draw.randrange(60)):
-                await asyncio.sleep(0)
-            lookup.cancel()
-            await asyncio.wait([lookup])
-            assert lookup.cancelled() or lookup.result().reference
-            cancelled += lookup.cancelled()
-
     async with proxied(RawProxy(), service()) as pay:
-        await asyncio.gather(*(hasty() for _ in range(8)))
+        cancelled = await cancel_many(pay, storm, turns=60)
         assert at_rest(pay) == NOTHING
         healthy = [type(await ask(pay, f"H{n}")) for n in range(20)]
         record_property("figures", f"{cancelled:,} cancelled, then {len(healthy)} of 20 answered")

@@ -142,21 +142,4 @@ class _Crowd:
 
 async def crowd(world, clients):
     """Let all callers come, and see how each ends."""
-    callers = _Crowd(world, clients).start()
-    cancelled = set()
-
-    def cancel(number):
-        each = callers[int(number) % len(callers)]
-        if not each.done():
-            cancelled.add(each)
-            each.cancel()
-
-    world.schedule({"cancel": cancel, "close": clients.close_early})
-    await asyncio.wait(callers)
-    for each in callers:
-        if each.cancelled():
-            if each not in cancelled:
-                world.fail("cancelled", "a call that nobody cancelled")
-        elif each.exception() is not None:
-            world.fail("error", f"a call raised {each.exception()!r}")
-    await waiting.check_silence(world)
+    await waiting.see_each_end(world, clients, _Crowd(world, clients).start(), "a call")

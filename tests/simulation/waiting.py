@@ -16,22 +16,27 @@ async def wait(world, clients):
     terms = {"until": {"Paid"}, "deadline": chance.choice((20.0, 120.0, 600.0))}
     terms |= {"interval": 2.0, "max_interval": chance.choice((2.0, 30.0))}
     waits = [asyncio.create_task(wait_for_one(world, clients.of(each), each, terms)) for each in plan.references]
+    await see_each_end(world, clients, waits, "a wait")
+
+
+async def see_each_end(world, clients, tasks, what):
+    """Cancel some and close the clients as planned; then see how each ended, and that nobody polls any more."""
     cancelled = set()
 
     def cancel(number):
-        each = waits[int(number) % len(waits)]
+        each = tasks[int(number) % len(tasks)]
         if not each.done():
             cancelled.add(each)
             each.cancel()
 
     world.schedule({"cancel": cancel, "close": clients.close_early})
-    await asyncio.wait(waits)
-    for each in waits:
+    await asyncio.wait(tasks)
+    for each in tasks:
         if each.cancelled():
             if each not in cancelled:
-                world.fail("cancelled", "a wait that nobody cancelled")
+                world.fail("cancelled", f"{what} that nobody cancelled")
         elif each.exception() is not None:
-            world.fail("error", f"a wait raised {each.exception()!r}")
+            world.fail("error", f"{what} raised {each.exception()!r}")
     await check_silence(world)
 
 
