@@ -3,7 +3,6 @@
 import asyncio
 import re
 import shutil
-from datetime import timedelta
 
 import pytest
 
@@ -21,7 +20,6 @@ QUIET = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 WIDE = 1280
-DAY = timedelta(days=1)
 A4 = 688  # pixels between the margins of the page
 
 pytestmark = [

@@ -12,23 +12,15 @@ from faults.stage import NOTHING, ask, at_rest, cancel_many, ok, ours, stage
 from faults.stepping import Moment, Stepper
 from payclient import Transaction
 from pools import idle
-from support.fakes import ScriptedTransport, answer, client, document
+from support.fakes import answer, client
 from support.raw_server import RawServer, Script, server_context
 
-DOWN = answer(b'{"success": false, "message": "try later"}', 500)
-SLOW_DOWN = answer(b"slow down", 429, retry_after="1")
-MIXED_UP = answer(document("T9"))
 each_moment = pytest.mark.parametrize("moment", Moment, ids=lambda moment: moment.name.lower())
 
 
 async def run(work):
     """Return how a coroutine ended, in a task of its own: with a value, or with an error."""
     return (await asyncio.gather(asyncio.ensure_future(work), return_exceptions=True))[0]
-
-
-def troubled(latency=1.0):
-    """Return a transport that answers T1 only after everything that can go wrong has."""
-    return ScriptedTransport(latency=latency, T1=[DOWN, SLOW_DOWN, MIXED_UP])
 
 
 def flaky():

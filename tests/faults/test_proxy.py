@@ -28,7 +28,6 @@ SPELLINGS = ("p@ss-canary-51d2e84b", PASSWORD, "cEBzcy1jYW5hcnktNTFkMmU4NG", "Y2
 HANDSHAKE = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 pytestmark = pytest.mark.usefixtures("each_of_ours")
-of_httpx = pytest.mark.parametrize("each_of_ours", ["httpx"], indirect=True)  # it makes the transport itself
 
 
 def trusting():

@@ -10,8 +10,8 @@ from payclient.reconcile.result import OTHER
 from support.chance import examples
 
 
-def row(ours="paid", theirs="Paid", method="VA", *, ledger_method="QR", amounts=(100, 90)):
-    entry = Entry(line=1, reference="A", amount=amounts[0], status=ours, payment_method=ledger_method)
+def row(ours="paid", theirs="Paid", method="VA", *, amounts=(100, 90)):
+    entry = Entry(line=1, reference="A", amount=amounts[0], status=ours, payment_method="QR")
     transaction = Transaction(reference="A", amount=amounts[1], status=theirs or "", payment_method=method)
     return Row(entry=entry, bucket=Bucket.MATCHED, transaction=None if theirs is None else transaction)
 

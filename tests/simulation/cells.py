@@ -24,7 +24,6 @@ from simulation.plan import (
 
 LOOKUP = ("queued", "sent", "backing off", "shared", "paused", "in an outage", "probing")
 WAIT = ("asleep", "polling", "shared")
-STREAM = ("awaits input", "asks", "one by one", "defers", "full", "drains")
 KEY = ("known", "not known", "asked for", "renewed")
 CONNECTION = ("opening", "handshake", "first exchange", "later exchange", "idle", "known head")
 

@@ -100,15 +100,14 @@ class _Clients:
         if seconds > world.plan.timeout + 1 + oracles.slack(world):
             world.fail("close", f"took {seconds:.1f} s at a time-out of {world.plan.timeout} s")
 
-    async def finish(self, *, is_checked=True):
+    async def finish(self):
         """See that each client that is open still works, and close them all."""
         world = self.world
         await asyncio.gather(*self._closing)
         world.calm()
-        if is_checked:
-            for client in self.clients:
-                if not client._session._is_closed:
-                    await self._check_health(client)
+        for client in self.clients:
+            if not client._session._is_closed:
+                await self._check_health(client)
         for client in self.clients:
             await self._close(client)
         for each in self._gone:

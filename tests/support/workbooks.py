@@ -6,7 +6,6 @@ import zipfile
 import openpyxl
 import xlsxwriter
 
-CONTENT_TYPES = "[Content_Types].xml"
 PARTS = {
     "sheet": "xl/worksheets/sheet1.xml",
     "texts": "xl/sharedStrings.xml",

@@ -19,8 +19,6 @@ from payclient.reconcile.report._rows_file import (
 )
 from support.planted import judged
 
-LINES = [f'{{"line":{number},"reference":"T{number}"}}\n' for number in range(2, 5000)]
-
 
 def line_of(row):
     return json.dumps(row_as_json(row), separators=(",", ":")).encode()
