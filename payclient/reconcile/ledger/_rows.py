@@ -21,7 +21,7 @@ from payclient.reconcile.ledger._scope import Scope, Totals
 from payclient.reconcile.ledger._sign import SignLaw
 from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
 from payclient.reconcile.ledger._times import TimeReader
-from payclient.reconcile.ledger._unused import Evidence, UnusedColumn, check_values
+from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
@@ -205,8 +205,14 @@ class RowReader:
         if self._rows <= _SAMPLE:
             self._sample.append(cells)
         for column in self._unused:
-            if column.place >= 0:
-                column.add(cells[column.place], self._money)
+            cell = cells[column.place] if column.place >= 0 else None
+            if type(cell) is str:  # nearly every cell, so without a call
+                counts = column.counts
+                counts[cell] = counts.get(cell, 0) + 1
+                if len(counts) > MAX_COUNTED:
+                    column.look(self._money)
+            elif column.place >= 0:
+                column.add(cell, self._money)
 
     def suggestions(self) -> tuple[Suggestion, ...]:
         return tuple(self._suggester.suggestions())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -25,12 +26,14 @@ from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 _MAX_WORDS = 10
 _MAX_REPEATED = 50
 """More words than ten are few if rows share them, as the dozens of types of an export of payments are."""
-_MAX_COUNTED = 4096
+MAX_COUNTED = 4096
 _MIN_SUM = 1000
 """Fewer than eleven numbers that are all below are codes and flags, and shown as words are."""
 _MAX_SHOWN = 5
 _LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
 """A part with a digit, such as the number of an invoice; if it is the whole, only its digits are."""
+_ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
+"""Turns texts that differ in their digits alone into one, whose shape is remembered."""
 _NAME = re.compile(r"(?=.*\d).{4,}")
 """A text that is there once, and rather names its row than says what it is."""
 _CODE = re.compile(r"0\d+|\d{13,}")
@@ -65,6 +68,11 @@ class UnusedColumn:
         return f"{name}: {', '.join(shown[:_MAX_SHOWN])}{' …' if shown[_MAX_SHOWN:] else ''}"
 
 
+@lru_cache(maxsize=MAX_COUNTED)
+def _shape(text: str) -> str:
+    return _LABEL.sub(r"\1#\2", text)
+
+
 @define
 class Evidence:
     """The cells of one unused column; memory does not grow with the ledger."""
@@ -91,7 +99,7 @@ class Evidence:
         if cell.__hash__ is None:  # a list or an object of JSON
             self._has_objects, cell = True, str(cell)
         self.counts[cell] = self.counts.get(cell, 0) + 1
-        if len(self.counts) > _MAX_COUNTED:
+        if len(self.counts) > MAX_COUNTED:
             self.look(reader)
 
     def look(self, reader: MoneyReader) -> None:
@@ -105,7 +113,7 @@ class Evidence:
                 if len(self.words) <= _MAX_REPEATED:
                     self.words[text] = self.words.get(text, 0) + rows
                 if len(self._shapes[1]) <= _MAX_WORDS:
-                    shape = _LABEL.sub(r"\1#\2", text)
+                    shape = _shape(text.translate(_ZEROS))
                     for found, each in zip(self._shapes, (shape, shape.split(" ", 1)[0]), strict=True):
                         if len(found) <= _MAX_WORDS:
                             found[each] = found.get(each, 0) + rows
