@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
@@ -15,8 +16,8 @@ from attrs import asdict, field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.cli._next import command, new_path, proposed
-from payclient.cli._options import LedgerOptions, chosen_columns, given_options, option_name
+from payclient.cli._next import command, new_path, proposed, reconciling
+from payclient.cli._options import LedgerOptions, chosen_columns, given_options
 from payclient.cli._streams import (
     FILE,
     MARK,
@@ -43,8 +44,6 @@ from payclient.reconcile.ledger import (
     RejectedEntry,
     Suggestion,
     UnusedColumn,
-    as_option,
-    as_word,
     column_names,
     dialect_as_json,
 )
@@ -103,7 +102,6 @@ class DialectOptions:
 
 
 _DECLARATIONS = [each.name for each in attrs.fields(DialectOptions)]
-_READING = [each.name for each in attrs.fields(LedgerOptions)]
 
 
 def ledger(
@@ -133,16 +131,16 @@ def ledger(
         dialect: Declaring how it is written.
         streams: Streams of the process.
     """
-    declared = Declared(ledger, rules, source, given_options(dialect, _DECLARATIONS))
+    declared, words = Declared(ledger, rules, source, given_options(dialect, _DECLARATIONS)), streams.arguments
     if save_rules is not None:
-        declared = declared.save(save_rules, streams)
+        declared, words = declared.save(save_rules, streams), ("ledger", str(ledger), "--rules", str(save_rules))
     overview = declared.overview(streams)
-    following = declared.following(overview)
+    following = declared.following(overview, words)
     if as_json:
         shown = {**overview_as_json(overview), "next": following or None}
         streams.write(json.dumps(shown, indent=2, ensure_ascii=True))
     else:
-        streams.show([*overview_lines(overview), *declared.decision(overview, following, streams.arguments)])
+        streams.show([*overview_lines(overview), *declared.decision(overview, following, words)])
     return Exit.DIFFERENT if overview.rejected else Exit.DONE
 
 
@@ -198,7 +196,7 @@ class Declared:
         names = (*self.source.ignore_column, *(each.name for each in unused))
         return attrs.evolve(self, source=attrs.evolve(self.source, ignore_column=names))
 
-    def following(self, overview: Overview) -> str:
+    def following(self, overview: Overview, words: Sequence[str]) -> str:
         """Return the command to run next, as a shell takes it; empty if a person has to decide something first."""
         suggestions = overview.ledger.suggestions
         full = self._with(suggestions)
@@ -210,7 +208,15 @@ class Declared:
         )
         if is_open or full.rules_text(Path() if self.rules_file is None else self.rules_file.parent) is None:
             return ""
-        return full.command(is_saved=bool(full.dialect))
+        return self._saving(overview, words) if full.dialect else reconciling(words)
+
+    def _saving(self, overview: Overview, words: Sequence[str]) -> str:
+        """Return the command that saves what is suggested, and ignores what is not used."""
+        suggested = [
+            shlex.split(str(each.readings[0])) for each in overview.ledger.suggestions if not each.is_ambiguous
+        ]
+        ignored = [["--ignore-column", each.name] for each in overview.ledger.unused]
+        return command(words, [*chain(*suggested, *ignored), "--save-rules", new_path(Path("rules.toml"))])
 
     def decision(self, overview: Overview, following: str, words: Sequence[str]) -> Iterator[str]:
         """Yield the command *following*, or those among which a person has to decide."""
@@ -218,19 +224,11 @@ class Declared:
         unused = overview.ledger.unused
         if not (ways or unused):
             is_new = overview.unknown_statuses and self.rules_file is None and str(self.path) != "-"
-            ways = [command(words, ["--save-rules", new_path(Path("rules.toml"))] if is_new else [])]
+            ways = [self._saving(overview, words) if is_new else command(words)]
         yield from (f"{'or' if number else 'next'}: {each}" for number, each in enumerate(ways))
         if unused:
-            ignoring = self._with(overview.ledger.suggestions).ignoring(unused).command(is_saved=True)
-            yield f"use a column that matters with --column FIELD=NAME, and ignore the others by name: {ignoring}"
-
-    def command(self, *, is_saved: bool) -> str:
-        rules = [] if self.rules_file is None else [as_option("rules", str(self.rules_file))]
-        options = [*rules, *_as_options(given_options(self.source, _READING))]
-        if is_saved:
-            options += [*_as_options(self.dialect), as_option("save-rules", new_path(Path("rules.toml")))]
-        name, out = ("payclient ledger", []) if is_saved else ("payclient reconcile", ["--out report"])
-        return " ".join((name, as_word(str(self.path)), *out, *options))
+            how = "use a column that matters with --column FIELD=NAME, and ignore the others by name"
+            yield f"{how}: {self._saving(overview, words)}"
 
     def tables(self) -> dict[str, dict[str, Any]]:
         ledger = {**given_options(self.source, ["profile"]), **self.dialect}
@@ -257,13 +255,6 @@ class Declared:
         except RulesError:  # the key is there already
             return None
         return text
-
-
-def _as_options(values: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in values.items():
-        option = option_name(name)
-        texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-        yield from (option if text is True else as_option(option[2:], str(text)) for text in texts)
 
 
 def _toml(value: object) -> str:

@@ -85,6 +85,13 @@ def reading(words: Sequence[str], options: Sequence[str] = (), message: str = ""
     return command(["ledger", *chain(*files, *of_ledger)], [*options, *saved])
 
 
+def reconciling(words: Sequence[str]) -> str:
+    """Return the command that reconciles the ledger that *words* show, with the options that it takes."""
+    taken = [each for each in _parsed(words[1:]) if not each[0].startswith("--") or each[0] in _OF_LEDGER]
+    files, options = ([each for each in taken if each[0].startswith("--") is is_option] for is_option in (False, True))
+    return command(["reconcile", *chain(*files), "--out", "report", *chain(*options)])
+
+
 def rejudging(words: Sequence[str], folder: Path, options: Sequence[str] = ()) -> str:
     out = ("--out", new_path(folder.with_name(f"{folder.name}-rejudged")))
     return command(["rejudge", str(folder), *_only(words, _OF_JUDGING), *out], options)
