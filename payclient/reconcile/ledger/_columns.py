@@ -42,9 +42,6 @@ SIDES: Mapping[str, int] = MappingProxyType(
 )
 """Each word with its sign, as a bank statement means it."""
 
-ONLY_TOGETHER = frozenset(word_list("direction", "only_together"))
-"""Words that say a direction only next to their opposite; alone they are more often states."""
-
 MAX_WORDS = 4
 """A cell of more words is text that people write."""
 
