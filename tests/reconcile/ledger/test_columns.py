@@ -53,3 +53,10 @@ def test_chosen_field_unknown():
     """A field that does not exist is the caller's mistake."""
     with pytest.raises(ValueError, match="there is no field 'reff'"):
         find_columns(["a"], {"reff": "a"})
+
+
+def test_numbers():
+    """The `No.` and `Nr.` of a name are part of it, with or without their dot."""
+    for name in ("Ref. No.", "Referenz-Nr.", "Transaktions-Nr", "Transaction No.", "No. Transaksi"):
+        assert find_columns([name, "amount"]).used["reference"] == name
+    assert find_columns(["reference", "Rechnungs-Nr."]).used["merchant_reff"] == "Rechnungs-Nr."
