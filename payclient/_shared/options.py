@@ -36,7 +36,7 @@ class Option:
         return self.command[2:].replace("-", "_") if self.command.startswith("--") else ""
 
     def value(self, given: str | None, environ: Mapping[str, str] = os.environ) -> str:
-        """Return the given value, or else that of the variable; it may be a secret."""
+        """Return the given value, or else the variable's; it may be a secret."""
         try:
             return environ.get(self.variable, "") if given is None else given
         finally:

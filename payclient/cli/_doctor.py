@@ -82,7 +82,7 @@ async def doctor(
 
 
 class _Watched(FastTransport):
-    """Keeps the connection of the first answer, and its time without that of connecting."""
+    """Keeps the connection of the first answer, and its time without connecting."""
 
     connection: Any = None
     seconds = 0.0

@@ -326,7 +326,7 @@ class Overview:
 
 
 def _add_reason(reasons: dict[str, dict[str, Any]], totals: dict[str, Any], entry: RejectedEntry) -> None:
-    """Count a rejected row with those of the same reason, apart from the values in it; the first of them is shown."""
+    """Count a rejected row under its reason, without the values in it; the first row of each reason is shown."""
     if entry.reason.startswith(_TOTALS_ROW):
         totals["rows"] += 1
         totals["lines"] += [entry.line] * (len(totals["lines"]) < _MAX_SHOWN)

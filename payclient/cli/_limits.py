@@ -82,7 +82,7 @@ class TokenBucket:
 
     Attributes:
         rate: Requests per second.
-        burst: Size of the bucket: requests admitted at once after a pause; those of one second if not given.
+        burst: Size of the bucket: requests admitted at once after a pause. Default: the requests of one second.
         retry_after: The header of a throttled request.
     """
 

@@ -49,7 +49,7 @@ def proposed(message: str) -> list[list[str]]:
 
 
 def command(words: Iterable[str], options: Iterable[str] = ()) -> str:
-    """Return a command with *options*, in place of those of its *words* that say something else about the same."""
+    """Return a command with *options*, which replace its *words* about the same subject."""
     new = [*_parsed(options)]
     said = {_subject(each) for each in new}
     parts = [*(each for each in _parsed(words) if _subject(each) not in said), *new]

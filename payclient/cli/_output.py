@@ -137,7 +137,7 @@ class Worst:
 
 
 _LIST_FRAME = 3
-"""Lines of a list beside its items: an empty one, the heading, and the number that is left out."""
+"""Lines of a list in addition to its items: an empty one, the heading, and the number of items left out."""
 
 
 def _named(row: Row) -> str:

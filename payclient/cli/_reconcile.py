@@ -204,8 +204,8 @@ def _columns(ledger: Ledger) -> str:
 
 def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator[str]:
     yield ""
-    beside = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
-    yield f"Report: {job.out / 'report.html'}, and beside it {beside}"
+    files = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
+    yield f"Report: {job.out / 'report.html'}, and next to it {files}"
     if summary.lacking_probe or (summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence):
         yield verdict_wording(summary).advice
     for each in after_verdict(summary, worst.references, job.streams.arguments, job.out):

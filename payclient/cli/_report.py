@@ -397,7 +397,7 @@ def decisions(
         action: `take`.
         workbook: The `report.xlsx` that was worked on.
         by: Who takes the decisions.
-        folder: Folder of the run. Default: that of the workbook.
+        folder: Folder of the run. Default: the workbook's.
         streams: Streams of the process.
     """
     from payclient.reconcile.folders._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter

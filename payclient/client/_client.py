@@ -467,7 +467,7 @@ class AsyncClient:
         **other: Never,
     ) -> Confirmation:
         """
-        Check a claim about a transaction, such as that of a callback.
+        Check a claim about a transaction, such as a callback's.
 
         Args:
             reference: The service's reference code.

@@ -29,7 +29,7 @@ Waiting is: in the queue, in back-off, or for an equal lookup. Polls and rows of
 6.  After an outage the limiter starts slowly: all those who were refused may come back at once.
 
 Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
-breaker of "Release It!" (Nygard), with probes in place of a half-open state.
+breaker of "Release It!" (Nygard), with probes instead of a half-open state.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ class Session:
         # 1. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
         # 2. The same request with a newer key, once, if the service refuses the key. `_renew_key` raises if there is
         #    none.
-        # 3. A retry after a back-off, as the policy allows. In an outage, it is that of another lookup.
+        # 3. A retry after a back-off, as the policy allows. In an outage, the retry is another lookup's.
         lookup.fail(error)
         if not may_end(error, lookup.first_refusal, is_fresh=lookup.is_fresh):
             self._check_open()  # a refusal in doubt is none, and the request cannot be sent again
@@ -410,7 +410,7 @@ class Session:
             self._account(result, ticket, lookup, response, transaction)
 
     async def _discard_if_doubtful(self, error: PayClientError, response: Response | None, lookup: Lookup) -> None:
-        """Use a fresh connection from now on if others may be out of step, or dead, and close that of *response*."""
+        """Use a fresh connection from now on if others may be out of step or dead, and close the one of *response*."""
         is_doubtful = classify(error).again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
         lookup.needs_fresh_connection |= is_doubtful or isinstance(error, AttemptTimeoutError)
         if response is not None and self._discard is not None and is_doubtful:

@@ -280,7 +280,7 @@ class _Stream:
         return heappop(self._deferred)[2]
 
     def _read(self) -> PendingRow | None:
-        """Return the next row of the input, if it is there; begin to wait for that of an async input."""
+        """Return the next row of the input if it is there; if the input is async, begin to wait for it."""
         row, self._following = self._following, None  # it has been taken out of the input, even if all is ending
         if row is None and not (self._is_ending or self._is_exhausted or len(self._deferred) >= self._max_deferred):
             if isinstance(self._source, AsyncIterator):

@@ -102,7 +102,7 @@ def share_rate(spec: LookupSpec, *, workers: int) -> None:
         workers: Their number, including this one.
 
     Raises:
-        ConfigurationError: When the worker has no key, or *workers* is no count.
+        ConfigurationError: When the worker has no key, or *workers* is not a count.
     """
     background, workers = background_client(spec), check_count("workers", workers)
     background.loop.call_soon_threadsafe(partial(background.client.set_max_rate, spec.max_rate, workers=workers))

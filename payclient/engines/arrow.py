@@ -204,7 +204,7 @@ class _Reconciliation:
 
 
 def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
-    """Return the columns of a ledger with *header*, that of the reference first; each other is kept or left out."""
+    """Return the columns of a ledger with *header*, the reference first; each other column is kept or left out."""
     rules = rules_of(spec)
     chosen = dict(rules.columns)
     if spec.reference != "reference":

@@ -58,7 +58,7 @@ def lookup(
     Args:
         ds: With the column of the references.
         spec: The service, its limits and the columns.
-        reference: Name of the column with the references; that of *spec* if not given.
+        reference: Name of the column with the references. Default: the one of *spec*.
         workers: Actors, each in its own process.
         cpus: CPUs that each reserves.
         rows: Largest number of rows of a task. When a worker is killed, its two current tasks are repeated.

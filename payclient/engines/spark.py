@@ -45,7 +45,7 @@ def lookup(
     Args:
         df: With the column of the references.
         spec: The service, its limits and the columns. Its `workers` are the tasks of the cluster that run at once.
-        reference: Name of the column with the references; that of *spec* if not given.
+        reference: Name of the column with the references. Default: the one of *spec*.
         partitions: Number of tasks; equal references go to the same one. The partitions of *df* if not given.
             `partitions_of` computes a number.
 
@@ -85,7 +85,7 @@ def reconcile(
         output: Folder for Parquet files. Read it with Spark, which skips the files that a killed run left behind;
             other programs do not.
         checkpoint: Folder in which Spark records its progress. Use one for each output.
-        reference: Name of the column with the references; that of *spec* if not given.
+        reference: Name of the column with the references. Default: the one of *spec*.
         partitions: Number of tasks for each micro-batch; the partitions of *df* if not given.
 
     Returns:
@@ -93,7 +93,7 @@ def reconcile(
         fails. The files have the columns of `payclient.engines.arrow.reconcile_schema`.
 
     Raises:
-        ConfigurationError: As `lookup`, and when *df* is no stream.
+        ConfigurationError: As `lookup`, and when *df* is not a stream.
         LedgerError: When the columns cannot be understood.
     """
     if not df.isStreaming:

@@ -233,7 +233,7 @@ class HttpxTransport:
         headers, ours = dict(head.headers.items()), head.extensions.get(RESPONSE)
         if isinstance(ours, Response):
             return Response(head.status_code, headers, body, is_truncated, ours.connection, ours.is_fresh)
-        # A test tool made it in place of our own transport.
+        # A test tool made it instead of our own transport.
         is_mocked = head.extensions.get("network_stream") is None
         return Response(head.status_code, headers, body, is_truncated, is_fresh=is_mocked)
 

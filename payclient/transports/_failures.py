@@ -32,7 +32,7 @@ _FOR_ANOTHER = "pass client_cert and client_key that it accepts"
 _PASSING = (408, 425, 429)
 """Statuses of a proxy that are worth a retry, besides 5xx."""
 _NO_AUTHORITY = (18, 19, 20, 21)
-"""OpenSSL's codes for an unknown authority, such as that of a proxy that intercepts TLS."""
+"""OpenSSL's codes for an unknown authority, such as a proxy's that intercepts TLS."""
 _UNKNOWN_AUTHORITY = "; if your company has an authority, pass its certificate as ca_file, or trust='system'"
 _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
@@ -169,7 +169,7 @@ def reason_of(error: Exception) -> str:
 
 
 def _peer(origin: Origin, progress: Progress) -> str:
-    """Return the name of the service, with that of the proxy."""
+    """Return the names of the service and of the proxy."""
     return f"{origin} through the proxy {progress.proxy}" if progress.proxy else str(origin)
 
 

@@ -33,7 +33,7 @@ class NetworkOptions(TypedDict, total=False):
         trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as httpx does it.
         trust: `system` for the authorities that the operating system trusts (extra `truststore`).
         ca_file: PEM file with the authorities to trust, instead of all others.
-        client_cert: PEM file with the certificate to show to the service, and those of its issuers.
+        client_cert: PEM file with the certificate to show to the service, and its issuers' certificates.
         client_key: PEM file with its key, if *client_cert* does not hold it.
         ssl_context: Instead of the four above.
         connect_timeout: Seconds to wait for a connection, within the time-out of the attempt.

@@ -37,7 +37,7 @@ class Origin:
 
 _DEFAULT_PORT = 80
 _MAX_HEAD = 16 * 1024
-"""Bytes of a response to CONNECT; those of real proxies have a few hundred."""
+"""Bytes of a response to CONNECT; real proxies send a few hundred."""
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?:[ \r\n]|$)")
 _BEGINNING = b"HTTP/1."

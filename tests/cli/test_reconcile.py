@@ -71,7 +71,7 @@ all                      4       15,001        15,000          -1
 
 Only references in the ledger were looked up. Payments missing from the ledger cannot appear here.
 
-Report: report/report.html, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json
+Report: report/report.html, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json
 Next: payclient explain report T2
 """  # noqa: E501  as it is printed
     )

@@ -61,9 +61,9 @@ CHANGES = {
     "UPDATE entries SET first = 1 WHERE position = 2": "row 2 of entries is not what was written",
     "UPDATE entries SET checksum = NULL WHERE position = 2": "row 2 of entries is not what was written",
     "UPDATE answers SET message = CAST(x'ff' AS TEXT) WHERE id = 2": "row 1 of answers cannot be read: Could not dec",
-    "CREATE VIEW v AS SELECT 1": "its tables are not those of a journal",
-    "ALTER TABLE answers RENAME amount TO fees": "its tables are not those of a journal",
-    "CREATE INDEX i ON answers (at)": "its tables are not those of a journal",
+    "CREATE VIEW v AS SELECT 1": "its tables are not a journal's",
+    "ALTER TABLE answers RENAME amount TO fees": "its tables are not a journal's",
+    "CREATE INDEX i ON answers (at)": "its tables are not a journal's",
 }
 
 

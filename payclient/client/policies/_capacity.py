@@ -58,7 +58,7 @@ class Ticket:
     number: int
     started_at: float
     load: int  # attempts in flight, this one included
-    is_probe: bool = False  # beside the limit, in an outage
+    is_probe: bool = False  # above the limit, in an outage
 
 
 class Capacity:

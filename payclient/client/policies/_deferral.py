@@ -107,7 +107,7 @@ class Deferral:
 
     def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
         asked = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
-        # What answers for another program is no outage of the service, once that is reached.
+        # Another program's answers are not an outage of the service, once the service is reached.
         is_outage = not (self.is_reached and _is_elsewhere(error))
         if is_outage and self.answers == row.answers_when_sent:
             return max(asked, self._spread(_OUTAGE_WAIT))

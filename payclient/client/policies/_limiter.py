@@ -99,7 +99,7 @@ class Limiter:
         self._fires_at = math.inf
         self._timer_was_due = -math.inf  # when the timer that runs now was due
         self._in_flight = 0
-        self._probing = 0  # beside those in flight
+        self._probing = 0  # in addition to those in flight
         self._granted = 0
         self._gap = 0.0  # seconds between two grants; 0: none
         self._due_at = self.paused_until = -math.inf  # when the last gap, and the last pause, ends
@@ -156,7 +156,7 @@ class Limiter:
         return self._grant(now)
 
     def probe(self) -> Ticket | None:
-        """Return a ticket beside the limit, or None if that must not be now; error as in `acquire_now`."""
+        """Return a ticket above the limit, or None if no probe is due; error as in `acquire_now`."""
         if self._closed is not None:
             raise self._closed()
         now = self._now()
@@ -305,7 +305,7 @@ class Limiter:
         )
 
     def _grant_due(self) -> None:
-        """Grant the tickets that are due, and set a timer for the next; a failure is that of the next waiter."""
+        """Grant the tickets that are due, and set a timer for the next; a failure goes to the next waiter."""
         while (priority := self._next_priority()) is not None:
             queue = self._queues[priority]
             granted: _Result | None = None

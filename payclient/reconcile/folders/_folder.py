@@ -92,7 +92,7 @@ def write_again(folder: Path, *on_row: Callable[[Row], object]) -> tuple[Summary
 
 
 def finish(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | None = None) -> Summary:
-    """Add the journal's facts beside the rows, and write the files."""
+    """Add the journal's facts to the rows, and write the files."""
     for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
         files.add_change(change)
     return files.finish(about, ledger=ledger)

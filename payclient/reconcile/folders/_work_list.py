@@ -75,7 +75,7 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
                 raise DecisionError(message)
             line, reference, code = identity[0], identity[1], identity[2] if code_place >= 0 else UNRESOLVED
             if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
-                message = f"sheet {sheet}, row {row}: it is no row of the report; undo what was changed in it"
+                message = f"sheet {sheet}, row {row}: it is not a row of the report; undo the changes in it"
                 raise DecisionError(message)
             yield WorkItem(sheet=sheet, row=row, line=line, reference=reference, code=code, **work)
         seen[identity] = is_filled
@@ -122,7 +122,7 @@ class DecisionImporter:
     at: datetime
 
     def take(self, items: Iterable[WorkItem], rows: Path) -> tuple[Decision, ...]:
-        """Return the decisions, each with its evidence; refuse one that is no row of the run, or is not allowed."""
+        """Return the decisions, each with its evidence; refuse one that is not a row of the run, or is not allowed."""
         wanted: dict[int, list[WorkItem]] = {}
         for item in items:
             wanted.setdefault(item.line, []).append(item)

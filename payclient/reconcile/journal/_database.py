@@ -58,7 +58,7 @@ def add_checksum(connection: sqlite3.Connection) -> None:
 def damage_of(connection: sqlite3.Connection) -> str:
     """Read the whole database; return its damage in words, or empty text."""
     if not _tables(connection) <= _known_tables():
-        return "its tables are not those of a journal"
+        return "its tables are not a journal's"
     add_checksum(connection)
     counts: dict[str, int] = {}
     for table, key in schema.KEYS.items():

@@ -67,7 +67,7 @@ _FORGET_FAILURES = """
     DELETE FROM answers WHERE answer = 'failed' OR answer = 'unusable' AND id % 2 = 1
     AND NOT EXISTS (SELECT 1 FROM answers AS given WHERE given.id = answers.id - 1 AND given.answer = 'unusable')
 """
-# One that is found is no probe for itself.
+# A transaction that is found is not a probe for itself.
 _UNBELIEVED = f"""
     answer IN ('not found', 'unusable')
     AND coalesce((SELECT max(id / 2) {FOUND}), id / 2) = id / 2
@@ -366,7 +366,7 @@ class Reuse:
 
     # Only of rows that matched then and match now, with a status that the rules list as final, and whose ledger row is
     # the same; what is not certain is looked up. The age counts from the answer, and stays when it is reused again. A
-    # reused answer confirms nothing in this run: it is no probe, and no difference rests on it.
+    # reused answer confirms nothing in this run: it is not a probe, and no difference rests on it.
 
     max_age: timedelta
     answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # of rows that matched, with their entries

@@ -145,7 +145,7 @@ def _key(name: str, value: object) -> object:
 
 @frozen
 class PendingLookup:
-    """A reference to look up, once for all ledger rows that have it; its position is that of the first, from 1."""
+    """A reference to look up, once for all ledger rows that have it; its position is the first row's, from 1."""
 
     reference: str
     position: int

@@ -77,7 +77,7 @@ class StatementSum:
         self._sums[amount] += money
 
     def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
-        """Return the sums, and those of the *ignored* lines beside them."""
+        """Return the sums, with the sums of the *ignored* lines."""
         left_out = {
             "ignored_lines": sum(each.lines for each in ignored),
             "ignored_amount": sum(each.amount for each in ignored),
@@ -154,7 +154,7 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
     if kind in (Kind.REFUND, Kind.FEE) and not is_signed:
         amount, net = (None if number is None else -abs(number) for number in (amount, net))
     money = _paid_out(amount, net) or 0
-    if kind is Kind.FEE:  # it is no part of what was paid, and all of it is taken off what is paid out
+    if kind is Kind.FEE:  # a fee is not part of the payment, and all of it is taken off the payout
         return None, money, money
     return amount, net, money
 

@@ -101,7 +101,7 @@ def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
         plain = text.casefold().strip(" .-_/?*#'()[]<>{}\u2013\u2014\u2212")
         if plain in _NO_REFERENCES or not plain.strip("0"):
             how = as_option("allow-reference", text)
-            message = f"{quote(text)} stands for an empty cell, and is no reference; {how} reads it as one"
+            message = f"{quote(text)} stands for an empty cell, and is not a reference; {how} reads it as one"
             raise CellProblem(message)
     return text
 

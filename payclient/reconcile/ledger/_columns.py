@@ -52,7 +52,7 @@ _OPPOSITES = tuple(
 
 SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
 _LETTERS = {"p": 1, "n": -1}
-"""Positive and negative; beside an amount they may be a currency."""
+"""Positive and negative; next to an amount they may be a currency."""
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
 
 Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"

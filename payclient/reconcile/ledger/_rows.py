@@ -59,7 +59,7 @@ _SAMPLE = 10
 
 
 class _DirectionReader:
-    """Reads the column of directions: words in all its cells, or signs in all; a dash next to words is no debit."""
+    """Reads the column of directions: words in all its cells, or signs in all; a dash next to words is not a debit."""
 
     def __init__(self) -> None:
         self._are_signs: bool | None = None
@@ -88,7 +88,7 @@ class _DirectionReader:
         return sign
 
     def check(self) -> None:
-        """Check that no word was read that means something else beside another one, as the `C` of `A` and `C` does."""
+        """Check that no word was read that means something else next to another one, as the `C` of `A` and `C` does."""
         are_both_known = {1, -1} <= {sign for _, sign in self._found.values()}
         if not are_both_known and (pair := opposites(self._found)):
             credit, debit = (quote(self._found[word][0]) for word in pair)
@@ -181,7 +181,7 @@ class RowReader:
         self._unused = [each for each in self._unused if each.name not in self._ignored]
 
     def check_cells(self) -> None:
-        """Check that no cell read so far says something that is not used, or means something else beside another."""
+        """Check that no cell read so far says something that is not used, or means something else next to another."""
         self._directions.check()
         for each in self._unused:
             each.look(self._money)

@@ -22,7 +22,7 @@ class SignLaw:
     """The first debit whose cell has a sign for less than zero, and the first without."""
 
     def apply(self, number: int, in_cell: int, beside: int) -> int:
-        """Return *number* with the sign that is said *beside* its cell, or *in_cell*: 1, -1, or 0 for neither."""
+        """Return *number* with the sign that is given *beside* its cell, or *in_cell*: 1, -1, or 0 for neither."""
         if not number or not beside:
             return number
         if in_cell == -beside:

@@ -182,7 +182,7 @@ def _take_ended(top: Element, wanted: Sequence[str], *, is_last: bool) -> tuple[
 
 
 def _check_text(element: Element) -> None:
-    """Refuse text beside elements, which would be lost; spaces there are an indentation."""
+    """Refuse text next to elements, which would be lost; spaces there are an indentation."""
     for each in element.iter():
         if f"{(len(each) and each.text) or ''}{each.tail or ''}".strip(BLANK):
             raise ValueError(_BESIDE)

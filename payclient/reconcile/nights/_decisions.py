@@ -45,7 +45,7 @@ class Resolution(StrEnum):
     A decision about a break.
 
     Attributes:
-        ACCEPTED: The difference is no break until a last day.
+        ACCEPTED: The difference is not a break until a last day.
         CORRECTED: The ledger was corrected, so the next run must not have it.
         RAISED: The provider of the service was asked.
     """

@@ -111,7 +111,7 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
         raise ValueError(message)
     files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
     if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(_ALL):
-        message = "it lists other files than those of a report"
+        message = "it lists other files than a report has"
         raise ValueError(message)
     return files
 

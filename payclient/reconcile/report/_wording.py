@@ -158,7 +158,7 @@ def verdict_wording(summary: Summary) -> Wording:
 
 
 def headline(summary: Summary) -> str:
-    """Return the number of breaks, beside the previous run's, the money at stake in them, and the material ones."""
+    """Return the number of breaks, next to the previous run's, the money at stake in them, and the material ones."""
     breaks, found = summary.buckets[Bucket.BREAK].rows, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
     if summary.since is not None:
         more = breaks - summary.since.previous.buckets.get(Bucket.BREAK, 0)

@@ -187,7 +187,7 @@ class BookWriter:
                     file.close()
 
     def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
-        """Add a sheet; *options* are those of `SheetWriter`."""
+        """Add a sheet; *options* are passed to `SheetWriter`."""
         sheet = self._book.add_worksheet(name)
         self._sheets[name] = SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options)
         return self._sheets[name]

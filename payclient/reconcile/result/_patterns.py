@@ -5,7 +5,7 @@ Design rules:
 
 - A pattern is a fact about rows, with the rule or option that would treat it. It never says who is to blame.
 - Only what explains at least a twentieth of the breaks, and at least twenty rows, is a pattern.
-- What is common in the whole ledger is no pattern of its breaks: a time must be far more common among the breaks.
+- A feature of the whole ledger is not a pattern of its breaks: a time must be far more common among the breaks.
 """
 
 from __future__ import annotations

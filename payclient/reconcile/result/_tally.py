@@ -496,7 +496,7 @@ def _posting(
 
 def _posted(parts: Iterable[str] = ()) -> str:
     """Return the query of the findings in *parts*, or in all: one for all rows of a reference, with the largest."""
-    # The columns of a group are those of its first row. However many rows list a payment, it is at stake once.
+    # A group has the columns of its first row. Any number of rows may list a payment: it is at stake once.
     where = f"WHERE part IN ({', '.join(repr(str(part)) for part in parts)})" if parts else ""
     return f"""
         SELECT part, severity, code, age, reference, min(rowid), largest(amount) AS amount

@@ -138,7 +138,7 @@ def read_holidays(path: str | os.PathLike[str]) -> tuple[date, ...]:
                 if text := line.partition("#")[0].strip():
                     day = to_date(text)
                     if not isinstance(day, date):
-                        message = f"{name}, line {number}: {quote(text)} is no date such as 2026-12-25"
+                        message = f"{name}, line {number}: {quote(text)} is not a date such as 2026-12-25"
                         raise RulesError(message, key=key)
                     found.append(day)
     except (OSError, UnicodeDecodeError) as error:

@@ -168,7 +168,7 @@ def duration_text(value: timedelta) -> str:
 
 
 def read_duration(text: str) -> timedelta | None:
-    """Return the duration from its `duration_text`; None if *text* is no duration."""
+    """Return the duration from its `duration_text`; None if *text* is not one."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or not match[0]:
         return None

@@ -334,7 +334,7 @@ class Rules:
         columns: Name of the ledger's column, by field, where it is not one that is known.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
-        may_leave: Whether rows may leave the ledger, so that a run does not miss those of the run before.
+        may_leave: Whether rows may leave the ledger, so that a run does not miss rows of the previous run.
         material_from: The amount at stake from which a break is material, and is listed before others.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up; a journal with other ones is of another run.

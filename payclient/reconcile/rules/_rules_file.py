@@ -113,7 +113,7 @@ def rules_from_json(value: Mapping[str, Any]) -> Rules:
 
 
 def line_of(text: str, key: Key) -> int:
-    """Return the line of *key*, from 1; for a missing key that of its table, and 0 without one."""
+    """Return the line of *key*, from 1; for a missing key the line of its table, or 0 without one."""
     lines, document = text.split("\n"), tomllib.loads(text)
     while key and not _has(document, key):
         key = key[:-1]

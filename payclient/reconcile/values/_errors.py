@@ -40,7 +40,7 @@ class PastRunError(PayClientError, ValueError):
 
 
 class UnknownCanaryError(ConfigurationError):
-    """The service does not know the canary: the key, or the environment, is another than that of the ledger."""
+    """The service does not know the canary: the key or the environment is not the ledger's."""
 
 
 class DecisionError(ConfigurationError):

@@ -123,7 +123,7 @@ class Finding:
         service: The service's value.
         severity: That of its code if not given.
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
-        history: Its age, in a run that has a previous one; None for what is no break.
+        history: Its age, in a run that has a previous one; None if it is not a break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
         at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers,
             the amounts of all rows of the reference but the smallest, or else the largest amount of the row; None where

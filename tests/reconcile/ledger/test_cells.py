@@ -193,7 +193,7 @@ def test_no_reference(subtests):
         with subtests.test(text=text):
             with open_ledger(io.StringIO(f"reference,amount\n{text},5\n")) as ledger:
                 (rejected,) = ledger
-            assert f"reference: {text!r} stands for an empty cell, and is no reference; --allow-reference" in (
+            assert f"reference: {text!r} stands for an empty cell, and is not a reference; --allow-reference" in (
                 rejected.reason
             )
             dialect = Dialect(allow_references=text)
