@@ -18,7 +18,7 @@ from payclient._shared.options import STALL_TIMEOUT, options_of
 from payclient.client._config import (
     OnOutage,
     Options,
-    not_an_option,
+    refuse_other,
     resolve_api_key,
     resolve_application,
     resolve_base_url,
@@ -290,7 +290,7 @@ class AsyncClient:
             Transaction detail specification, part 4.
         """
         if other:
-            raise not_an_option("get_transaction", other)
+            refuse_other("get_transaction", other)
         clock = self._session.check_usable()
         now = clock.now()
         return await self._look_up(reference, clock, now, self._until(now, deadline), is_newer=fresh, is_fresh=fresh)
@@ -321,8 +321,7 @@ class AsyncClient:
                 `AuthenticationError`; other errors are in the outcomes.
             TypeError: When *references* is a single string.
         """
-        if other:
-            raise not_an_option("get_transactions", other)
+        refuse_other("get_transactions", other)
         check_references(references)
         clock = self._session.check_usable()
         until = self._until(clock.now(), deadline)
@@ -438,8 +437,7 @@ class AsyncClient:
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
             ConfigurationError: When an argument is invalid.
         """
-        if other:
-            raise not_an_option("wait_for", other)
+        refuse_other("wait_for", other)
         check_reference(reference)
         terms = Terms(
             until=until,
@@ -485,8 +483,7 @@ class AsyncClient:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
             ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
-        if other:
-            raise not_an_option("confirm", other)
+        refuse_other("confirm", other)
         claimed = Claim(reference=reference, amount=amount, merchant_reff=merchant_reff, status=status)
         clock = self._session.check_usable()
         now = clock.now()
@@ -537,19 +534,11 @@ class AsyncClient:
     ) -> Awaitable[Transaction]:
         check_reference(reference)
         options, is_bulk = self._options, in_bulk.get()
-        lookup = Lookup(
-            reference,
-            clock,
-            until,
-            budget,
-            () if options.on_attempt is None else options.observers,
-            None if is_bulk or options.on_outage == "wait" else self._session.outage,
-            Priority.BULK if is_bulk else Priority.AWAITED,
-            now if is_newer else -math.inf,  # a confirmation is sent after what it confirms
-            is_fresh,
-            max_pause,
-            now,
-        )
+        observers = () if options.on_attempt is None else options.observers
+        outage = None if is_bulk or options.on_outage == "wait" else self._session.outage
+        priority = Priority.BULK if is_bulk else Priority.AWAITED
+        after = now if is_newer else -math.inf  # a confirmation is sent after what it confirms
+        lookup = Lookup(reference, clock, until, budget, observers, outage, priority, after, is_fresh, max_pause, now)
         ask = self._join_or_start
         return ask(lookup) if options.tracing is None else self._traced(options.tracing, lookup, ask)
 

@@ -91,14 +91,14 @@ class Options:
         return () if self.on_attempt is None else (self.on_attempt,)
 
 
-def not_an_option(method: str, unknown: Mapping[str, object]) -> TypeError:
-    """Return the error for arguments that a method has not."""
-    if "timeout" in unknown:  # as other clients call it; there are two of them here
-        return TypeError(
-            f"{method} takes no timeout; pass deadline= for the whole lookup, "
-            "or use with_options(timeout=...) for one attempt"
-        )
-    return TypeError(f"{method} got an unexpected keyword argument {next(iter(unknown))!r}")
+def refuse_other(method: str, other: Mapping[str, object]) -> None:
+    """Raise if there are arguments that a method has not; other clients have a `timeout`, and here are two."""
+    for name in other:
+        message = f"{method} got an unexpected keyword argument {name!r}"
+        if name == "timeout":
+            hint = "pass deadline= for the whole lookup, or use with_options(timeout=...) for one attempt"
+            message = f"{method} takes no timeout; {hint}"
+        raise TypeError(message)
 
 
 def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:

@@ -60,7 +60,6 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.protocol import (
-    Request,
     Response,
     Transaction,
     build_request,
@@ -302,17 +301,6 @@ class Session:
             raise lookup.refusal
         lookup.first_refusal = None
 
-    def _request(self, lookup: Lookup) -> Request:
-        """Return the request of one attempt, with the current key; its response is redacted with the same one."""
-        lookup.key_version, lookup.redact = self._keys.version, self._keys.redact
-        return build_request(
-            self._url,
-            lookup.reference,
-            headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
-            authorization=self._keys.authorization,
-            needs_fresh_connection=lookup.needs_fresh_connection,
-        )
-
     def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
         """Raise at once when the pause is longer than the remaining time of the lookup."""
         pause = self._limiter.paused_seconds()
@@ -387,8 +375,13 @@ class Session:
             self._counts.attempts += 1
             self._counts.retries += lookup.attempts > 1
             self.outage.sent(ticket, lookup.reference, lookup.clock)
+            keys = self._keys
+            lookup.key_version, lookup.redact = keys.version, keys.redact  # the response is redacted with the same key
+            headers = self._headers if lookup.headers is None else {**self._headers, **lookup.headers}
+            is_fresh = lookup.needs_fresh_connection
+            request = build_request(self._url, lookup.reference, headers, keys.authorization, is_fresh=is_fresh)
             with LookupPhase(lookup, "attempts", at_most=options.timeout, now=lookup.at):
-                response = await self._transport.send(self._request(lookup))
+                response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh
             transaction = parse_response(
                 response, lookup.reference, redact=lookup.redact, not_found_messages=self._not_found_messages

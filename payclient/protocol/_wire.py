@@ -143,16 +143,11 @@ def request_headers(user_agent: str) -> Mapping[str, str]:
 
 
 def build_request(
-    url: str,
-    reference: str,
-    *,
-    headers: Mapping[str, str],
-    authorization: Callable[[], str],
-    needs_fresh_connection: bool = False,
+    url: str, reference: str, headers: Mapping[str, str], authorization: Callable[[], str], *, is_fresh: bool = False
 ) -> Request:
     # Transaction detail specification, part 4: method, headers and body.
     body = f'{{"reference":{encode_basestring(reference)}}}'.encode()
-    return Request("POST", url, headers, body, authorization, needs_fresh_connection)
+    return Request("POST", url, headers, body, authorization, is_fresh)
 
 
 def parse_response(

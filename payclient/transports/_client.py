@@ -230,12 +230,12 @@ class HttpxTransport:
         if self._client.is_closed:
             raise _unusable("it has been closed")
         head, body, is_truncated = await _exchange(self.library, request, self._native, self._send)
-        headers, ours = dict(head.headers.items()), head.extensions.get(RESPONSE)
+        ours = head.extensions.get(RESPONSE)
         if isinstance(ours, Response):
-            return Response(head.status_code, headers, body, is_truncated, ours.connection, ours.is_fresh)
-        # A test tool made it instead of our own transport.
-        is_mocked = head.extensions.get("network_stream") is None
-        return Response(head.status_code, headers, body, is_truncated, is_fresh=is_mocked)
+            known = ours.connection, ours.is_fresh
+        else:  # a test tool made it instead of our own transport
+            known = None, head.extensions.get("network_stream") is None
+        return Response(head.status_code, dict(head.headers.items()), body, is_truncated, *known)
 
     def _native(self, request: Request) -> Any:
         url, headers = self._shared.get(request)
