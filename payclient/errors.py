@@ -54,7 +54,7 @@ Sent: TypeAlias = Literal["yes", "no", "unknown"]
 Step: TypeAlias = Literal["", "name", "connect", "proxy", "tls", "sending", "waiting", "body"]
 """
 How far an attempt had come: looking up the name, connecting, asking the proxy for a tunnel, the TLS handshake with the
-service, sending the request, waiting for the response, reading its body; "" where that is not known.
+service, sending the request, waiting for the response, reading its body; "" if that is not known.
 """
 
 
@@ -193,7 +193,7 @@ class TransportError(CouldNotAskError):
         step: Where the attempt ended.
         address: IP address and port of the peer, or of the proxy if there is one. Before a connection exists, the
             addresses that were tried; "" if none is known.
-        seconds: How long the attempt took; 0 where it was not measured.
+        seconds: How long the attempt took; 0 if it was not measured.
     """
 
     sent: Sent = "unknown"
@@ -390,7 +390,7 @@ class WaitError(PayClientError):
     A wait ended without its condition being met.
 
     Attributes:
-        transaction: What the service stated last; None when it stated none. The payment code is masked in the value
+        transaction: The last transaction of the service, or None. The payment code is masked in the value
             itself, and `raw` is empty, because errors are logged and stored.
         lookups: How often it was asked.
         waited: Seconds from the beginning of the wait to its end.

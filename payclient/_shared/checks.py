@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from payclient.errors import ConfigurationError
 
 Validator: TypeAlias = Callable[[object, Any, Any], None]
-"""Of an attribute of attrs."""
+"""A validator of attrs."""
 
 
 def unfit(name: str, wanted: str, found: str) -> ConfigurationError:

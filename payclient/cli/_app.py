@@ -144,7 +144,7 @@ def _version() -> str:
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a full or failing disk: the same command may succeed once that is fixed."""
 _OF_COMMANDS = ("canary", "deadline", "grace", "interval", "max_interval", "time_zone")
-"""Options of commands that are not the client's, or that each command bounds itself."""
+"""Options of commands that the client does not have, or that each command bounds itself."""
 _OPTION = re.compile(
     rf"\A(?:(?:{'|'.join([*_OF_COMMANDS, *(name for name, option in OPTIONS.items() if option.attribute)])})"
     rf"(?= (?:must|begins|is|has|needs) )|(?:{'|'.join(name for name in options_of('network'))})\b)"

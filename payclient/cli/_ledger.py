@@ -184,7 +184,7 @@ class Declared:
         return attrs.evolve(self, rules_file=file, source=source, dialect={})
 
     def _with(self, suggestions: Iterable[Suggestion]) -> Self:
-        """Return these declarations with those that are suggested, where there is one reading only."""
+        """Return these declarations with the suggested ones, if there is only one reading."""
         dialect = dict(self.dialect)
         for name, value in (each for one in suggestions if not one.is_ambiguous for each in one.readings[0].options):
             attribute = name.removeprefix("--").replace("-", "_")

@@ -24,7 +24,7 @@ class Fault:
     A reply for a random share of the requests.
 
     Attributes:
-        share: From 0 to 1, of the valid requests within the limits.
+        share: Part of the valid requests within the limits, from 0 to 1.
         reply: Sent instead of the normal answer.
     """
 

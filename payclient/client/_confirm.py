@@ -24,7 +24,7 @@ class FieldDifference:
         field: Its name: `merchant_reff`, `amount`, `status`, `amount_received`, or `reference` when there is no such
             transaction.
         expected: The value that would have done; for `status` all words that would have, sorted.
-        found: The value of the service; None if it states none.
+        found: The value of the service; None if it gives none.
     """
 
     field: str
@@ -69,7 +69,7 @@ _is_amount = must_be(
 
 
 def _to_stated(given: object) -> str | None:
-    """Return a text without surrounding spaces; None where it is empty or a dash, and so states nothing."""
+    """Return a text without surrounding spaces; None if it is empty or a dash, and so says nothing."""
     if not isinstance(given, str | None):
         raise unfit("merchant_reff", "a string or None", type(given).__name__)
     text = (given or "").strip()
@@ -114,7 +114,7 @@ class Claim:
 
 
 def _not_received(found: Transaction) -> int | None:
-    """Return the amount due of a payment if the service itself states that less was received; otherwise None."""
+    """Return the amount due of a payment if the service itself gives a smaller amount received; otherwise None."""
     received, due = found.amount_received, found.amount - (found.fee or 0)
     if received is None or received >= due or found.status.strip().casefold() != _PAID:
         return None

@@ -59,7 +59,7 @@ class Keys:
 
     @property
     def fingerprint(self) -> str:
-        """Of the current key; empty before the source was asked."""
+        """Fingerprint of the current key; empty before the source was asked."""
         return "" if self._current is None else self._current.fingerprint
 
     @property

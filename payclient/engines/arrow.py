@@ -225,7 +225,7 @@ def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
 
     Args:
         spec: Its `keep`, `prefix` and `reference` decide the columns.
-        schema: Of the input; needed only if *spec* keeps columns.
+        schema: Schema of the input; needed only if *spec* keeps columns.
 
     Raises:
         ConfigurationError: When a column is missing, two would have the same name, or references are not text.
@@ -241,7 +241,7 @@ def reconcile_schema(spec: ReconcileSpec, schema: _Schema = None) -> _Schema:
 
     Args:
         spec: Its `keep`, `prefix` and `reference` decide the columns.
-        schema: Of the input; needed only if *spec* keeps columns.
+        schema: Schema of the input; needed only if *spec* keeps columns.
 
     Raises:
         ConfigurationError: As `lookup_schema`.

@@ -44,7 +44,7 @@ MAX_REFERENCE_LENGTH = 256
 
 def check_reference(reference: object) -> str:
     """Return *reference* unchanged if it is valid."""
-    # The specification states no format, so only what no format would allow is refused. Nothing is stripped, because
+    # The specification gives no format, so only what no format would allow is refused. Nothing is stripped, because
     # the response must have exactly the same reference.
     if not isinstance(reference, str):
         problem = f"must be a string, got {type(reference).__name__}"

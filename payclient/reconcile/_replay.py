@@ -21,7 +21,7 @@ def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
     Judge every row of a journal again, without any lookup.
 
     Args:
-        journal: Of a run that has read its whole ledger; rows that were not looked up are unresolved.
+        journal: Journal of a run that has read its whole ledger; rows that were not looked up are unresolved.
         rules: For the judgement of differences.
 
     Note:

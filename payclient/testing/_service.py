@@ -64,7 +64,7 @@ def _json(body: bytearray) -> object:
 
 
 async def still_connected_after(receive: Receive, seconds: float | None) -> bool:
-    """Wait *seconds*, or for ever where it is None, and return whether the client is still connected."""
+    """Wait *seconds*, or for ever if it is None, and return whether the client is still connected."""
     if seconds == 0:
         await asyncio.sleep(0)  # let the client run once, as with any real service
         return True
@@ -152,7 +152,7 @@ class FakeService:
         api_key: The accepted key.
         latency: The time of each answer.
         assumptions: The replies where the specification describes none.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
 
     Source:
         Transaction detail specification, parts 2, 4 and 5.

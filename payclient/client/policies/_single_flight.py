@@ -18,7 +18,7 @@ _Result: TypeAlias = tuple[_Value | None, PayClientError | None]
 
 
 class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
-    """The calls in flight, by key; where there are several for one, the one that was started last."""
+    """The calls in flight, by key; if there are several for one key, the one that was started last."""
 
     # The first caller for a key makes the call in its own task; later callers wait for its result. If the first is
     # cancelled or exceeds its own deadline, there is no result, and one of the waiters makes the call again. So there

@@ -36,7 +36,7 @@ INTERVAL = 2.0
 MAX_INTERVAL = 30.0
 _GROWTH = 1.5
 _MIN_PART = 0.8
-"""Of an interval: the jitter draws each wait between this part and the whole."""
+"""Part of an interval: the jitter draws each wait between this part and the whole."""
 
 
 def _to_words(given: Any) -> Any:

@@ -64,7 +64,7 @@ def _exact_integer(value: object) -> int | None:
 
 
 def _money_field(name: str) -> Callable[[object, object], int | None]:
-    """Read money: an inexact value is refused, and so is one that is empty where it is required."""
+    """Read money: an inexact value is refused, and so is one that is empty if it is required."""
 
     def read(value: object, _: object) -> int | None:
         if name not in REQUIRED and (value is None or value == ""):

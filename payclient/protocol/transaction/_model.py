@@ -48,11 +48,11 @@ class Transaction:
         merchant_reff: The merchant's own reference.
         payment_method: Short code of the payment method.
         payment_name: Human-readable name of the payment method.
-        amount: Total amount. The specification states neither currency nor unit.
+        amount: Total amount. The specification gives neither currency nor unit.
         fee: Fee charged on the transaction.
         amount_received: Amount received by the merchant.
         payment_code: Code that the payer pays with; masked in `repr`.
-        expdate: Expiry of the payment, without a time zone because the service states none.
+        expdate: Expiry of the payment, without a time zone, because the service gives none.
         status: The service's word for the state, unchanged.
         raw: The `data` object as received, read-only; numbers with a point are `Decimal`.
         deviations: Differences from the specification that were tolerated, one sentence each.

@@ -343,7 +343,7 @@ def carry_over(
 
 
 def _without_smallest(cells: Iterable[StoredCell]) -> str | None:
-    """Return the sum of some amounts without the smallest; None if none is stated."""
+    """Return the sum of some amounts without the smallest; None if there is none."""
     # Not without that of the first row: the order of a ledger means nothing, and may be another tomorrow.
     total, smallest, is_stated = 0, None, False
     for cell in cells:

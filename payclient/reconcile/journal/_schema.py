@@ -17,7 +17,7 @@ from payclient.reconcile.values import Answer, Observation
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
 VERSION = 11
-"""Of the tables. A journal of another version is refused, never converted."""
+"""Version of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
 
@@ -134,7 +134,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
 
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
-    """Return the answer from its `observation_cells`, without `Transaction.raw`; None where there is none."""
+    """Return the answer from its `observation_cells`, without `Transaction.raw`; None if there is none."""
     answer, at, error, message, reused_from, *found = cells
     if answer is None:
         return None

@@ -163,13 +163,13 @@ class Case:
         first: The answer to the first lookup; None when there was none.
         second: The answer to the second lookup.
         rows: The number of ledger rows with this reference.
-        duplicated: The sum of their amounts without the smallest; None if the ledger states none.
+        duplicated: The sum of their amounts without the smallest; None if the ledger has none.
         is_repeat: A row before this one has the same reference.
         paid_with: Other references that are paid under the same merchant_reff; the first few.
         stands: It is the smallest of the payments under this merchant_reff, so the others are at stake.
         other_found: The number of other references found in the same run.
         ended_by: The failure that ended the run early; None when it did not.
-        parts: The lines of one payment, which are summed; empty where each row is for itself. The entry is the
+        parts: The lines of one payment, which are summed; empty if each row is for itself. The entry is the
             first.
         apart: Reason for not summing the rows with this reference; empty if they are summed, or never are.
         earlier: The record of the previous run about the reference; None without a previous run.

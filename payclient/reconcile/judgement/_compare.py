@@ -304,13 +304,13 @@ def _shown(value: str | int | None) -> str:
 
 
 def _text_stated(text: str | None) -> str | None:
-    """Return *text* without surrounding spaces; None where it is empty or a dash, and so states nothing."""
+    """Return *text* without surrounding spaces; None if it is empty or a dash, and so says nothing."""
     text = (text or "").strip()
     return text if any(map(str.isalnum, text)) else None
 
 
 def reff_key(merchant_reff: str | None) -> str | None:
-    """Return a `merchant_reff` normalised for case, width and spacing; None where it names no invoice."""
+    """Return a `merchant_reff` normalised for case, width and spacing; None if it names no invoice."""
     text = _text_stated(merchant_reff)
     key = None if text is None else _key("merchant_reff", text)
     return None if key in _PLACEHOLDERS else key

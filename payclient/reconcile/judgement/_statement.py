@@ -136,7 +136,7 @@ def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
 
 
 def stated_money(line: Entry | RejectedEntry) -> int | None:
-    """Return the amount received of a line or, where it is not stated, the amount."""
+    """Return the amount received of a line or, if it has none, the amount."""
     return _paid_out(*_stated(line))
 
 

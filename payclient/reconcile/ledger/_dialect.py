@@ -213,7 +213,7 @@ class Dialect:
 
     Attributes:
         profile: Name of the profile that it began with; `named` takes all of it.
-        encoding: Of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
+        encoding: Encoding of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
         header_row: Line of the file, or row of the sheet, that names the columns; the first that is not empty if None.
         decimal: The mark before the fraction of an amount: `.` or `,`.
         thousands: The mark between its thousands: `.`, `,`, `space` or `apostrophe`.

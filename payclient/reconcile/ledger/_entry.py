@@ -88,10 +88,10 @@ class Entry:
         status: The ledger's word for the state.
         payment_method: Short code of the method.
         payment_code: Code that the payer pays with.
-        expdate: Expiry, without a time zone because the service states none.
+        expdate: Expiry, without a time zone, because the service gives none.
         created_at: Time of the record, with or without a time zone; not compared, but gives the age of the row.
         kind: The ledger's word for what the line is to its payment, such as a charge or a refund; not compared.
-        payout: Of a line of a statement: the payout that it is part of; not compared, and not stored.
+        payout: The payout that a line of a statement is part of; not compared, and not stored.
 
     All but `line` and `reference` may be left out, and are then not compared.
 

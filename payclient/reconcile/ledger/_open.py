@@ -293,7 +293,7 @@ class Ledger:
 
     @property
     def currency(self) -> str:
-        """The currency of its amounts, in capitals; empty where it states none, or before a row has been read."""
+        """The currency of its amounts, in capitals; empty if it has none, or before a row has been read."""
         return self._scope.currency
 
     @property

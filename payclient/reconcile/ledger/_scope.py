@@ -83,7 +83,7 @@ class Excluded:
         why: Such as `before 2026-11-01`.
         rows: The number of them.
         amount: Their amounts, added up, as far as they can be read.
-        lines: Their lines, such as `4, 7-9`; ends with `…` where there are too many to list.
+        lines: Their lines, such as `4, 7-9`; ends with `…` if there are too many to list.
     """
 
     why: str
@@ -121,7 +121,7 @@ class _Group:
 class Scope:
     """Decides about each row, and counts those outside."""
 
-    # `time_zone` is that of the declared times, and of times in the ledger that state none. A row of a statement needs
+    # `time_zone` is that of the declared times, and of times in the ledger that have none. A row of a statement needs
     # no amount if it states what was received. `on_left_out` gets the reference of each row with another currency or
     # time.
 

@@ -78,7 +78,7 @@ class Suggestion:
     Attributes:
         what: `amounts` or `times`.
         rows: Rows with a cell that is refused.
-        cell: The first one; where there are several readings, one that they read differently.
+        cell: The first one; with several readings, one that they read differently.
         readings: The readings of all cells; more than one if it is ambiguous.
     """
 

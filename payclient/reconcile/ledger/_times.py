@@ -126,7 +126,7 @@ class TimeReader:
         return _exact(time, text, has_time=form.has_time)
 
     def read_creation(self, cell: Any) -> datetime | None:
-        """Return the time of creation, aware if the cell states a zone, or None for an empty cell."""
+        """Return the time of creation, aware if the cell has a zone, or None for an empty cell."""
         # A date alone is the start of that day, and a fraction of a second in a text is dropped.
         if isinstance(cell, date):
             return cell if isinstance(cell, datetime) else datetime.combine(cell, time.min)

@@ -49,7 +49,7 @@ class UnusedColumn:
     A column that is neither used nor ignored by name, and that may say what a row means.
 
     Attributes:
-        name: In the header.
+        name: Name in the header.
         words: Its different texts with the number of rows, the most frequent first; empty for numbers.
         amount: The sum of its numbers, read as amounts are; None for texts, and if not all can be read so.
     """

@@ -62,8 +62,8 @@ class Decision:
 
     Attributes:
         run: Name of the run whose work list it stood in.
-        reference: Of the row.
-        code: Of the finding; `unresolved` for an unresolved row.
+        reference: Reference of the row.
+        code: Code of the finding; `unresolved` for an unresolved row.
         owner: Who is responsible; empty if it is not said.
         resolution: What was decided; None if nothing was yet.
         until: The last day of what is accepted; None for any other resolution.

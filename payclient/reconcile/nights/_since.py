@@ -115,7 +115,7 @@ class SincePrevious:
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
-    ledger: LedgerChange | None = None  # None where the rows of the run before are not known
+    ledger: LedgerChange | None = None  # None if the rows of the run before are not known
 
     @property
     def ledger_sentence(self) -> str:

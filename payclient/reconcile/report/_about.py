@@ -33,12 +33,12 @@ class LedgerAbout:
         name: The file's name without its folder; empty for a stream.
         format: `csv`, `jsonl`, `xlsx` or `parquet`.
         size_bytes: How much was read.
-        sha256: Of all that was read, in hexadecimal.
+        sha256: Hash of all that was read, in hexadecimal.
         columns: The name in the header, by field.
         ignored_columns: The other columns, in their order.
         warnings: Warnings from reading the ledger.
         excluded: Rows that are left out, by reason; each is a warning, too.
-        unused: Of the other columns, those that may say what a row means, and were not ignored by name.
+        unused: Other columns that may say what a row means, and were not ignored by name.
     """
 
     name: str
@@ -60,7 +60,7 @@ class JudgedAgain:
     Attributes:
         folder: The name of its folder.
         run: Its name.
-        rules_fingerprint: Of the rules by which it was judged.
+        rules_fingerprint: Fingerprint of the rules by which it was judged.
         changed_rules: The names of the rules that are others now.
     """
 
@@ -86,7 +86,7 @@ class StatementAbout:
     Attributes:
         file: What was read.
         totals: What its lines come to.
-        payout: What came to the bank for it; None where that was not given.
+        payout: What came to the bank for it; None if that was not given.
     """
 
     file: LedgerAbout
@@ -108,12 +108,12 @@ class About:
         environment: `live` or `sandbox`; empty when it is not known.
         key_fingerprint: A short, non-reversible fingerprint of the API key, never the key; empty when not known.
         canary: The reference that was asked first, if one was.
-        judged_again: The run whose answers these are, where this is a second judgement.
+        judged_again: The run whose answers these are, if they were judged again.
         ended_by: The failure that ended the run early; empty when it was not.
         ignored_lines: Ledger lines that the rules leave out, by kind.
         statement: The other side; None without one.
         ledger_change: The rows of the ledger beside those of the previous run; None without one.
-        payclient_version: Of the package that wrote the report.
+        payclient_version: Version of the package that wrote the report.
     """
 
     run: str = ""
@@ -138,7 +138,7 @@ class About:
 
     @property
     def ledger_sha256(self) -> str:
-        """Of the ledger; empty where that was not a file."""
+        """SHA-256 of the ledger; empty if it was not a file."""
         return "" if self.ledger is None else self.ledger.sha256
 
 

@@ -82,7 +82,7 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
     Compare the files of a report with its manifest.
 
     Args:
-        folder: Of the report.
+        folder: Folder of the report.
         only: Names of the files to compare; the manifest itself is always checked. Default: all.
 
     Returns:

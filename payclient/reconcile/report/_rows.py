@@ -171,14 +171,14 @@ CSV = (
     *(_LINE, _REFERENCE, _CODE, _SEVERITY, _WHAT, _OTHERS, _DIFFERENCE, *SIDES, *_TIMES, _LINES),
     *(_STATE, _FIRST_SEEN, _AGE_DAYS, _CARRIED, _LINE_OF, _MATERIAL),
 )
-"""Of `breaks.csv`."""
+"""Columns of `breaks.csv`."""
 
 PARQUET = (
     *(RUN, _STATE, _FIRST_SEEN, _FIRST_RUN, _AGE_DAYS, _CARRIED, _REUSED, _LINE, _REFERENCE, _BUCKET),
     *(_CODE, _SEVERITY, _SENTENCE, _WAIVED, _OTHERS, _REASON, _ERROR, _DIFFERENCE, *SIDES, *_MEANINGS, _CREATED),
     *(*_TIMES, _IS_REPEAT, _LINE_OF),
 )
-"""Of `rows.parquet`."""
+"""Columns of `rows.parquet`."""
 
 SHEETS: Mapping[str, tuple[Bucket, tuple[RowColumn, ...]]] = {
     "Breaks": (
@@ -191,7 +191,7 @@ SHEETS: Mapping[str, tuple[Bucket, tuple[RowColumn, ...]]] = {
     "Unresolved": (Bucket.UNRESOLVED, (_LINE, _REFERENCE, _ERROR, _REASON, *WORK, *SIDES, *_TIMES)),
     "Rejected": (Bucket.REJECTED, (_LINE, _REFERENCE, evolve(_REASON, width=90), _LEDGER_AMOUNT)),
 }
-"""Of the sheets that have a row each, with the bucket of their rows."""
+"""Columns of the sheets with ledger rows, with the bucket of these rows."""
 
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")

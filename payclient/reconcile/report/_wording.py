@@ -211,7 +211,7 @@ def settlement_lines(settlement: Settlement) -> Iterator[BridgeLine]:
 
 
 def payout_sentence(settlement: Settlement) -> str:
-    """Compare the money that came to the bank with the statement's total; empty where it was not given."""
+    """Compare the money that came to the bank with the statement's total; empty if it was not given."""
     if settlement.payout is None:
         return ""
     total, difference = settlement.statement.total, settlement.payout_difference
@@ -263,4 +263,4 @@ CASE_ONLY = Wording(
     "merchant_reff in other letters",
     "Only letter case or spacing differs: most likely one side changed it on the way.",
 )
-"""Of `merchant_reff_differs` where it is less severe than usual."""
+"""The wording of `merchant_reff_differs` if it is less severe than usual."""

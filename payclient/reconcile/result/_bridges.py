@@ -57,7 +57,7 @@ class Settlement:
         steps: Every step, empty ones included.
         statement: The statement, with its total.
         not_in_ledger: References that the statement has and the ledger does not.
-        payout: What came to the bank; None where it was not given.
+        payout: What came to the bank; None if it was not given.
     """
 
     service_paid_total: int
@@ -91,7 +91,7 @@ class Settlement:
 
 
 def settlement_moves(row: Row) -> Iterator[tuple[SettlementStep, int]]:
-    """Yield the steps of *row* with their money, where it is the first row of its reference."""
+    """Yield the steps of *row* with their money, if it is the first row of its reference."""
     if row.other_side is None or row.is_repeat:
         return
     settled, is_known = row.other_side.settled, row.transaction is not None and row.bucket is not Bucket.UNRESOLVED

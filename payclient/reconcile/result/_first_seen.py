@@ -12,7 +12,7 @@ from payclient.reconcile.values import Row
 
 _MAX_LENGTH = 80
 _MAX_KNOWN = 1_000
-"""Of each kind; a service that shows more does not use words."""
+"""Limit of each kind; a service that shows more does not use words."""
 
 
 class Sight(StrEnum):

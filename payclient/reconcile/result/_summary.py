@@ -131,7 +131,7 @@ class Compared:
         stated: The fields that the ledger has a column for.
         assumed_paid: Rows that were assumed paid, because the ledger has no status column.
         status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
-        not_paid: Of those, rows that are not paid at the service.
+        not_paid: Those of them that are not paid at the service.
         unused: The columns of the ledger that are neither used nor ignored by name, and that may say what a row means.
         unused_in_statement: Those of the statement.
     """
@@ -225,7 +225,7 @@ class Leakage:
     The leakage of one payment method.
 
     Attributes:
-        method: The service's short code; empty where it states none.
+        method: The service's short code; empty if it has none.
         rows: Rows with such a finding that is not waived.
         short_received: Money of paid transactions that did not arrive.
         fee_off_schedule: Fees above their schedule; negative where below.
@@ -375,12 +375,12 @@ class Summary:
         tie_out: The bridge from the ledger's paid total to the service's.
         compared: What was compared, and what was not.
         leakage: Losses from short payouts and off-schedule fees, by payment method.
-        still_there: Decisions of earlier runs that a break was corrected in the ledger, where it is still there.
+        still_there: Decisions of earlier runs that a break was corrected in the ledger, although it is still there.
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
         patterns: What many breaks have in common, those of the most rows first.
         since: What changed since the previous run; None without one.
         shown: What the service has shown in this run and those before, by kind.
-        first_seen: Of this, what no run before has shown; empty without a previous run.
+        first_seen: What no earlier run has shown; empty without a previous run.
         settlement: The bridge from the service's paid total to the statement's; None without a statement.
         statuses: Rows and money by both status words, as they are but cut to 80 characters, and by payment method; None
             where there is none. Those with the most rows are first; those for which there is no room are together.
@@ -475,7 +475,7 @@ class Summary:
 
         Args:
             fail_on: The least severe break that matters; a severity or its word.
-            only_news: Of the breaks, only those that are new, changed or reopened since the previous run matter.
+            only_news: Whether only breaks matter that are new, changed or reopened since the previous run.
 
         Returns:
             The first that applies: 3 when nothing was found, so the key or the environment may be wrong; 1 for breaks

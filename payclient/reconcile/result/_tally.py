@@ -202,7 +202,7 @@ class Tally:
         Return the result.
 
         Args:
-            statement: The statement as a whole, where there is one.
+            statement: The statement as a whole, if there is one.
             payout: What came to the bank for it.
             unused: `Ledger.unused`, which a verdict has to name.
             unused_in_statement: That of the statement.

@@ -92,7 +92,7 @@ class Calendar:
 
     Attributes:
         holidays: Days that are none, in order.
-        cut_off: Time of the day from which a row counts as of the next business day; None where each counts as of its
+        cut_off: Time of the day from which a row counts as of the next business day; None if each counts as of its
             own day.
 
     Raises:

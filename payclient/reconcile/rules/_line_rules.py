@@ -149,7 +149,7 @@ class KindGuard:
 
 def check_currencies(ledger: Ledger, statement: Ledger) -> None:
     """
-    Check that the amounts of two files that were read to their end have one currency, where they state it.
+    Check that the amounts of two files that were read to their end have one currency, if they name it.
 
     Raises:
         LedgerError: When they have two.
@@ -201,7 +201,7 @@ class Lines:
 
     Attributes:
         of_one_reference: Their meaning.
-        kind: Words for charges, refunds and fees; None where all are charges. Needs `sum`.
+        kind: Words for charges, refunds and fees; None if all are charges. Needs `sum`.
 
     Raises:
         RulesError: When a value cannot be used.

@@ -85,9 +85,9 @@ class FeeSchedule:
         percent: Charged on top of it, in percent of the amount.
         minimum: The lowest fee.
         maximum: The highest fee; None for no limit.
-        rounding: Of the percentage, to a whole number.
+        rounding: How the percentage becomes a whole number.
         first_day: The day of creation from which it holds; None for all days. A row without that time counts as later.
-        before: The schedule until then; None where fees of that time are not checked.
+        before: The schedule until then; None if fees of that time are not checked.
     """
 
     flat: int = field(default=0, validator=values.is_whole)
@@ -142,7 +142,7 @@ class Accepted:
 
     Attributes:
         code: The kind of finding; all others of the row still count.
-        reference: Of the row.
+        reference: Reference of the row.
         ledger: The ledger's value when it was accepted, as `Finding.ledger` has it; empty text for nothing.
         service: The service's value then, as `Finding.service` has it.
         largest_difference: The largest amount at stake, in the unit of the service.
@@ -150,7 +150,7 @@ class Accepted:
         owner: The person responsible for it.
         expires: The last day on which it holds; from the next day it is a break again.
 
-    Either both sides or a largest difference must be given; where both are, both must hold.
+    Either both sides or a largest difference must be given; if both are, both must hold.
     """
 
     code: Code = field(converter=_to_code)
@@ -225,10 +225,10 @@ class StatementRules:
     Attributes:
         settles_within: A paid row younger than this may be missing in the statement. The ledger's `created_at` tells
             its age; a row without is never young.
-        columns: Name of the statement's column, by field, where it is not one that is known.
+        columns: Name of the statement's column, by field, if it is not recognised.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
         reading: The notation of the statement.
-        kind: Words for charges, refunds and fees; None where all lines are charges.
+        kind: Words for charges, refunds and fees; None if all lines are charges.
         new_lines_only: Whether a statement has only lines that no statement before it has. What the statements of this
             run and of earlier ones list for a reference is then summed. Otherwise the newest that lists it counts,
             unless that only takes money back.
@@ -324,14 +324,14 @@ class Rules:
     The rules by which differences are judged.
 
     Attributes:
-        time_zone: Of the service's and the ledger's times; without it, an expiry has passed when it
+        time_zone: Zone of the service's and the ledger's times; without it, an expiry has passed when it
             has passed in every zone, and a row is young when it is young in every zone.
         grace: A row younger than this that is missing, or pending on one side only, is open. The
             ledger's `created_at` tells its age; a row without is never young.
         calendar: The business days, where `grace` or `settles_within` counts them.
         assume_status: Status of each row where the ledger has no such column: `paid`, or `none`, with which the status
             is not compared and no report is clean.
-        columns: Name of the ledger's column, by field, where it is not one that is known.
+        columns: Name of the ledger's column, by field, if it is not recognised.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
         may_leave: Whether rows may leave the ledger, so that a run does not miss rows of the previous run.
@@ -343,7 +343,7 @@ class Rules:
         statuses: Meaning of other words for a state, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
         final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
-        fees: Fees of each payment method, by the service's short code; expected where the ledger states no fee.
+        fees: Fees of each payment method, by the service's short code; expected if the ledger has no fee.
         accepted: Accepted differences, in the order of their references.
         lines: Meaning of several rows with one reference.
         statement: Reading of a statement, and the time until a payment is settled.
@@ -390,7 +390,7 @@ class Rules:
         return read_status(word, self.statuses)
 
     def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
-        """Return the state that the ledger gives to a row, or that is assumed; None where it is not known."""
+        """Return the state that the ledger gives to a row, or that is assumed; None if it is not known."""
         if entry.status is ABSENT:
             return Status.PAID if self.assume_status is Assumed.PAID else None
         return self.read_status(entry.status)
@@ -456,7 +456,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again.
 
     Note:
-        The lists, `ledger`, and what concerns several rows, are left out where nothing is said.
+        The lists, `ledger`, and what concerns several rows, are left out if they are empty.
     """
     plain = asdict(rules, filter=_is_said, value_serializer=_plain)
     return plain if rules.ignore_columns else {name: each for name, each in plain.items() if name != "ignore_columns"}

@@ -130,12 +130,12 @@ class Code(StrEnum):
     The stable name of a finding. Of findings that are equally severe, the one named first here leads.
 
     Attributes:
-        severity: Of such a finding, unless it states its own.
+        severity: Severity of such a finding, unless it has its own.
         label: Its name in a few words.
         advice: Its meaning and the next step, in a sentence or two.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
         pattern: The common trait of such findings; None if they have none.
-        step: The step of the bridge that has the paid money of such a row; None where its amounts or another finding
+        step: The step of the bridge that has the paid money of such a row; None if its amounts or another finding
             tell the step.
         unplanted: Reason for its absence from the seeded dataset; empty for a code that is planted there.
         is_soft: Whether it is a remark, and no difference between the two sides.

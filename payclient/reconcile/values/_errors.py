@@ -18,7 +18,7 @@ class JournalError(PayClientError, ValueError):
     The journal cannot be used: it belongs to another run, is damaged or is in use; the message says which.
 
     Attributes:
-        rules: Of a journal that belongs to another run: the rules that differ, if nothing else does.
+        rules: The rules that differ, if the journal belongs to another run and nothing else differs.
     """
 
     def __init__(self, message: str = "", *, attempts: int = 0, rules: tuple[str, ...] = ()) -> None:

@@ -210,12 +210,12 @@ class Row:
         ledger_status: Meaning of the ledger's status word, or the assumed one; None if unknown.
         service_status: Meaning of the service's status word; None if unknown, or without an answer.
         lacks_probe: Unresolved because no other reference was found in the run, so the answer is not trusted.
-        parts: The ledger lines that were put together, in order; empty where each row is for itself.
+        parts: The ledger lines that were put together, in order; empty if each row is for itself.
         carried_from: Name of the run that listed it last, for a row that is not in the ledger any more and was asked
             about again; empty for a row of the ledger.
-        earlier_bucket: The result by the rules of the previous run; None where it is the same.
+        earlier_bucket: The result by the rules of the previous run; None if it is the same.
         other_side: The statement's lines for the reference; None without a statement.
-        reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
+        reused_from: Name of the earlier run that the answer is from; empty if this run looked the reference up.
         state_before: The service's state, or word, in the previous run, if it had another one; empty otherwise.
         is_material: As much is at stake as the rules call material.
     """
@@ -301,7 +301,7 @@ class Row:
 
     @property
     def severity(self) -> Severity:
-        """Of the primary finding."""
+        """Severity of the primary finding."""
         return self.findings[0].severity if self.findings else Severity.INFO
 
     @property
@@ -318,13 +318,13 @@ class Row:
 
     @property
     def history(self) -> History | None:
-        """Of its newest finding: new before reopened, changed and still open; None without a previous run."""
+        """History of its newest finding: new before reopened, changed and still open; None without a previous run."""
         known = [finding.history for finding in self.findings if finding.history is not None]
         return min(known, key=lambda each: _NEWEST.index(each.state), default=None)
 
     @property
     def ledger_amount(self) -> int | None:
-        """The ledger's amount; None if it states none."""
+        """The ledger's amount; None if it has none."""
         amount = self.entry.amount
         return amount if isinstance(amount, int) else None
 

@@ -27,10 +27,10 @@ class Settled:
     The lines of a statement for one reference, summed.
 
     Attributes:
-        lines: Of the statement.
-        amount: Money paid, less refunds; None where no line states it.
-        amount_received: Money paid out for it; None where no line states it.
-        money: The money paid out or, where that is not stated, the money paid; it adds to the total of the statement.
+        lines: Lines of the statement.
+        amount: Money paid, less refunds; None if no line has it.
+        amount_received: Money paid out for it; None if no line has it.
+        money: The money paid out or, without it, the money paid; it adds to the total of the statement.
         before: The part that only statements of earlier runs have; None if they do not list it.
     """
 
@@ -42,7 +42,7 @@ class Settled:
 
     @property
     def stated(self) -> int | None:
-        """The amount or, where it is not stated, the amount received; None where no line states either."""
+        """The amount or, without it, the amount received; None if no line has either."""
         return self.amount_received if self.amount is None else self.amount
 
     @property
@@ -95,7 +95,7 @@ class Payout:
 
     Attributes:
         name: As the statement calls it; empty for lines that name none.
-        date: The last day of its lines; empty where they have no time.
+        date: The last day of its lines; empty if they have no time.
         lines: The number of them.
         gross: Money paid.
         refunds: Money taken back; 0 or less.
@@ -133,7 +133,7 @@ class StatementTotals:
 
     Attributes:
         lines: Lines that were read.
-        total: Sum over all its lines of the money paid out or, where a line does not state that, paid.
+        total: Sum over all its lines of the money paid out or, for a line without it, paid.
         rejected_lines: Lines that cannot be used.
         rejected_amount: Sum of what these state.
         fee_lines: Fees that belong to no payment.

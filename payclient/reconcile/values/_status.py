@@ -29,7 +29,7 @@ class Status(StrEnum):
 
 class Assumed(StrEnum):
     """
-    The status of each row where the ledger has no status column.
+    The status of each row if the ledger has no status column.
 
     Attributes:
         PAID: That it is paid, as a settlement file means it.
@@ -53,7 +53,7 @@ _DASHES = " -\u2010\u2011\u2012\u2013\u2014\u2212"
 
 
 def states_none(word: str | None) -> bool:
-    """Return whether *word* states no status: it is empty, or a dash."""
+    """Return whether *word* is not a status: it is empty, or a dash."""
     return word is None or not word.strip(_DASHES)
 
 
@@ -100,7 +100,7 @@ def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType(
     Return the meaning of *word*, whatever its case and its spaces, dashes and underscores; None if not known.
 
     Args:
-        word: As a side wrote it; None where it wrote nothing.
+        word: As a side wrote it; None if it wrote nothing.
         more: Other known words, normalised, such as `Rules.statuses`.
     """
     if word is None:
