@@ -210,7 +210,8 @@ def _about_usage(error: CycloptsError) -> str:
         name = " ".join(filter(None, (error.argument.name, error.argument.parameter.metavar)))
         if error.keyword is not None:
             return f"{error.keyword} needs a value, as in: {name}"
-        text = f"{name} is missing, as in: {_examples((error.command_chain or ())[-1]).splitlines()[0][2:]}"
+        called = ["payclient", *(error.command_chain or ())][-1]
+        text = f"{name} is missing, as in: {_examples(called).splitlines()[0][2:]}"
     elif isinstance(error, CoercionError) and error.token and error.target_type in _KINDS and error.msg is None:
         text = f"{error.token.keyword} must be {_KINDS[error.target_type]}, got {error.token.value!r}"
     elif isinstance(error, UnusedCliTokensError):
