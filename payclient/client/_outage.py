@@ -223,8 +223,9 @@ class Outage:
         if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:
             return None
         ticket = self._limiter.probe()
-        if ticket is not None and is_first:
-            self._probed_at = now
+        if ticket is not None:
+            self._sent_at = now  # another may ask before this one is sent
+            self._probed_at = now if is_first else self._probed_at
         return ticket
 
     def refusal(self) -> OutageError:

@@ -153,6 +153,10 @@ class ObservedLimiter(Limiter):
         check_abandoned(self._world)
         return ticket
 
+    @property
+    def _outage(self):
+        return self._world.clients[self._world.limiters.index(self)]._session.outage
+
     def _check_rate(self, now):
         if self._expected_gap is None:
             return
@@ -178,7 +182,7 @@ class ObservedLimiter(Limiter):
         if len(self._probed_at) == 2 and now - self._probed_at[0] < 1 - 1e-6:
             fail("probes", f"three within {now - self._probed_at[0]:.3f} s")
         self._probed_at.append(now)
-        self._is_out = True
+        self._is_out = self._outage.is_on  # else it has ended since its caller was refused
         return ticket
 
     async def _wait_for_turn(self, *place):
@@ -208,7 +212,7 @@ class ObservedLimiter(Limiter):
         super().release(ticket, signal, retry_after=retry_after, **options)
         if self._is_out and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
             self._is_out = False
-            outage = self._world.clients[self._world.limiters.index(self)]._session.outage
+            outage = self._outage
             if outage.refused > outage._refused_before and self.limit > 2.0 + 1e-9:
                 self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
         if self.capacity._slow_start > before and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):

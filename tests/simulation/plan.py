@@ -8,7 +8,10 @@ from attrs import astuple, field, fields, frozen
 MAX_FAULTS_OF_ONE = 3
 """Answers about one reference that the service spoils, at most: so that a stream has to answer it in the end."""
 
-THROTTLING = ("throttled", "throttled until", "throttled until, undated", "throttled bare", "unavailable")
+THROTTLING = (
+    *("throttled", "throttled until", "throttled until, undated", "throttled bare", "throttled for years"),
+    "unavailable",
+)
 FAILING = ("error 500", "gateway page", "maintenance", "echo of the key")
 BROKEN = ("garbage", "empty", "cut", "reset before", "reset within", "end before", "no content")
 ODD = ("no http", "endless head", "endless body", "compressed and cut")
@@ -26,7 +29,7 @@ ANSWERS = (*THROTTLING, *FAILING, *BROKEN, *ODD, *SLOW, *WRONG, *EXTRA, *HARMLES
 CONNECTING = ("refuse", "hang", "vanish", "reset handshake")
 """By the number of the attempt to connect."""
 
-TIMED = ("partition", "restart", "idle end", "wall clock", "dead address", "dead name")
+TIMED = ("partition", "restart", "idle end", "mute", "slowness", "wall clock", "dead address", "dead name")
 """By the virtual time."""
 
 KEYS = ("source fails", "source hangs", "source is behind")
@@ -92,7 +95,7 @@ PROXY_TIMED = ("proxy idle end", "proxy idle reset", "proxy restart")
 BREAKING = (
     *("no http", "endless head", "endless body", "address dead for ever"),
     *("cut", "reset before", "reset within", "end before", *CONNECTING),
-    *("partition", "restart", "dead address", "dead name", "kill", "disk full", "fsync"),
+    *("partition", "restart", "mute", "dead address", "dead name", "kill", "disk full", "fsync"),
     *(each for each in TUNNELS if each != "proxy announces"),
     *PROXY_CONNECTING,
     "proxy restart",
@@ -106,7 +109,7 @@ IDLE = ("idle end", "proxy idle end", "proxy idle reset")
 SLOWING = (
     *SLOW,
     *("endless head", "endless body", "address dead for ever", "one a second for ever"),
-    *("hang", "vanish", "partition", "dead address", "dead name", "jump"),
+    *("hang", "vanish", "partition", "mute", "slowness", "dead address", "dead name", "jump"),
     *("proxy silence", "proxy drip", "proxy late", "proxy silence behind", "proxy hang"),
 )
 """What may let an attempt wait for its time-out."""

@@ -14,6 +14,10 @@ from support.raw_server import chunked, head, http
 
 OTHER = "T9999"
 """A transaction that is known, and that nobody asks for."""
+_SLOWNESS = 1.2
+"""Seconds that an answer takes longer while the service is slow."""
+_FOR_YEARS = 9_999_999_999
+"""Seconds that an absurd refusal names."""
 
 
 def amount_of(reference):
@@ -95,8 +99,9 @@ class Service:
         self.takes = lambda _key: True  # returns whether a key is valid
         self.is_calm, self.is_slow = False, False
         self._in_line = []
+        self._absurd = 0
         self._down_until = -1.0
-        self._revoked_until = -1.0
+        self._revoked_until = self._slow_until = -1.0
         self.has_revoked = False  # whether it has ever refused the key
         self._forget()
 
@@ -155,6 +160,16 @@ class Service:
         """Refuse the key for a while."""
         self._revoked_until = self._loop.time() + seconds
 
+    def slow_down(self, seconds):
+        """Take longer for every answer, for a while."""
+        self._slow_until = self._loop.time() + 10 * seconds
+
+    def mute(self):
+        """Let what waits for a request lose everything that comes, in silence."""
+        for peer in self.peers:
+            if peer.requests and not peer.is_busy and peer.is_open:
+                peer.connection.vanish()
+
     def end_idle(self):
         """Close every connection that waits for a request."""
         for peer in self.peers:
@@ -183,7 +198,8 @@ class Service:
                 _truth(
                     reference, self._status(reference), int(reference[1:]) if self._plan.work == "reconcile" else number
                 ),
-                self._chance.uniform(0.0, self._plan.work_seconds),
+                self._chance.uniform(0.0, self._plan.work_seconds)
+                + _SLOWNESS * (self._loop.time() < self._slow_until and not self.is_calm),
             )
             if reference[0] == "C" and not self._is_healed(reference):
                 answer = _refusal("500 Internal Server Error", "Server error")
@@ -209,6 +225,10 @@ class Service:
             return None
         if fault.kind == "compressed and cut" and reference[0] != "T":  # the status of a refusal says enough
             return None
+        if fault.kind == "throttled for years":
+            self._absurd += 1
+            if self._absurd > 2:  # with three of them a stream has no outcome for too long
+                return None
         if fault.kind == "bare 404":
             if reference in self._bare:  # said twice, it is the service's word
                 return None
@@ -353,6 +373,8 @@ class Service:
 
 
 def _pause(kind, value):
+    if kind == "throttled for years":
+        return _FOR_YEARS
     if kind in ("throttled", "unavailable"):
         return value + 1
     if kind == "throttled until, undated":
@@ -379,6 +401,7 @@ def _close_after(_service, peer, _reference, answer, _value):
 
 _SPOILT = {
     "throttled": Service._throttle,
+    "throttled for years": _sends(http(b"", "429 Too Many Requests", f"Retry-After: {_FOR_YEARS}")),
     "throttled until": Service._throttle_until,
     "throttled until, undated": Service._throttle_undated,
     "throttled bare": _sends(http(b"", "429 Too Many Requests")),

@@ -152,10 +152,17 @@ class _Threads:
         if not caller.is_over:
             caller.is_interrupted = True
             self.later(caller, 0.0)
-            self._world.loop.call_later(1.0 + oracles.slack(self._world), self._check_left)
+            self._check_soon()
 
-    def _check_left(self):
+    def _check_soon(self):
+        loop = self._world.loop
+        loop.call_later(1.0 + oracles.slack(self._world), self._check_left, loop.jumped)
+
+    def _check_left(self, jumped):
         """Complain of calls in the loop that no thread waits for."""
+        if self._world.loop.jumped > jumped:  # then they have had no time to end
+            self._check_soon()
+            return
         calls = sum(task.get_coro().__name__ == "_run" for task in asyncio.all_tasks(self._world.loop))
         if calls > len(self.client._thread._open):
             self._world.fail("left behind", f"{calls} calls, some of them of threads that were interrupted")

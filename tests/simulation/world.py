@@ -357,6 +357,8 @@ class World:
             "partition": self.network.block,
             "restart": self.service.restart,
             "idle end": lambda _: self.service.end_idle(),
+            "mute": lambda _: self.service.mute(),
+            "slowness": self.service.slow_down,
             "wall clock": self._move_wall,
             "dead address": lambda _: self.network.dead_addresses.add(next(iter(self._entry.values()))[0]),
             "dead name": self._lose_name,
@@ -511,8 +513,6 @@ def _troubled(undo, troubles):
 
 def _kept(make, world, name):
     def make_and_keep(*arguments, **options):
-        if name == "streams" and "queues of one" in world.plan.troubles:
-            arguments = (*arguments[:-1], asyncio.Semaphore(1))
         made = make(*arguments, **options)
         getattr(world, name).append(made)
         return made
