@@ -181,6 +181,8 @@ CONTROLS = (
             oracle="recovers"),
     Control("one probe a second", "client._outage:Outage.probe",
             "if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:", "if False:", oracle="probes"),
+    Control("what has failed before takes one probe", "client._outage:Outage.probe", "self._sent_at = now", "pass",
+            oracle="probes"),
     Control("after an outage the limiter starts slowly", "client._outage:Outage.answered",
             "self._limiter.capacity.recover()", "pass", oracle="slow start"),
     # Time
