@@ -25,6 +25,7 @@ from payclient.reconcile import (
     replay,
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.values import Payout
 from support.chance import examples
 from support.reconciling import NOON
 
@@ -224,6 +225,10 @@ def test_residual():
     """A total that the rows do not make is a bug, and no report."""
     with pytest.raises(TieOutError, match="the statement does not tie: -5 of 5 is not explained"):
         Tally().summary(StatementTotals(lines=1, total=5))
+    for payouts in ((Payout(net=1),), (Payout(net=0, fees=3),)):
+        with pytest.raises(TieOutError, match="the payouts do not tie"):
+            Tally().summary(StatementTotals(payouts=payouts))
+    assert Tally().summary(StatementTotals()).settlement.residual == 0
 
 
 NAMES = "ABCD"
