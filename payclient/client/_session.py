@@ -441,7 +441,9 @@ class Session:
             with ExitStack() as on_failure:
                 with LookupPhase(lookup, "queued"):
                     until = math.inf if lookup.until is None else lookup.until
-                    ticket = await self._limiter.acquire(lookup.priority, began_at=lookup.began_at, until=until)
+                    ticket = await self._limiter.acquire(
+                        lookup.priority, began_at=lookup.began_at, until=until, is_again=lookup.attempts > 0
+                    )
                     on_failure.callback(self._limiter.release, ticket, Signal.SILENT)
                 on_failure.pop_all()
                 return ticket

@@ -43,10 +43,10 @@ async def test_own_limit(case):
 
 
 async def test_burst():
-    """Nearly all of 3,000 who come at once are answered, although the first refusals make the rate look low."""
+    """All of 3,000 who come at once are answered, although the first refusals make the rate look low."""
     async with client(Service(bucket(200, 20), lambda: 0.05), deadline=30.0) as pay:
         answers = await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(3000)), return_exceptions=True)
-    assert sum(isinstance(answer, Transaction) for answer in answers) >= 2990
+    assert {type(answer) for answer in answers} == {Transaction}
 
 
 @pytest.mark.parametrize("deadline", [2.0, 5.0, 30.0])

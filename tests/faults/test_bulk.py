@@ -154,7 +154,7 @@ async def test_burst(row):
         server.is_full = True
         outcomes = await ask_at_once(pay, 64)
         assert [type(outcome) for outcome in outcomes] == [RateLimitedError] * 64
-        assert (pay.stats.throttled, pay._session._limiter.capacity._in_a_row) == (64, 1)
+        assert (pay.stats.throttled, pay._session._limiter.capacity._in_a_row <= 1) == (64, True)
 
 
 class Counting(RawServer):

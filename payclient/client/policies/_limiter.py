@@ -169,7 +169,12 @@ class Limiter:
         return Ticket(self._granted, now, 1, is_probe=True)
 
     async def acquire(
-        self, priority: Priority = Priority.AWAITED, *, began_at: float = 0.0, until: float = math.inf
+        self,
+        priority: Priority = Priority.AWAITED,
+        *,
+        began_at: float = 0.0,
+        until: float = math.inf,
+        is_again: bool = False,
     ) -> Ticket:
         """
         Return a ticket when the next attempt may start; error as in `acquire_now`.
@@ -178,8 +183,9 @@ class Limiter:
             priority: Who goes first.
             began_at: When the lookup began; the newest of those that are awaited is first.
             until: When an answer is of no use any more.
+            is_again: Whether the lookup has had an attempt; it adds none to those that wait.
         """
-        return self.acquire_now(priority) or await self._wait_for_turn(priority, began_at, until)
+        return self.acquire_now(priority) or await self._wait_for_turn(priority, began_at, until, is_again)
 
     def release(
         self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None, now: float | None = None
@@ -258,7 +264,7 @@ class Limiter:
         is_late_timer = self._timer_was_due == self._due_at and now - self._due_at <= min(self._gap, _MAX_LATENESS)
         self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
-    async def _wait_for_turn(self, priority: Priority, began_at: float, until: float) -> Ticket:
+    async def _wait_for_turn(self, priority: Priority, began_at: float, until: float, is_again: bool) -> Ticket:
         self._turns += 1
         key = (began_at if priority is Priority.AWAITED else 0.0, self._turns)
         turn = _Turn(key, until, asyncio.get_running_loop().create_future())
@@ -269,7 +275,8 @@ class Limiter:
         is_answered = False
         try:
             self._grant_due()
-            self._tell_the_last()
+            if not is_again:
+                self._tell_the_last()
             granted = await turn.future
             is_answered = True
         finally:
