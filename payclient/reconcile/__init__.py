@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from payclient.reconcile.journal import Journal, verify_journal
     from payclient.reconcile.journal import Reuse as Reuse
     from payclient.reconcile.journal import copy_journal as copy_journal
-    from payclient.reconcile.judgement import Case, compare, expiry_rule, judge
+    from payclient.reconcile.judgement import Case, compare, judge
+    from payclient.reconcile.judgement import expiry_rule as expiry_rule
     from payclient.reconcile.judgement import needs_confirmation as needs_confirmation
     from payclient.reconcile.nights import Decision, Resolution
     from payclient.reconcile.nights import with_decisions as with_decisions
+    from payclient.reconcile.result import EXIT_STATUSES as EXIT_STATUSES
     from payclient.reconcile.result import (
-        COMPLETENESS,
         AcceptanceNotice,
         AcceptanceState,
         Compared,
@@ -33,11 +34,10 @@ if TYPE_CHECKING:
         TieOut,
         Total,
         Verdict,
-        moved_by,
-        step_of,
     )
-    from payclient.reconcile.result import EXIT_STATUSES as EXIT_STATUSES
     from payclient.reconcile.result import OpenFindings as OpenFindings
+    from payclient.reconcile.result import moved_by as moved_by
+    from payclient.reconcile.result import step_of as step_of
     from payclient.reconcile.rules import (
         STRICT,
         Accepted,
@@ -102,7 +102,6 @@ if TYPE_CHECKING:
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [
-    "COMPLETENESS",
     "STRICT",
     "AcceptanceNotice",
     "AcceptanceState",
@@ -165,9 +164,7 @@ __all__ = [
     "Total",
     "Verdict",
     "compare",
-    "expiry_rule",
     "judge",
-    "moved_by",
     "parse_rules",
     "read_rules",
     "read_status",
@@ -175,7 +172,6 @@ __all__ = [
     "replay",
     "rules_as_json",
     "rules_from_json",
-    "step_of",
     "verify_journal",
 ]
 

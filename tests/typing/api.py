@@ -125,7 +125,6 @@ from payclient.reconcile.report import (
     ReportFiles,
     about_as_json,
     about_from_json,
-    escape_unprintable,
     row_as_json,
     summary_as_json,
     verify,
@@ -506,7 +505,7 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     assert_type((row_as_json(rows[0]), summary_as_json(summary, about)), tuple[dict[str, Any], dict[str, Any]])
     assert_type(verify_journal(folder / "journal.sqlite"), None)
     problems = assert_type(verify(folder), tuple[Problem, ...])
-    return [escape_unprintable(f"{problem.file}: {problem.what}") for problem in problems]
+    return [f"{problem.file}: {problem.what}" for problem in problems]
 
 
 def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:

@@ -1,6 +1,5 @@
 """Write the findings of a reconciliation into files that a person can sign."""
 
-from payclient._shared.escape import escape_unprintable
 from payclient.reconcile.report._about import RUN_TERM as RUN_TERM
 from payclient.reconcile.report._about import (
     About,
@@ -53,7 +52,6 @@ __all__ = [
     "StatementAbout",
     "about_as_json",
     "about_from_json",
-    "escape_unprintable",
     "row_as_json",
     "summary_as_json",
     "verify",

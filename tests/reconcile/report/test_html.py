@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row, Severity, Total
+from payclient._shared.escape import escape_unprintable
+from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import escape_unprintable
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
+from payclient.reconcile.result import COMPLETENESS
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient.reconcile.report import escape_unprintable
+from payclient._shared.escape import escape_unprintable
 from payclient.reconcile.report._workbook import BookWriter, Column, Style
 from support.chance import examples
 
