@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,5 +34,6 @@ def test_goal(name):
     """A lookup makes no more calls than its goal allows; else the modules that make more are named."""
     # In a process of its own: a tool that other tests have imported, or a logger that they have set, would count.
     program = f"import sys; from bench import steps; sys.exit(not steps.check({name!r}))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=TESTS, capture_output=True, text=True, check=False)
+    path = {**os.environ, "PYTHONPATH": str(TESTS)}
+    done = subprocess.run([sys.executable, "-c", program], env=path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

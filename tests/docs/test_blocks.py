@@ -18,7 +18,7 @@ from payclient._shared.logger import logger
 
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = PROJECT / "docs" / "examples"
-PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
+PAGES = sorted([PROJECT / "README.md", *(p for p in (PROJECT / "docs").rglob("*.md") if "_build" not in p.parts)])
 STARTS_MANY_PROCESSES = frozenset(
     {
         "docs/how-to/fastapi.md",

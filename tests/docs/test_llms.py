@@ -13,7 +13,11 @@ LINES = re.findall(r"^- \[(.+?)\]\((.+?)\.md\): (.+)$", TEXT, re.MULTILINE)
 
 def test_every_page():
     """Every page but the front page is in the list, once, with its title."""
-    pages = {page.relative_to(DOCS).with_suffix("").as_posix(): page for page in DOCS.rglob("*.md")}
+    pages = {
+        page.relative_to(DOCS).with_suffix("").as_posix(): page
+        for page in DOCS.rglob("*.md")
+        if "_build" not in page.parts
+    }
     del pages["index"]
     assert sorted(entry for _, entry, _ in LINES) == sorted(pages)
     assert [entry for title, entry, _ in LINES if f"# {title}\n" not in pages[entry].read_text(encoding="utf-8")] == []
@@ -37,7 +41,9 @@ def test_descriptions():
 
 def test_plain_markdown(tmp_path):
     """Each link leads to the page as Markdown, which the build writes, with the layers in their place."""
-    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    pages = {
+        page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md") if "_build" not in page.parts
+    }
     for page in pages:
         (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
     html, env = SimpleNamespace(format="html"), SimpleNamespace(found_docs=pages)

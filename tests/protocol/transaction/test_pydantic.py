@@ -83,7 +83,7 @@ def test_schema(mode):
     assert (list(fields), schema["required"]) == (list(SAMPLE), ["reference", "amount", "status"])
     assert [name for name, field in fields.items() if not field["description"].endswith(("`.", "."))] == []
     assert (fields["amount"]["type"], fields["fee"]["anyOf"]) == ("integer", [{"type": "integer"}, {"type": "null"}])
-    assert fields["expdate"]["description"].startswith("Expiry of the payment, without a time zone because")
+    assert fields["expdate"]["description"].startswith("Expiry of the payment, without a time zone, because")
 
 
 async def test_response_model():
