@@ -575,10 +575,18 @@ async def test_slow_consumer_is_no_stall():
 
 async def test_pause_is_kept_by_deferred_rows():
     """A deferred row is not looked up before the `Retry-After` of its refusal."""
-    later = RateLimitedError("later", status_code=429, asked_pause=600)
+    later = RateLimitedError("later", status_code=429, asked_pause=200)
     lookup = Lookup(lambda _, nth: later if nth == 1 else None)
     await collect(lookup, ["T1"])
-    assert lookup.times[1] >= 600
+    assert lookup.times[1] >= 200
+
+
+async def test_absurd_pause():
+    """A pause of 300 years is asked about again after five minutes, and the stream goes on."""
+    years = RateLimitedError("later", status_code=429, asked_pause=9_999_999_999)
+    lookup = Lookup(lambda _, nth: years if nth == 1 else None)
+    await collect(lookup, ["T1"])
+    assert 300 <= lookup.times[1] <= 301
 
 
 async def test_deferred_rows_do_not_wait_for_the_end():
@@ -610,7 +618,7 @@ async def test_final_failures():
 async def test_pause_of_a_day():
     """A pause longer than `stall_timeout` ends the stream, with `retry_after` in the error."""
     with pytest.raises(RateLimitedError) as caught:
-        await collect(failing(RateLimitedError("later", status_code=429, asked_pause=86400)), ["T1"])
+        await collect(failing(RateLimitedError("later", status_code=429, asked_pause=86400)), ["T1"], stall_timeout=200)
     assert (caught.value.retry_after, asyncio.get_running_loop().time() < 1) == (86400, True)
 
 

@@ -19,6 +19,7 @@ from math import inf
 from attrs import define, field
 
 from payclient import errors
+from payclient.client.policies._limiter import MAX_PAUSE
 from payclient.client.policies._retry import Signal, classify
 
 PASSES = 4
@@ -100,13 +101,11 @@ class Deferral:
         elif _has_reached(error):
             self.was_reached = True  # from now on, this is an outage, and no wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
-        is_pause_too_long = (
-            isinstance(error, errors.RateLimitedError) and (error.asked_pause or 0.0) > self.max_retry_after
-        )
+        is_pause_too_long = isinstance(error, errors.RateLimitedError) and _believed(error) > self.max_retry_after
         return is_never_reached or is_pause_too_long or self._refused_in_a_row >= _MAX_REFUSED_IN_A_ROW
 
     def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
-        asked = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
+        asked = _believed(error) if isinstance(error, errors.ResponseError) else 0.0
         # Another program's answers are not an outage of the service, once the service is reached.
         is_outage = not (self.is_reached and _is_elsewhere(error))
         if is_outage and self.answers == row.answers_when_sent:
@@ -119,6 +118,11 @@ class Deferral:
 
     def _spread(self, seconds: float) -> float:
         return seconds * (0.5 + self.random())
+
+
+def _believed(error: errors.ResponseError) -> float:
+    """Return the seconds of the pause that *error* asks for, as far as the limiter believes them."""
+    return min(error.asked_pause or 0.0, MAX_PAUSE)
 
 
 def is_passing(error: errors.PayClientError) -> bool:
