@@ -302,7 +302,8 @@ def check_held_up(world):
     """Complain of a row that is due for a later pass, and that nobody asks for because the input is awaited."""
     for stream in [] if world.loop.jumped else world.streams:
         late = world.loop.time() - stream._deferred[0][0] if stream._deferred else 0.0
-        if late > slack(world) and not (stream._asking or stream._is_ending):
+        is_full = len(stream._ready) >= stream._concurrency  # of outcomes that the reader has not taken
+        if late > slack(world) and not (stream._asking or stream._is_ending or is_full):
             world.fail("held up", f"{stream._deferred[0][2].reference} for {late:.3f} s behind the input")
 
 
