@@ -130,7 +130,8 @@ class _Headings(DefaultFormatter):
 
         if panel.entries:
             of_kind = get_default_command_columns if panel.format == "command" else get_default_parameter_columns
-            table = TableSpec().build(of_kind(console, options, panel.entries), panel.entries)
+            columns = of_kind(console, options, panel.entries)
+            table = TableSpec().build(columns, panel.entries)  # pyright: ignore[reportUnknownMemberType]  its **overrides
             console.print(Text(f"{panel.title}:", "bold"))
             console.print(Padding(DefaultStyled(table), (0, 0, 0, 2)))
 
