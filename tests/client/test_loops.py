@@ -1,10 +1,11 @@
 """Real event loops, without virtual time: gaps shorter than the milliseconds in which uvloop counts, over sockets."""
 
 import asyncio
+import random
 
 import pytest
 
-from payclient import AsyncClient, Found
+from payclient import AsyncClient, Found, Transaction
 from payclient.testing import serve
 from support.fakes import KEY
 from support.limits import LimitedService, TokenBucket
@@ -41,3 +42,26 @@ async def test_stream():
 async def test_hidden_limit():
     """Against a service that refuses what is above 200 a second, every lookup of a burst is answered."""
     assert await asked(3_000, limits=[TokenBucket(rate=200)]) == (3_000, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+async def test_visitors(transport):
+    """Of visitors who come at random, at 90 % of a limit that the service does not tell, nearly all are answered."""
+    chance, loop, tasks, at = random.Random(1), asyncio.get_running_loop(), [], 0.0
+    service = LimitedService(api_key=KEY, limits=[TokenBucket(rate=50, burst=5)])
+    references = [service.add()["reference"] for _ in range(450)]
+    async with (
+        serve(service) as url,
+        AsyncClient(api_key=KEY, base_url=url, deadline=5.0, transport=transport) as pay,
+    ):
+        for reference in references:
+            at += chance.expovariate(45)
+            loop.call_later(at, lambda ref=reference: tasks.append(loop.create_task(pay.get_transaction(ref))))
+        all_came = loop.create_future()
+        loop.call_later(at + 0.1, all_came.set_result, None)
+        await all_came
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        throttled = pay.stats.throttled
+    assert sum(isinstance(answer, Transaction) for answer in answers) >= 0.92 * len(references)
+    assert 0 < throttled <= 0.05 * len(references)
