@@ -80,8 +80,8 @@ class Capacity:
         self._opened_at = -math.inf  # when an attempt was accepted after the last long row, or pause
         self._began_at = math.inf
         self._accepted_at = -math.inf
-        self.tokens = 0.0
-        self.sent_at = -math.inf
+        self.tokens: float = 0.0
+        self.sent_at: float = -math.inf  # the last attempt
         self._filled_at = 0.0
         self._answered_at: deque[float] = deque()
         self._recent: deque[tuple[Ticket, bool]] = deque(maxlen=_RECENT)  # and whether it was accepted

@@ -102,7 +102,8 @@ class Limiter:
         self._probing = 0  # in addition to those in flight
         self._granted = 0
         self._gap = 0.0  # seconds between two grants; 0: none
-        self._due_at = self.paused_until = -math.inf  # when the last gap, and the last pause, ends
+        self._due_at = -math.inf  # when the last gap ends
+        self.paused_until: float = -math.inf  # when the last pause ends
         self._closed_until = -math.inf  # the later of the two
         self._workers = workers
         self.share(max_rate, workers)

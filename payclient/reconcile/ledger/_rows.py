@@ -113,7 +113,7 @@ class RowReader:
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
         self._suggester = Suggester(dialect)
-        self.skips = bool(dialect.skip_rows_like)
+        self.skips: bool = bool(dialect.skip_rows_like)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
         self._directions = _DirectionReader()
