@@ -193,10 +193,12 @@ def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
         return None
     try:
         body, end = _scan(text, 0)
-        (success, is_success), (name, pairs) = body
+        (success, is_success), *said, (name, pairs) = body
         data: dict[str, Any] = dict(pairs)
         values: tuple[Any, ...] = _documented_values(data)
         if success != "success" or is_success is not True or name != "data" or pairs[_COUNT:]:
+            return None
+        if said and (said[1:] or said[0][0] != "message" or type(said[0][1]) is not str):  # which says nothing here
             return None
         if type(pairs) is not tuple or tuple(map(type, values)) != _TYPES or "" in values:
             return None
