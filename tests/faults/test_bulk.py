@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+import math
 import random
 import ssl
 
@@ -154,7 +155,9 @@ async def test_burst(row):
         server.is_full = True
         outcomes = await ask_at_once(pay, 64)
         assert [type(outcome) for outcome in outcomes] == [RateLimitedError] * 64
-        assert (pay.stats.throttled, pay._session._limiter.capacity._in_a_row <= 1) == (64, True)
+        capacity = pay._session._limiter.capacity
+        has_learnt = min(capacity.w_max, capacity._bound) < math.inf  # a rate, or a number in flight
+        assert (pay.stats.throttled, has_learnt, capacity._in_a_row <= 1) == (64, True, True)
 
 
 class Counting(RawServer):

@@ -12,8 +12,8 @@ How much the service takes, learnt from the results of attempts: a number in fli
     round trips, or nothing else is in flight: the attempts before it may still be accepted.
 4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
     concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic. Attempts
-    under a bound start at least two thirds of their even spacing apart: two that start together, of which one is
-    refused, may have met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
+    under a bound start at least two thirds of their even spacing apart: if two start together and one is refused, it
+    may have met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
