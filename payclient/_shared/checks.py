@@ -1,7 +1,5 @@
 """Checks of counts, seconds, callbacks and hosts, some also as attrs validators."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Escape untrusted text, so that it can neither hide nor run anything."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The logger of the package."""
 
-from __future__ import annotations
-
 import logging
 
 logger = logging.getLogger("payclient")

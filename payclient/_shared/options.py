@@ -5,8 +5,6 @@ Signatures and pages write the options out, because editors and readers show wha
 `tests/client/test_options.py` compares each of them with this table.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Literal

@@ -1,7 +1,5 @@
 """Wait until tasks or a thread are done, even if the wait is cancelled repeatedly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar

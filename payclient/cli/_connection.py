@@ -1,7 +1,5 @@
 """The options for the service: its address, the key, time-outs and limits."""
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`payclient demo`: a reconciliation from end to end, on a seeded dataset in which every break is known."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import os

@@ -1,7 +1,5 @@
 """`payclient doctor`: check the connection to the service step by step, with advice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """`payclient get`: look up some transactions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias

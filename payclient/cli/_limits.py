@@ -1,7 +1,5 @@
 """Faults and rate limits of the sandbox and the demo."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable

@@ -1,7 +1,5 @@
 """The commands that follow a refusal or a verdict, to be pasted as they are."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Options of a run: reading the ledger, judging, earlier runs, the statement; and how both files are opened."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """The output of several commands: its options, and the result of a run for people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated

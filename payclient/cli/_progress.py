@@ -1,7 +1,5 @@
 """Progress line of a run: rewritten in place on a terminal, or a new one now and then."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable

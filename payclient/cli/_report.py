@@ -1,7 +1,5 @@
 """The commands about the folders of reports, without a network or a key."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`payclient sandbox`: the fake service on a port, for applications in any language."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Options of a client: validated, and completed from environment variables."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Compare one transaction with a claim about it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import cast
 

@@ -6,8 +6,6 @@ cancelled, or run out of time, without ending the call for the others; the last 
 because a caller who shares its lookup may take over, and wait for the same call.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import inspect

@@ -32,8 +32,6 @@ Sources: "Site Reliability Engineering", chapter "Handling Overload": clients re
 breaker of "Release It!" (Nygard), with probes instead of a half-open state.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Protocol
 

@@ -12,8 +12,6 @@ Design rules:
   connection, and not counted as an attempt.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -12,8 +12,6 @@ Design rules:
 - A stream is read inside its block only; reading after it raises.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import deque

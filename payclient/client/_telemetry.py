@@ -1,7 +1,5 @@
 """What a client tells of itself: its counters, and a record of each attempt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TypeAlias

@@ -5,8 +5,6 @@ There is one per process and specification. All batches and tasks share it, so c
 keeps what it has learnt. The registry is keyed by process id, so a forked process makes its own clients.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import os

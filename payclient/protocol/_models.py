@@ -1,7 +1,5 @@
 """The values around a lookup: its environment, its outcome, and the request and response of an attempt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NoReturn, TypeAlias

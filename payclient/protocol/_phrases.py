@@ -9,8 +9,6 @@ Design rules:
 - Anything else is unknown, and never "not found".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from enum import Enum

@@ -1,7 +1,5 @@
 """Map an unsuccessful response to an exception, with the wait that the service asks for."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

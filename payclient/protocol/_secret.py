@@ -1,7 +1,5 @@
 """The API key: validated at construction, never printed or pickled, and redacted from text in its usual encodings."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from base64 import b64encode

@@ -11,8 +11,6 @@ Design rules:
 - Anything else becomes an error that names the place and the value there.
 """
 
-from __future__ import annotations
-
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping

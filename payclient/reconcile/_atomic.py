@@ -1,7 +1,5 @@
 """Our own files: opened only if they are regular files, and replaced as a set: all of them are the old, or the new."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

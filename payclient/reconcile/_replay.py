@@ -1,7 +1,5 @@
 """Judge a journal without any lookup: by its own rules, or a copy of it by others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -6,8 +6,6 @@ time; judge every row. No lookup is in flight when a row is yielded, so a caller
 With the journal of an interrupted run, each phase resumes where that run stopped.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress

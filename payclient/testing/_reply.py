@@ -1,7 +1,5 @@
 """The replies of the fake service, for scripts, faults and assumptions, and the sample transactions in them."""
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """The fake service behind a real server, on a real socket."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Generator

@@ -1,7 +1,5 @@
 """The fake payment service: an ASGI application with transactions in memory behind the documented operation."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter, deque

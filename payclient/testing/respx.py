@@ -12,8 +12,6 @@ any base URL, and a JSON body with the reference only. A later route for the sam
 replaces the earlier one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Send attempts through an `httpx.AsyncClient`: the default transport's, or the caller's own."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import sys

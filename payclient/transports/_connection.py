@@ -15,8 +15,6 @@ Its states:
 A cancelled exchange does not end the state: its caller calls `abort`, because the response may still come.
 """
 
-from __future__ import annotations
-
 import asyncio
 import select
 import ssl

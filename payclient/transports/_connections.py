@@ -1,7 +1,5 @@
 """The connections of one transport: a pool for each host, and the exchanges over them."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections import deque

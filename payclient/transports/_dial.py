@@ -1,7 +1,5 @@
 """Open connections: name resolution, TCP, the tunnel of a proxy, TLS."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import socket

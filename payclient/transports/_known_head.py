@@ -7,8 +7,6 @@ byte but for those digits, one that this connection received before and that llh
 same meaning: such digits are part of no rule but that of the length. Everything else is left to llhttp.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Self
 

@@ -1,7 +1,5 @@
 """The transport that a name means, and its network options: proxy and TLS trust."""
 
-from __future__ import annotations
-
 import os
 import ssl
 import sys

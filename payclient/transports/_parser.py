@@ -27,8 +27,6 @@ Limits of the strictness:
 - Everything received counts against a limit, headers, trailers and framing included, so nothing grows without bound.
 """
 
-from __future__ import annotations
-
 import re
 
 import httptools

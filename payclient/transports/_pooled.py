@@ -6,8 +6,6 @@ tools that patch or wrap it keep working. respx patches httpcore's classes inste
 told about ours as soon as it is imported, before a request is sent.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from importlib import import_module

@@ -1,7 +1,5 @@
 """The interface of a transport, and of an httpx client."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol
 

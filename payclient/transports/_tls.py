@@ -5,8 +5,6 @@ asyncio's own TLS transport is made for any protocol, and takes twice as long pe
 encryption. This one relies on messages being small and sent at once.
 """
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import suppress

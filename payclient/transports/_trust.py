@@ -1,7 +1,5 @@
 """Build an SSL context from the TLS options."""
 
-from __future__ import annotations
-
 import os
 import ssl
 from collections.abc import Mapping

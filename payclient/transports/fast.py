@@ -5,8 +5,6 @@ It does what `HttpxTransport` does at a fraction of the cost, without the other 
 respx, pass an `http_client` to `AsyncClient`.
 """
 
-from __future__ import annotations
-
 import re
 import ssl
 from collections.abc import Callable, Sequence

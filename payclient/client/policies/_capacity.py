@@ -25,8 +25,6 @@ Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "S
 "Handling Overload".
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 

@@ -10,8 +10,6 @@ Design rules:
   nothing else came before, or comes any more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 from math import inf

@@ -13,8 +13,6 @@ The queue of attempts: their order and their times. `Capacity` learns the number
     It keeps to `max_concurrency`, `max_rate` and pauses. That it fails is not held against the limit.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

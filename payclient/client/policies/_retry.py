@@ -5,8 +5,6 @@ A lookup is idempotent, so every failure is safe to retry; the question is only 
 helps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 

@@ -9,8 +9,6 @@ A late timer decides nothing: while the event loop was blocked, or the process s
 are not read yet. So it gives the loop the time to read them, once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Callable

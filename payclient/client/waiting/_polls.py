@@ -12,8 +12,6 @@ Design rules:
 - A wait sleeps by one timer of the event loop, so ten thousand of them cost nothing until one is due.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Generator

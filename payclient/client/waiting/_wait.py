@@ -1,7 +1,5 @@
 """The rules of a wait, without I/O: when to poll again, and when the wait ends."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Collection, Iterable

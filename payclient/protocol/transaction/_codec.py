@@ -10,8 +10,6 @@ Design rules:
   specification, so no reading rule can forget to report itself.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Read untrusted JSON: strict where two parsers could disagree, and limited in depth, digits and values."""
 
-from __future__ import annotations
-
 import json
 import re
 from codecs import BOM_UTF8

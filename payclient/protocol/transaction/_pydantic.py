@@ -1,7 +1,5 @@
 """The pydantic core schema of `Transaction`, also used by FastAPI."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast

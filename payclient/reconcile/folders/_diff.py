@@ -5,8 +5,6 @@ Rows are merged by reference on the disk, so memory grows neither with them nor 
 matter are read in full: the breaks of either run, and what the later run says of the earlier one's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing

@@ -1,7 +1,5 @@
 """The folder of one run: the facts noted in its journal, and its report, written from the journal alone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The report of an earlier run: checked against its checksums, only read, and what it says for a run after it."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Read a work list back: the columns Owner, Resolution and Comment of `report.xlsx`."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """The answers in a journal, and the lookups that are still to be done."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The cases of a journal: everything it knows of each ledger row, the rows of the previous run and statement lines."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence

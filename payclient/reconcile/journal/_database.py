@@ -9,8 +9,6 @@ Design rules:
   killed earlier, and the dropped answers are looked up again.
 """
 
-from __future__ import annotations
-
 import json
 import marshal
 import os

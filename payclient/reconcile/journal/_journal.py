@@ -11,8 +11,6 @@ Design rules:
   reference or merchant_reff. So rows wait here, and memory does not grow with them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

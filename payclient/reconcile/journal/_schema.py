@@ -1,7 +1,5 @@
 """The tables of a journal, the queries on them, and ledger entries and answers as their columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Everything known about one row, and the sum of a payment's ledger lines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import Any

@@ -1,7 +1,5 @@
 """Compare one ledger entry with one transaction, as pure functions: first the states of both sides, then the fields."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
 

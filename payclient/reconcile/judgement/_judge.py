@@ -10,8 +10,6 @@ Design rules:
   confirmed difference can be accepted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from attrs import evolve, frozen

@@ -1,7 +1,5 @@
 """Comparison of a statement with the service's answer, for one reference."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime

@@ -5,8 +5,6 @@ Spreadsheets change what looks like a number. A long code becomes `1.23457E+15`,
 spaces become no-break spaces. The original value of such a cell is lost, so it is refused.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Collection

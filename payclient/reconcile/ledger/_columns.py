@@ -1,7 +1,5 @@
 """The words of `words.toml`: column names by field, and the words for credit and debit."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ Read an amount as it is declared to be written: exactly, or not at all.
 Nothing is guessed. A mark that is not declared is refused, and the reason names the option that would declare it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from decimal import Decimal

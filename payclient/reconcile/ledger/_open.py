@@ -1,7 +1,5 @@
 """Open a ledger: recognise its format, and read its rows once."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -4,8 +4,6 @@ Read a ledger from Parquet, a few thousand rows at a time.
 The only module that needs pyarrow (extra `parquet`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from decimal import Decimal
 from itertools import chain

@@ -1,7 +1,5 @@
 """Turn the cells of one row into an entry, for all formats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial

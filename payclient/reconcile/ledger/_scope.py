@@ -7,8 +7,6 @@ twice. It is recognised by a word such as `TOTAL` in its reference, by such a wo
 reference, or by an amount that is the sum of the rows above if its reference has no digit and all of theirs have one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo

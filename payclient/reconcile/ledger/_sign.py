@@ -5,8 +5,6 @@ Where the cell and something next to it both say it, they must agree, and must d
 otherwise some of them would be read as money that came.
 """
 
-from __future__ import annotations
-
 from attrs import define, field
 
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError

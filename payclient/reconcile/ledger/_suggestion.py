@@ -5,8 +5,6 @@ A suggestion is made only when one notation reads every cell, and no other one r
 remembered of the cells is their shape, so memory does not grow with the ledger.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

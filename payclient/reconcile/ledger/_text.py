@@ -11,8 +11,6 @@ Design rules:
   warning. A key that is missing in a later object is an empty cell, like null.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

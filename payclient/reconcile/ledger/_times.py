@@ -5,8 +5,6 @@ Not with `strptime`, which knows the names of months in the language of the proc
 and reads `%y` and missing parts as it likes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress

@@ -6,8 +6,6 @@ different texts, shapes of texts or first words has their counts, whatever its n
 of the same shape in each row, or a time, only tells rows apart, and is not named.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date

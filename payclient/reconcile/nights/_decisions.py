@@ -10,8 +10,6 @@ Design rules:
   report that was written since.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -8,8 +8,6 @@ Design rules:
 - A journal keeps the records, so that a report can be written again without the folder of the previous run.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The facts of a run: the ledger, the service, the times and the rules."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """`decisions.jsonl` in the folder of a report: read, carried to the next run, added to, and verified."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping

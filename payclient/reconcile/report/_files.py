@@ -1,7 +1,5 @@
 """Write the files of a report row by row, and replace the old ones together."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """Write `report.html`: one page to read, print and sign, safe against text from the ledger and the service."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64encode
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The manifest of a report: a checksum of each file, and the check against it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ Write `rows.parquet`: every row as a line of a table, one table for the reports 
 The only module of reports that needs pyarrow (extra `parquet`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from io import BytesIO
 from typing import IO, Any, Self

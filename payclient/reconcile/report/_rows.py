@@ -4,8 +4,6 @@ The order of a file is a promise to its readers, so each file lists its columns;
 value wherever it is listed.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Mapping

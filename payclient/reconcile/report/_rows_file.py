@@ -1,7 +1,5 @@
 """The file with every row: its name, and reading it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The content of `summary.json`: the figures of a run, for programs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from payclient.reconcile import (

@@ -4,8 +4,6 @@ In Markdown, text from the ledger or the service is always in a code span, where
 mentions or HTML. Characters that could end one, or act where there are no code spans, are shown by number.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

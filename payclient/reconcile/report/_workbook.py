@@ -3,8 +3,6 @@
 Text stays text, and the same rows give the same bytes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -10,8 +10,6 @@ bank. The statement's total is the sum of all its lines; it can be checked with 
 reference belongs to exactly one step, but for the fee of a settled one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from attrs import frozen

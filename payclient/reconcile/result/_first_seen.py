@@ -1,7 +1,5 @@
 """Words, deviations, errors and transitions that the service shows in a run, and had not shown in the runs before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 

@@ -8,8 +8,6 @@ Design rules:
 - A feature of the whole ledger is not a pattern of its breaks: a time must be far more common among the breaks.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,6 @@ The tables are an index of the rows of one report, in a temporary file: they are
 read by another run. The files that a person signs are the truth.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator

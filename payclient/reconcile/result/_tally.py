@@ -1,7 +1,5 @@
 """The figures of a report, as queries on the tables of its rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime

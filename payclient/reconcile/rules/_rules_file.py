@@ -1,7 +1,5 @@
 """Read rules from a TOML file strictly: anything unknown or invalid is refused with its line and key."""
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The codes of findings, each with all that is known about it, such as its step of a bridge between two totals."""
 
-from __future__ import annotations
-
 from enum import Flag, IntEnum, StrEnum, auto
 from typing import Generic, Self, TypeVar
 

@@ -1,7 +1,5 @@
 """Errors of the sums, the journal and the rules, rather than of a ledger or a lookup."""
 
-from __future__ import annotations
-
 from payclient.errors import ConfigurationError, PayClientError
 
 

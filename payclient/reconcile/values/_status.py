@@ -1,7 +1,5 @@
 """The statuses that both sides are mapped to before they are compared."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from enum import Enum, StrEnum
