@@ -1,7 +1,5 @@
 """What one lookup costs, as a number of calls, which is the same on a busy machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

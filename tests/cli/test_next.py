@@ -1,7 +1,5 @@
 """Every refusal, and every verdict but clean, ends with commands that can be pasted; each of them is run."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from pathlib import Path

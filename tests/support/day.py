@@ -1,7 +1,5 @@
 """A day of a shop and of its finance team on one client: visitors, callbacks, waits, a stream, and troubles."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """Every public name used once, as an application would; only type-checked, never run."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
