@@ -294,8 +294,8 @@ class Client:
         """
         Refuse new calls, let those under way finish for up to `timeout` seconds, and end the thread.
 
-        Closing twice is harmless, and so is closing in another process than the one that made it. Ctrl-C ends it, and
-        the calls under way with it.
+        It is harmless to close twice, or in another process than the one that made the client. Ctrl-C ends it, and the
+        calls under way with it.
         """
         self._thread.stop()
         try:

@@ -224,7 +224,7 @@ class OutageError(TransportError):
     A web application answers 503, with `retry_after` as `Retry-After`.
 
     Attributes:
-        last_failure: Class and text of the last failed attempt, of whatever lookup.
+        last_failure: Class and text of the client's most recent failure, from any lookup.
         outage_seconds: For how long nothing was answered.
         refused: Lookups that were refused in this outage, this one included.
     """
@@ -410,7 +410,7 @@ class UnreachableStatusError(WaitError):
 
 
 class StillOpenError(WaitError):
-    """The payment has expired, `grace` has passed as well, and the service still says neither one nor the other."""
+    """The payment expired more than `grace` seconds ago, and neither `until` nor `unless` holds."""
 
 
 @_with_attributes

@@ -31,7 +31,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def _look_alike(text: str) -> str:
-    """Name the first character that looks like ASCII, if *text* has ASCII letters or digits as well."""
+    """Name the first character that looks like ASCII, if *text* also has ASCII letters or digits."""
     if text.isascii() or not _ASCII.search(text):
         return ""
     found = _LOOK_ALIKE.search(text)

@@ -114,7 +114,7 @@ class AsyncClient:
         api_key: The merchant's key, or a function, plain or async, that gives it;
             `PAYCLIENT_API_KEY` if not given. Never shown. The function is called at the first
             lookup, and again when the service has refused the key; lookups that need the key meanwhile
-            share the call. What it raises becomes a `KeySourceError`, which passes.
+            share the call. If it keeps raising, they fail with a `KeySourceError`.
         base_url: `https` address of the service; `PAYCLIENT_BASE_URL` if not given. Plain `http`
             is accepted for loopback addresses only.
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
@@ -411,8 +411,8 @@ class AsyncClient:
         """
         Poll one transaction until its status is one of *until*.
 
-        All waits for one reference share its polls, and polls queue behind all other lookups. A wait that begins
-        beside others starts from their last result, if that is younger than `interval`. Temporary failures, and pauses
+        All waits for one reference share its polls, and polls queue behind all other lookups. A wait that
+        joins others starts from their last result, if that is younger than `interval`. Temporary failures, and pauses
         that the service asks for, do not end the wait; closing the client does.
 
         Args:

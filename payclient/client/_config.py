@@ -31,7 +31,7 @@ from payclient.protocol import ApiKey, Environment, endpoint, plain
 from payclient.transports import Transport
 
 OnOutage: TypeAlias = Literal["fail", "wait"]
-"""What an awaited lookup does in an outage."""
+"""The behaviour of an awaited lookup in an outage."""
 
 
 _MAX_KEY_BYTES = 64 * 1024

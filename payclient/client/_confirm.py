@@ -21,7 +21,7 @@ class FieldDifference:
     Attributes:
         field: Its name: `merchant_reff`, `amount`, `status`, `amount_received`, or `reference` when there is no such
             transaction.
-        expected: The value that would have done; for `status` all words that would have, sorted.
+        expected: The expected value; for `status`, the accepted words, sorted.
         found: The value of the service; None if it gives none.
     """
 

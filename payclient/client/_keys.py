@@ -24,7 +24,7 @@ KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Gives the API key, plain or async."""
 
 _TOKEN = re.compile(r"(?=[\w~+=-]*[0-9])[\w~+=-]{12,}")
-"""What may be a key that is not known yet, in the words of a source that failed."""
+"""A possible key that is not known yet, in the words of a source that failed."""
 _MAX_WORDS = 200
 _TAKEOVER = 0.1  # seconds
 

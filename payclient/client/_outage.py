@@ -19,8 +19,8 @@ Waiting is: in the queue, in back-off, or for an equal lookup. Polls and rows of
     that its caller gives up says nothing; one that a deadline ends after that time has failed.
 3.  An outage begins when nothing was answered for the time allowed, and three attempts in a row for two references, or
     ten for one, have failed or are silent. If all have failed, 0.8 s are enough instead of 1.3 s. A reference that has
-    failed counts again, here and for the limiter, once it has been answered: two that always fail are no outage. The
-    first response ends it.
+    failed counts again, here and for the limiter, once it has been answered: two that always fail do not make
+    an outage. The first response ends it.
 4.  A probe is sent for a lookup that comes, or is in the queue, a second after the last probe or later. If its
     reference has failed before, no attempt may have been sent for a second. So what always fails takes no probe from
     the others.

@@ -255,7 +255,7 @@ class Session:
         # 3. A retry after a back-off, as the policy allows. In an outage, the retry is another lookup's.
         lookup.fail(error)
         if not may_end(error, lookup.first_refusal, is_fresh=lookup.is_fresh):
-            self._check_open()  # a refusal in doubt is none, and the request cannot be sent again
+            self._check_open()  # a refusal in doubt is not a result, and a closed client cannot confirm it
             lookup.needs_fresh_connection, lookup.first_refusal = True, (error, lookup.is_fresh)
             return 0.0
         if isinstance(error, AuthenticationError) and self._keys.has_source and not lookup.refused_version:

@@ -6,8 +6,8 @@ Design rules:
 - A worker takes the next reference only when it has finished the last one, and fewer outcomes are unread than there
   are workers. So memory and look-ahead depend on the concurrency, not on the input.
 - Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
-- Deferred rows do not wait for the input: they are retried even while the input yields nothing. Those since which no
-  row was answered come after the input, or rows that are never answered, and always due, would hold up all others.
+- Deferred rows do not wait for the input: they are retried even while the input yields nothing. A row comes after the
+  input if nothing was answered since it failed; otherwise rows that always fail would hold up all others.
 - All workers end before the block does, even if the block is cancelled repeatedly.
 - A stream is read inside its block only; reading after it raises.
 """
@@ -106,8 +106,8 @@ class _Stream:
 
     # A row is in one place at a time: in the input; read from an async input (`_following`); with a worker
     # (`_asking`); in `_deferred`; in `_ready`.
-    # Of the workers without a row one has the turn: it waits for the input and for the first deferred row at the same
-    # time, and the others wait for the turn. Each that gets a row starts another worker, once the service has been
+    # One of the workers without a row has the turn: it waits for the input and for the first deferred row at the same
+    # time, and the others wait for the turn. A worker that gets a row starts another one, once the service has been
     # reached. A worker ends when the input is exhausted and no row is deferred, or when nothing new is begun.
     # Outcomes that are ready are read first, then the failure is raised, once, and then the iteration ends. Each reader
     # that finds nothing waits for `_wakeup`, and looks again.
@@ -322,7 +322,7 @@ class _Stream:
         return Found(row.reference, transaction, index=row.index)
 
     async def _in_bulk(self, reference: str) -> Transaction:
-        # Not for the whole worker: the input is read there as well, and tasks that it begins are no rows.
+        # Not for the whole worker, which also reads the input: tasks that the input starts are not rows.
         token = in_bulk.set(self._deferral.is_on or in_bulk.get())
         try:
             return await self._lookup(reference)
@@ -331,9 +331,9 @@ class _Stream:
 
     async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
         """Look up a known-good reference if no other row can show whether the service answers, or has been reached."""
-        # Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and so would
-        # bad rows that hold up the input; some at its beginning would look like a wrong address. A row with a single
-        # pass is not retried to find out.
+        # Otherwise a bad row would look like an outage if it is the last one, comes before a gap in the input, or holds
+        # the input up, and bad first rows would look like a wrong address. A row with a single pass is not retried to
+        # find out.
         is_due = bool(self._deferred) and self._deferred[0][0] <= self._clock.now()
         is_held_up = is_due or len(self._deferred) + self._asking >= self._max_deferred
         is_dry = self._is_exhausted or self._is_reading or is_held_up or self._deferral.passes(error) == 1

@@ -1,4 +1,4 @@
-"""What a client tells of itself: its counters, and a record of each attempt."""
+"""The counters of a client, and a record of each attempt."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -17,8 +17,8 @@ class Attempt:
         number: 1 for the first attempt of its lookup.
         status: The HTTP status, or None when no response came.
         seconds: From the start of the request to the end of the body.
-        error: Name of the error class, `cancelled`, or None when the attempt gave a transaction. A deadline or an
-            outage that ended the lookup with the attempt is named as well.
+        error: Name of the error class, `cancelled`, or None when the attempt gave a transaction. Also the name
+            of a deadline or an outage that ended the lookup and the attempt.
         url: Where it was sent.
         request_id: The service's identifier of the request, if it sent one.
         rate_limit: `retry-after` and the rate-limit headers of the response, names in lower case.

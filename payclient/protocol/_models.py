@@ -20,8 +20,8 @@ class Environment(StrEnum):
 class WithoutTruth:
     """The base class of results that are neither true nor false."""
 
-    # One that is true would pass a failure, or a transaction that was not paid, for a success. One that is false
-    # would pass "could not ask" for "not there".
+    # With a truth value, `if outcome:` would take a failure, or a transaction that was not paid, for a success, or
+    # "could not ask" for "not there".
 
     __slots__ = ()
 

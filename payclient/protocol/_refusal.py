@@ -87,7 +87,7 @@ _KEPT_HEADERS = frozenset(
 )
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _CERTIFICATE_PAGE = re.compile(r"no required ssl certificate was sent|the ssl certificate error", re.IGNORECASE)
-"""What nginx answers a client without a certificate, or with one that it does not accept."""
+"""The answers of nginx to a client without a certificate, or with one that it does not accept."""
 _NEEDS_CERTIFICATE = "the service wants a client certificate that it accepts; pass client_cert and client_key"
 _CHALLENGED = "a gateway in front of the service challenges this client"
 """As browsers are, when there are too many requests: about load, not about the caller."""

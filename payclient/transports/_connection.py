@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         return response
 
     async def secure(self) -> None:
-        """Do the TLS handshake, to which bytes that were received before belong, as by uvloop."""
+        """Do the TLS handshake; under uvloop, its first bytes may have arrived already."""
         if self.tls is None:
             return
         self._secured = self._loop.create_future()

@@ -145,7 +145,7 @@ def sent(*, answered: bool) -> Sent:
 
 
 def without_library_frames(error: BaseException) -> BaseException:
-    """Return *error* without the frames of HTTP libraries, also in its causes and contexts."""
+    """Return *error* without the frames of HTTP libraries, including those in its causes and contexts."""
     # Those frames hold the request, and with it the API key, in their local variables, which crash reporters store.
     links: list[BaseException] = [error]
     for link in links:

@@ -3,8 +3,8 @@ A head that a connection has received before, found again without a callback for
 
 A service answers every lookup with the same head, but for the digits of its length, its date and its identifier of the
 request. A response is read here if the whole of it came at once, nothing came behind it, and its head is, byte for
-byte but for those digits, one that this connection received before and that llhttp accepted. llhttp would give it the
-same meaning: such digits are part of no rule but that of the length. Everything else is left to llhttp.
+byte but for those digits, one that this connection received before and that llhttp accepted. llhttp reads both heads
+the same way: of those digits, only the length has a meaning in HTTP. Everything else is left to llhttp.
 """
 
 from collections.abc import Mapping, Sequence

@@ -122,8 +122,8 @@ def _environment_proxy(url: SplitResult) -> Proxy | None:
 
 def _is_excepted(host: str, port: int | None, no_proxy: str) -> bool:
     """Return whether `NO_PROXY` names *host*, as httpx reads it."""
-    # `example.com` is for the host and all below it, `.example.com` for those below it alone; an IP address and
-    # `localhost` for themselves; a URL for its scheme, host and port; `*` for everything.
+    # `example.com` matches the host and its subdomains, `.example.com` its subdomains only; an IP address and
+    # `localhost` match themselves; a URL its scheme, host and port; `*` everything.
     entries = filter(None, map(str.strip, no_proxy.split(",")))
     return any(entry == "*" or _matches(entry.lower(), host, port) for entry in entries)
 

@@ -144,7 +144,7 @@ DOCUMENTED: Mapping[str, type] = {
     "expdate": str,
     "status": str,
 }
-HOOKS: dict[str, Any] = {  # for the checker of types, `**` could as well name the options of cattrs
+HOOKS: dict[str, Any] = {  # for the checker of types, `**` could also name the options of cattrs
     "reference": override(struct_hook=_required_text("reference")),
     "merchant_reff": override(struct_hook=_text),
     "payment_method": override(struct_hook=_text),

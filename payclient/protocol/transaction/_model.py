@@ -88,7 +88,7 @@ class Transaction:
         Return `expdate` as an aware time.
 
         Args:
-            tz: The zone of the service, such as `ZoneInfo("Asia/Jakarta")`; the specification states
+            tz: The zone of the service, such as `ZoneInfo("Asia/Jakarta")`; the specification has
                 none.
 
         Returns:
@@ -101,7 +101,7 @@ class Transaction:
         Return the ten fields as JSON has them, in the order of the specification.
 
         Args:
-            with_payment_code: Show it in full, and not its last four characters only.
+            with_payment_code: Include the whole payment code, instead of masking all but its last four characters.
 
         Note:
             `expdate` is text such as `2026-11-21 10:00:00`. `raw`, `deviations` and `request_id` are left out.
@@ -187,8 +187,8 @@ def read_transaction(
 def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
     """Return the transaction of a body that is as documented to the letter, as nearly all are; None for any other."""
     # It believes only what the strict readers would read in the same way, and leaves everything else to them.
-    # One look excludes escapes, lists and objects within `data`. Objects arrive as tuples of pairs, so ten pairs with
-    # the ten names have none twice. Any other type, such as the `float` of a number with a point, is none of `_TYPES`.
+    # One search excludes escapes, lists and objects within `data`. Objects arrive as tuples of pairs, so ten pairs with
+    # the ten names repeat none. Any other type, such as the `float` of a number with a point, is not in `_TYPES`.
     if len(text) > _MAX_DOCUMENTED or _UNSURE.search(text):
         return None
     try:
