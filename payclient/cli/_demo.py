@@ -17,11 +17,10 @@ from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
 from payclient._shared.escape import plural
-from payclient.cli._limits import LimitedService
 from payclient.cli._output import Worst, verdict_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconcile import Reconciliation
-from payclient.cli._sandbox import faults_of, limit_of, serving
+from payclient.cli._sandbox import SandboxService, serving
 from payclient.cli._streams import FOLDER, NUMBER, Exit, OwnStreams, Streams
 from payclient.reconcile import Bucket, Code, Row, Severity
 from payclient.reconcile.folders import write_again
@@ -212,15 +211,15 @@ async def demo(
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
-    service = LimitedService(
-        latency=Latency(seconds=_LATENCY), limits=[limit_of(_RATE_LIMIT)], faults=faults_of(_FAULT_SHARE), seed=seed
+    service = SandboxService(
+        rate_limit=_RATE_LIMIT, fault_share=_FAULT_SHARE, latency=Latency(seconds=_LATENCY), seed=seed
     )
     is_passed = await _run_once(generate(rows, seed=seed), folder, service, progress, streams)
     return Exit.DONE if is_passed else Exit.DIFFERENT
 
 
 async def _run_once(
-    dataset: Dataset, folder: Path, service: LimitedService, progress: ProgressMode, streams: Streams
+    dataset: Dataset, folder: Path, service: SandboxService, progress: ProgressMode, streams: Streams
 ) -> bool:
     with (folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")

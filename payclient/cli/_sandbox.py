@@ -3,16 +3,17 @@
 import asyncio
 import json
 import logging
+import math
 import re
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
-from payclient.cli._limits import Fault, FixedWindow, LimitedService, RetryAfter, TokenBucket
 from payclient.cli._streams import FILE, NUMBER, Exit, OwnStreams, Seconds, refuse
 from payclient.protocol import is_object
 from payclient.testing import FakeService, Latency, Reply
@@ -47,20 +48,37 @@ _FAULTS = (
 )
 
 
-def limit_of(rate: str) -> TokenBucket | FixedWindow:
-    # Only a limit per minute sends `Retry-After` to a refused client.
+class SandboxService(FakeService):
+    """The fake service with a limit of requests, which is a token bucket, and with faults."""
+
+    def __init__(self, *, rate_limit: str | None = None, fault_share: float = 0.0, **options: Any) -> None:
+        super().__init__(**options)
+        self._limit = None if rate_limit is None else limit_of(rate_limit)
+        self._tokens, self._filled_at = math.inf, 0.0
+        self._weights = (*(fault_share * part for part, _ in _FAULTS), 1 - fault_share)
+
+    def admit(self, started_at: float) -> AbstractContextManager[Reply | None]:
+        if self._limit is None:
+            return nullcontext()
+        count, seconds = self._limit
+        rate, passed = count / seconds, started_at - self._filled_at
+        self._tokens, self._filled_at = min(count, self._tokens + passed * rate), started_at
+        if self._tokens >= 1:
+            self._tokens -= 1
+            return nullcontext()
+        headers = {"retry-after": str(math.ceil((1 - self._tokens) / rate))} if seconds > 1 else {}
+        return nullcontext(attrs.evolve(self.assumptions.throttled, headers=headers))
+
+    def fault(self) -> Reply | None:
+        return self._random.choices((*(reply for _, reply in _FAULTS), None), self._weights)[0]
+
+
+def limit_of(rate: str) -> tuple[int, int]:
+    """Return a number of requests, and the seconds for them; only a limit per minute sends `Retry-After`."""
     match = _RATE.fullmatch(rate)
     if match is None or not int(match[1]):
         refuse(f"--rate-limit must be like 50/s or 600/min, got {rate!r}")
-    count = int(match[1])
-    if match[2] == "s":
-        return TokenBucket(rate=count)
-    return FixedWindow(count=count, retry_after=RetryAfter.SECONDS)
-
-
-def faults_of(share: float) -> list[Fault]:
-    """Return the faults for *share* of the answers; half of them are status 500."""
-    return [Fault(share=share * part, reply=reply) for part, reply in _FAULTS] if share else []
+    return int(match[1]), 1 if match[2] == "s" else 60
 
 
 def load(service: FakeService, path: Path) -> None:
@@ -112,11 +130,8 @@ async def sandbox(
         seed: Seed of the faults.
         streams: Streams of the process.
     """
-    service = LimitedService(
-        latency=Latency(seconds=latency),
-        limits=[limit_of(rate_limit)] if rate_limit else [],
-        faults=faults_of(fault_share),
-        seed=seed,
+    service = SandboxService(
+        rate_limit=rate_limit, fault_share=fault_share, latency=Latency(seconds=latency), seed=seed
     )
     if transactions is None:
         service.load(_READY_MADE)

@@ -1,25 +1,52 @@
 """`payclient sandbox`: options become limits, faults and transactions of the fake service."""
 
+import asyncio
 import socket
 
 import pytest
 
-from payclient.cli._sandbox import faults_of, limit_of, load
+from payclient.cli._sandbox import SandboxService, limit_of, load
 from payclient.errors import ConfigurationError
 from payclient.testing import FakeService
-from support.limits import FixedWindow, RetryAfter, TokenBucket
 from support.misses import check_each
+from testing.asking import ask, ask_all
 
 
 def test_options():
-    """A rate is per second or per minute, or refused with an example; the kinds of faults share their share."""
-    assert limit_of("50/s") == TokenBucket(rate=50)
-    assert limit_of("600/min") == FixedWindow(count=600, retry_after=RetryAfter.SECONDS)
+    """A rate is per second or per minute, or refused with an example."""
+    assert (limit_of("50/s"), limit_of("600/min")) == ((50, 1), (600, 60))
     for rate in ["", "50", "0/s", "-1/s", "1.5/s", "50/h", "\u0665/s", "9" * 4301 + "/s"]:
         with pytest.raises(ConfigurationError, match="--rate-limit must be like 50/s or 600/min"):
             limit_of(rate)
-    for share in (0.0, 0.02, 1.0):
-        assert sum(fault.share for fault in faults_of(share)) == pytest.approx(share)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("rate", "told", "pause"), [("3/s", None, 1 / 3), ("3/min", "20", 20)])
+async def test_limit(rate, told, pause):
+    """The requests of one period are admitted at once, and then its rate; only one of a minute says when."""
+    service = SandboxService(rate_limit=rate)
+    service.add(reference="T1")
+    assert (await ask_all(service, *["T1"] * 5)).count(200) == 3
+    assert (await ask(service)).headers.get("retry-after") == told
+    await asyncio.sleep(pause * 1.1)
+    assert (await ask_all(service, *["T1"] * 5)).count(200) == 1
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("share", "failed"), [(0.0, 0), (0.3, 300), (1.0, 1000)])
+async def test_faults(share, failed):
+    """The faults have their share of the answers, the same with the same seed."""
+
+    async def answers():
+        service = SandboxService(fault_share=share, seed=1)
+        service.add(reference="T1")
+        seen = [await ask(service) for _ in range(1000)]
+        return [(each.status_code, each.headers["content-length"], each.text) for each in seen]
+
+    seen = await answers()
+    in_order = [each for each in seen if each[0] == 200 and each[1] != "100000" and '"reference":"T1"' in each[2]]
+    assert 1000 - len(in_order) == pytest.approx(failed, abs=40)
+    assert seen == await answers()
 
 
 UNUSABLE = {
