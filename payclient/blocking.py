@@ -37,16 +37,16 @@ _END: Final = object()
 _IS_CLOSED = "it has been closed"
 
 
-class _LoopThread:
-    """The thread with one client's event loop, and the calls waiting for it."""
+class LoopThread:
+    """The thread with one client's event loop, and the calls waiting for it; engines use it, too."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.client = client
+        self.loop = asyncio.new_event_loop() if loop is None else loop
         self.problem: str | None = None
         """Why no call is accepted, or None."""
         self._process = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._stopping = self._loop.create_future()
+        self._stopping = self.loop.create_future()
         self._ending: asyncio.Task[None] | None = None
         self._open: set[Future[Any]] = set()
         self._ended: Future[None] = Future()
@@ -54,9 +54,14 @@ class _LoopThread:
         self._thread.start()
 
     @property
-    def is_left_open(self) -> bool:
-        """Whether the thread runs, in this process."""
-        return self.problem is None and self._process == os.getpid()
+    def is_this_process(self) -> bool:
+        """Whether the caller is in the process that made it; a fork has no such thread."""
+        return self._process == os.getpid()
+
+    @property
+    def is_this_thread(self) -> bool:
+        """Whether the caller is in the thread itself, where nothing may wait for it."""
+        return current_thread() is self._thread
 
     def wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
         """Run a coroutine in the loop, and return its result."""
@@ -65,7 +70,7 @@ class _LoopThread:
         self._open.add(answer)
         try:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._start, call, answer)
+                self.loop.call_soon_threadsafe(self._start, call, answer)
             if self.problem is None:
                 return answer.result()
         except CancelledError:
@@ -77,46 +82,48 @@ class _LoopThread:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new calls, and ask the loop to end, at once without those under way; no effect after a fork."""
-        if self._process == os.getpid():
+        if self.is_this_process:
             self.problem = self.problem or _IS_CLOSED
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._cancel if at_once else self._stop)
+                for step in (self._stop, self._cancel) if at_once else (self._stop,):
+                    self.loop.call_soon_threadsafe(step)
 
-    def join(self) -> None:
+    def join(self, timeout: float | None = None) -> None:
         """Wait until the client is closed, and raise its closing error; no effect in the thread itself."""
-        if self._process == os.getpid() and current_thread() is not self._thread:
-            error = self._ended.exception()
+        if self.is_this_process and not self.is_this_thread:
+            error = self._ended.exception(timeout)
             self._thread.join()
             if error is not None:
                 raise error
 
     def _check_place(self) -> None:
-        if self._process != os.getpid():  # where the thread does not exist
+        if not self.is_this_process:  # where the thread does not exist
             raise closed("it was made in another process; make a client after the fork")
         if sys.is_finalizing():  # where the thread no longer runs
             raise closed("Python is about to end")
-        if current_thread() is self._thread or running_loop() is not None:
+        if self.is_this_thread or running_loop() is not None:
             message = "payclient.blocking would block the event loop of this thread; await an AsyncClient instead"
             raise RuntimeError(message)
 
     # In the thread
 
     def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
         try:
-            self._loop.run_until_complete(self._stopping)
+            self.loop.run_until_complete(self._stopping)
         except (SystemExit, KeyboardInterrupt) as error:  # which end a loop, out of whatever it runs
             self.problem = f"{type(error).__name__} has ended its event loop"
             self._cancel()
-        self._ending = ending = self._loop.create_task(self._end())
-        ending.add_done_callback(lambda _: self._loop.stop())
+        self._ending = ending = self.loop.create_task(self._end())
+        ending.add_done_callback(lambda _: self.loop.stop())
         while not ending.done():
             try:
-                self._loop.run_forever()
+                self.loop.run_forever()
             except (SystemExit, KeyboardInterrupt):
                 self._cancel()
         for answer in tuple(self._open):
             answer.cancel()
-        self._loop.close()
+        self.loop.close()
         self._ended.set_exception(None if ending.cancelled() else ending.exception())
 
     # Not `asyncio.run_coroutine_threadsafe`: it logs answers that have no reader at the end of the loop.
@@ -124,21 +131,21 @@ class _LoopThread:
         if answer.cancelled() or self._ending is not None:
             answer.cancel()
             return
-        task = self._loop.create_task(_run(call))
+        task = self.loop.create_task(_run(call))
         task.add_done_callback(partial(_pass_on, answer))
         answer.add_done_callback(lambda _: self._cancel_left(answer, task))
 
     def _cancel_left(self, answer: Future[Any], task: asyncio.Task[Any]) -> None:
         if answer.cancelled():
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(task.cancel)
+                self.loop.call_soon_threadsafe(task.cancel)
 
     def _stop(self) -> None:
         if not self._stopping.done():
             self._stopping.set_result(None)
 
     def _cancel(self) -> None:
-        for task in asyncio.all_tasks(self._loop) - {self._ending}:
+        for task in asyncio.all_tasks(self.loop) - {self._ending}:
             task.cancel()
 
     async def _end(self) -> None:
@@ -148,7 +155,7 @@ class _LoopThread:
             others = asyncio.all_tasks() - {asyncio.current_task()}
             self._cancel()
             await asyncio.gather(*others, return_exceptions=True)
-            await self._loop.shutdown_asyncgens()
+            await self.loop.shutdown_asyncgens()
 
 
 async def _run(call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
@@ -197,7 +204,7 @@ else:
 
 @contextmanager
 def _iterating(
-    thread: _LoopThread, make: Callable[[], AbstractAsyncContextManager[AsyncIterator[_Result]]]
+    thread: LoopThread, make: Callable[[], AbstractAsyncContextManager[AsyncIterator[_Result]]]
 ) -> Generator[Iterator[_Result]]:
     async def enter() -> tuple[AbstractAsyncContextManager[AsyncIterator[_Result]], AsyncIterator[_Result]]:
         block = make()
@@ -214,7 +221,7 @@ def _iterating(
 class _Items(Iterator[_Result], Generic[_Result]):
     """The iterator over a stream."""
 
-    def __init__(self, thread: _LoopThread, items: AsyncIterator[_Result]) -> None:
+    def __init__(self, thread: LoopThread, items: AsyncIterator[_Result]) -> None:
         self._thread = thread
         self._items = items
         self._is_read = False
@@ -282,7 +289,7 @@ class Client:
         if client is not None and has_options:
             message = "pass a client or its options, not both"
             raise ConfigurationError(message)
-        self._thread = _LoopThread(made)
+        self._thread = LoopThread(made)
 
     get_transaction: Final = _blocking(AsyncClient.get_transaction)
     get_transactions: Final = _blocking(AsyncClient.get_transactions)
@@ -311,6 +318,6 @@ class Client:
         self.close()
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        if hasattr(self, "_thread") and self._thread.is_left_open:
+        if hasattr(self, "_thread") and self._thread.is_this_process and self._thread.problem is None:
             self._thread.stop()
             warn("unclosed payclient.blocking.Client; use it in `with`, or call close()", ResourceWarning, source=self)

@@ -359,7 +359,7 @@ def test_loop_ends(ending):
         except BaseException as error:
             ended = type(error).__name__
         if {ending!r} == "signal":
-            pay._thread._loop.call_soon_threadsafe(sys.exit)
+            pay._thread.loop.call_soon_threadsafe(sys.exit)
         see_it()
         try:
             pay.get_transaction("T3")

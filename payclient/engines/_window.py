@@ -22,8 +22,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from attrs import define, field
 
 from payclient._shared.options import STALL_TIMEOUT
+from payclient.blocking import LoopThread
 from payclient.client import Attempt
-from payclient.engines._background import BackgroundClient
 from payclient.errors import ClientClosedError
 from payclient.protocol import Found, Outcome
 from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_now
@@ -86,7 +86,7 @@ class Window:
 
     # The next batch is read when fewer than `rows` references are in flight. `digest` is called with each answer, in
     # the background thread. The pass ends after `stall_timeout` seconds without any answer.
-    _background: BackgroundClient
+    _background: LoopThread
     _rows: int = field(alias="rows", kw_only=True)
     _stall_timeout: float = field(default=STALL_TIMEOUT, alias="stall_timeout", kw_only=True)
     _digest: Digest = field(default=lambda seen: seen, alias="digest", kw_only=True)

@@ -13,8 +13,8 @@ import time
 import pyarrow as pa
 
 from bench import cost, instant
+from payclient.blocking import LoopThread
 from payclient.engines import LookupSpec, ReconcileSpec, arrow
-from payclient.engines._background import BackgroundClient
 from support.background import answered_by
 
 ROUNDS = 15
@@ -48,11 +48,12 @@ def reconciled(rows):
 
 
 def run(work, spec, source):
-    resident = BackgroundClient(instant.client(max_concurrency=CONCURRENCY))
+    resident = LoopThread(instant.client(max_concurrency=CONCURRENCY))
     with answered_by(resident, spec):
         for _ in work(source, spec):
             pass
-    resident.close()
+    resident.stop()
+    resident.join()
 
 
 STEPS = {

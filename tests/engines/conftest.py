@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from payclient.engines._background import BackgroundClient
+from payclient.blocking import LoopThread
 from payclient.testing import Latency, serve
 from support.fakes import ScriptedTransport, client
 from support.in_thread import InThread
@@ -27,12 +27,13 @@ def background_clients():
     made = []
 
     def make(transport, *, loop=None, **options):
-        made.append(BackgroundClient(client(transport, **options), loop))
+        made.append(LoopThread(client(transport, **options), loop))
         return made[-1]
 
     yield make
     for background in made:
-        background.close()
+        background.stop(at_once=True)
+        background.join()
 
 
 @pytest.fixture

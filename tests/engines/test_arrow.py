@@ -144,8 +144,9 @@ def test_public(monkeypatch):
         assert next(got).column("outcome").to_pylist() == ["rejected"]
     with closing(arrow.reconcile_batches([references(None)], spec)) as got:
         assert next(got).column("bucket").to_pylist() == ["rejected"]
-    (background,) = _registries.pop(os.getpid()).clients.values()
-    background.close()
+    (background,) = _registries.pop(os.getpid())[1].values()
+    background.stop(at_once=True)
+    background.join()
 
 
 def ledger(**columns):

@@ -20,8 +20,13 @@ def clean(monkeypatch):
     """Give the worker a key, and end what the test has made."""
     monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
     yield
-    for background in _registries.pop(os.getpid()).clients.values():
-        background.close()
+    for background in _registries.pop(os.getpid())[1].values():
+        close(background)
+
+
+def close(background):
+    background.stop(at_once=True)
+    background.join()
 
 
 def test_one():
@@ -84,8 +89,8 @@ def test_closing():
     """The thread does not keep the process alive, and closing twice is harmless."""
     background = background_client(LookupSpec(base_url=URL))
     assert background._thread.daemon
-    background.close()
-    background.close()
+    close(background)
+    close(background)
     assert not background._thread.is_alive()
 
 
@@ -101,7 +106,7 @@ def test_no_key(monkeypatch):
 def test_fork():
     """A fork has a client of its own, even when the lock of its parent was held."""
     before = background_client(LookupSpec(base_url=URL))
-    with _registries[os.getpid()].lock:
+    with _registries[os.getpid()][0]:
         child = os.fork()
         if child == 0:
             mine = background_client(LookupSpec(base_url=URL))

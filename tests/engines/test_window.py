@@ -237,7 +237,7 @@ def test_closed(background, transport):
 
     def source():
         yield batch("T0")
-        background.close()
+        background.stop(at_once=True)
 
     with pytest.raises(ClientClosedError):
         list(Window(background, rows=10).through(source()))

@@ -2,14 +2,15 @@
 
 import os
 from contextlib import contextmanager
+from threading import Lock
 
-from payclient.engines._background import _ProcessRegistry, _registries
+from payclient.engines._background import _registries
 
 
 @contextmanager
 def answered_by(background, spec):
     """Have *background* look up all that this process asks for with *spec*."""
-    clients = _registries.setdefault(os.getpid(), _ProcessRegistry()).clients
+    _, clients = _registries.setdefault(os.getpid(), (Lock(), {}))
     clients[spec] = background
     try:
         yield
