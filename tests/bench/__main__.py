@@ -7,8 +7,6 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 | `cost` | our own CPU above a transport that answers at once |
 | `start` | imports, and how long the first lookup blocks the event loop |
 | `steps` | calls of Python functions and into C that one lookup makes, by module; each client has a goal |
-| `instructions` | instructions per lookup, which do not depend on what else the machine does; needs valgrind |
-| `memory` | ten thousand references and a million |
 | `reconcile` | a million rows from ledger to report; `reconcile=30000` takes fewer |
 | `kernel` | batches of Arrow, above the plain stream |
 | `sharing` | workers that share one key; `sharing=1000` takes another limit per second |
@@ -21,18 +19,7 @@ exits with 1 beyond it.
 import sys
 from importlib import import_module
 
-MEASUREMENTS = (
-    "memory",
-    "cost",
-    "start",
-    "speed",
-    "steps",
-    "instructions",
-    "reconcile",
-    "kernel",
-    "sharing",
-    "goodput",
-)
+MEASUREMENTS = ("cost", "start", "speed", "steps", "reconcile", "kernel", "sharing", "goodput")
 
 
 def main(names):

@@ -1,7 +1,7 @@
 """
-Compare clients where the other side is wrong: `python3 noxfile.py -s conformance`; names of clients follow `--`.
+Compare clients that get an answer too many: `python3 noxfile.py -s conformance`; names of clients follow `--`.
 
-It prints tables of Markdown. `README.md` in this folder says what each column means.
+It prints a table of Markdown. `README.md` in this folder says what each column means.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import logging
 import platform
 import sys
 
-from conformance.cases import TABLES
+from conformance.cases import COLUMNS
 from conformance.clients import CLIENTS, named
 
 
@@ -18,12 +18,11 @@ def main(names):
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(CLIENTS)}")
     logging.disable()  # of asyncio's server, which finds its clients rude
     print(f"Python {platform.python_version()}, {platform.system()}")
-    for columns in TABLES:
-        print("\n| | " + " | ".join(columns) + " |")
-        print("|---|" + "--:|" * len(columns))
-        for name in names or CLIENTS:
-            cells = [str(asyncio.run(column(CLIENTS[name]))) for column in columns.values()]
-            print(f"| {named(name)} | " + " | ".join(cells) + " |", flush=True)
+    print("\n| | " + " | ".join(COLUMNS) + " |")
+    print("|---|" + "--:|" * len(COLUMNS))
+    for name in names or CLIENTS:
+        cells = [str(asyncio.run(column(CLIENTS[name]))) for column in COLUMNS.values()]
+        print(f"| {named(name)} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

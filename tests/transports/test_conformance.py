@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from conformance.cases import MOMENTS, lost_places, refusals_explained, stray_answers, stray_answers_under_load
+from conformance.cases import MOMENTS, stray_answers, stray_answers_under_load
 from conformance.clients import CLIENTS, reference_in
 
 OURS = [name for name in CLIENTS if name.startswith("payclient")]
@@ -50,16 +50,3 @@ async def test_careless_client(moment):
     """The measurement sees a client that takes the answer too many, at each moment."""
     found = await stray_answers(careless, moment, pairs=3, pause=0)
     assert str(found) == "3 of 3"
-
-
-@each_of_ours
-async def test_cancelled_lookups(name):
-    """Lookups that are cancelled at any turn of the event loop take no place of the pool with them."""
-    assert await lost_places(CLIENTS[name], rounds=30, timeout=60) == 0
-
-
-@pytest.mark.parametrize("is_orderly", [True, False], ids=["orderly", "reset"])
-@each_of_ours
-async def test_client_certificate(name, is_orderly):
-    """The error of a service that demands a client certificate says so, however it closes the connection."""
-    assert await refusals_explained(CLIENTS[name], lookups=3, is_orderly=is_orderly) == 3

@@ -12,121 +12,16 @@ from zoneinfo import ZoneInfo
 import httpx
 
 import payclient
-from payclient import (
-    AsyncClient,
-    Attempt,
-    AttemptTimeoutError,
-    AuthenticationError,
-    ClientClosedError,
-    ConfigurationError,
-    Confirmation,
-    ConnectionFailedError,
-    CouldNotAskError,
-    DeadlineExceededError,
-    Environment,
-    Failed,
-    FieldDifference,
-    Found,
-    InvalidReferenceError,
-    KeySourceError,
-    OutageError,
-    Outcome,
-    OverloadedError,
-    PayClientError,
-    PermissionDeniedError,
-    RateLimitedError,
-    ReferenceMismatchError,
-    RejectedError,
-    ResponseError,
-    RetryPolicy,
-    ServiceError,
-    Stats,
-    StillOpenError,
-    TLSVerificationError,
-    Transaction,
-    TransactionNotFoundError,
-    TransportError,
-    UnexpectedResponseError,
-    UnreachableStatusError,
-    WaitDeadlineError,
-    WaitError,
-    errors,
-    transports,
-)
+from payclient import *
+from payclient import errors, transports
 from payclient.blocking import Client
-from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
-from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
-from payclient.reconcile import (
-    Accepted,
-    BusinessDays,
-    Calendar,
-    Code,
-    Difference,
-    FeeSchedule,
-    Finding,
-    Kind,
-    Kinds,
-    Lines,
-    Meta,
-    Pattern,
-    PatternKind,
-    RepeatedReference,
-    Rounding,
-    Row,
-    Rules,
-    RulesError,
-    Settled,
-    Settlement,
-    SettlementStep,
-    Severity,
-    StatementRules,
-    StatementSide,
-    StatementTotals,
-    Status,
-    Summary,
-    Tolerance,
-    parse_rules,
-    read_rules,
-    rules_as_json,
-    rules_from_json,
-    verify_journal,
-)
-from payclient.reconcile.folders import PastRun, RunDiff, open_past_run, write_again
-from payclient.reconcile.ledger import (
-    ABSENT,
-    Absent,
-    Columns,
-    Dialect,
-    Entry,
-    Excluded,
-    Fingerprint,
-    Grouping,
-    Ledger,
-    LedgerChangedError,
-    LedgerError,
-    LedgerFile,
-    LedgerFormat,
-    Negative,
-    Reading,
-    RejectedEntry,
-    Suggestion,
-    Thousands,
-    UnusedColumn,
-    open_ledger,
-)
-from payclient.reconcile.report import (
-    FORMATS,
-    MANIFEST,
-    About,
-    LedgerAbout,
-    Problem,
-    ReportFiles,
-    about_as_json,
-    about_from_json,
-    row_as_json,
-    summary_as_json,
-    verify,
-)
+from payclient.engines import *
+from payclient.engines import ray, spark
+from payclient.engines.arrow import *
+from payclient.reconcile import *
+from payclient.reconcile.folders import *
+from payclient.reconcile.ledger import *
+from payclient.reconcile.report import *
 from payclient.transports.fast import FastTransport
 
 
