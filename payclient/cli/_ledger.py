@@ -293,7 +293,7 @@ class Overview:
 
     @classmethod
     def of(cls, ledger: Ledger, rules: Rules) -> Self:
-        # Memory does not grow with the ledger; its rows wait in a temporary database, to find what is listed again.
+        # Memory does not grow with the ledger; its rows wait in a temporary database, to find duplicates.
         names = [name for name in ("line", *ledger.columns.used) if name not in ("currency", "direction")]
         first: list[dict[str, Any]] = []
         statuses: dict[str | None, dict[str, Any]] = {}
@@ -395,7 +395,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield "these words have no meaning; say in the rules file for each which one it has:"
         yield f"[statuses]  # {', '.join(Status)}"
         yield from (f'{_toml(word)} = "?"' for word in words)
-    yield f"listed again: {plural(shown['listed_again']['rows'], 'row')}"
+    yield f"duplicates: {plural(shown['listed_again']['rows'], 'row')}"
     yield from (f"  {each['reference']}: {plural(each['rows'], 'row')}" for each in shown["listed_again"]["references"])
     yield f"rejected: {plural(shown['rejected']['rows'], 'row')}"
     for each in sorted(shown["rejected"]["reasons"], key=lambda each: -each["rows"]):

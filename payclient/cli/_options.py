@@ -258,7 +258,7 @@ class StatementOptions:
         statement: Settlement report, or another list of payments, to compare with.
         statement_column: Column of a field of the statement. May be repeated.
         settles_within: Time until a payment is in it, such as `3d` or `2 business days`.
-        payout: Amount that came to the bank for the statement, such as `12,345,000`.
+        payout: Amount that the bank received for the statement, such as `12,345,000`.
     """
 
     statement: Annotated[Path | None, FILE] = None

@@ -240,9 +240,7 @@ def _explained(case: Case, row: Row) -> Iterator[str]:
     if row.other_side is not None:
         yield f"  settled: {_settled(row.other_side.settled)}"
     if case.rows > 1:
-        yield f"  rows with this reference: {case.rows}" + (
-            ", of which this is not the first" if case.is_repeat else ""
-        )
+        yield f"  rows with this reference: {case.rows}" + ("; this is not the first" if case.is_repeat else "")
     yield from (f"  {line}" for line in aligned([*_table(case)]))
     yield ""
 

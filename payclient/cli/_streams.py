@@ -257,7 +257,7 @@ class Exit(IntEnum):
         BUG: A fault of payclient itself.
         AGAIN: Something could not be asked; the same command may well succeed later.
         INTERRUPTED: By the user.
-        CLOSED: The reader of the output has gone.
+        CLOSED: The output was closed (broken pipe).
 
     Source:
         sysexits.h for 70 and 75, the shells' 128 + signal number for 130 and 141.

@@ -54,7 +54,7 @@ these words have no meaning; say in the rules file for each which one it has:
 [statuses]  # paid, pending, canceled, expired, failed, refunded
 "Lunas" = "?"
 "Batal" = "?"
-listed again: 1 row
+duplicates: 1 row
   T1: 2 rows
 rejected: 2 rows
   1 row, first on line 5: reference: the cell is empty; amount: 'abc' is not a number; if it stands for an empty cell, --null abc says so

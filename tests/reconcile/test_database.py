@@ -210,7 +210,7 @@ def test_place(tmp_path):
     (tmp_path / "file").write_text("a file")
     (tmp_path / "folder").mkdir()
     assert refusal(tmp_path / "file" / "journal.sqlite") == f"{tmp_path / 'file'} cannot be created: File exists"
-    assert refusal(tmp_path / "folder").startswith(f"{tmp_path / 'folder'} is no regular file, so it is not used")
+    assert refusal(tmp_path / "folder").startswith(f"{tmp_path / 'folder'} is not a regular file")
 
 
 @POSIX

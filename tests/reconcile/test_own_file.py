@@ -45,7 +45,7 @@ def test_journal(folder, kind, suffix):
     for must_exist in (True, False):
         with pytest.raises(JournalError) as caught:
             Journal(folder / "journal.sqlite", must_exist=must_exist)
-        assert str(caught.value).startswith(f"{path} is no regular file")
+        assert str(caught.value).startswith(f"{path} is not a regular file")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -53,7 +53,7 @@ def test_journal(folder, kind, suffix):
 def test_report(folder, kind, name):
     """A report refuses anything but regular files at its paths before it replaces any; `verify` reports them."""
     kind(folder / name)
-    with pytest.raises(OSError, match="no regular file"), ReportFiles(folder, formats=["rows.jsonl"]):
+    with pytest.raises(OSError, match="not a regular file"), ReportFiles(folder, formats=["rows.jsonl"]):
         pass
     assert [each.name for each in folder.iterdir()] == [name]
     assert next(problem.what for problem in verify(folder)).startswith(("it cannot be read", "there is none"))
@@ -76,7 +76,7 @@ def test_stale_file(folder, kind):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_opener(folder, kind):
-    """Neither reading nor writing goes through what is no regular file."""
+    """Neither reading nor writing goes through anything but a regular file."""
     kind(folder / "file")
     for mode in ("rb", "wb", "ab", "xb"):
         # Which error it is depends on the system.

@@ -232,7 +232,7 @@ class Dialect:
             cell that is not empty, in any letter case.
         only_currency: The currency whose rows are read, such as `IDR`; all rows must have one currency if empty.
         created_from: The first day or time of creation of the rows that are read, such as `2026-11-01`.
-        created_to: The last one; a day is meant until its end.
+        created_to: The last one; a day includes the whole day.
 
     Without a declaration, `15000` and `15000.00` are amounts, and `2026-11-21 22:16:00` is a time.
 

@@ -189,8 +189,8 @@ class Scope:
         elif first != currency.casefold():
             both = f"{quote(first.upper())} (line {first_line}) and {quote(currency.upper())} (line {line})"
             message = (
-                f"the ledger has amounts in {both}, which are never added up; --only-currency {first.upper()} reads "
-                "the rows of one"
+                f"the ledger has amounts in {both}, which cannot be added; read the rows of one with "
+                f"--only-currency {first.upper()}"
             )
             raise LedgerError(message, line=line)
         return ""

@@ -293,7 +293,7 @@ def _entries(
         if KINDS.get(name) == "money" and len(shown := parser.currencies.get(place, {})) > 1:
             symbols = " and ".join(map(quote, shown.values()))
             message = (
-                f"the formats of the column {quote(reader.columns.used[name])} show {symbols}, which are never added up"
+                f"the formats of the column {quote(reader.columns.used[name])} show {symbols}, which cannot be added"
             )
             raise LedgerError(f"{message}; put the currency in a column by itself")
     if merged := [each for each in parser.merged if _last_row(each) > header_row]:

@@ -1,9 +1,9 @@
-"""Records of the previous run about each reference, and what became of its breaks, compared one reference at a time.
+"""Records of the previous run about each reference, and the state of its breaks, compared one reference at a time.
 
 Design rules:
 
 - A break is identified by its reference and code, never by its line: ledgers are sorted, cut and appended to.
-- What cannot be known is not known, and never resolved: an unresolved or rejected row, a reference without a lookup.
+- Unknown stays unknown, and is never resolved: an unresolved or rejected row, a reference without a lookup.
 - Ages come from the answers of both runs, never from the clock of the machine that compares them.
 - A journal keeps the records, so that a report can be written again without the folder of the previous run.
 """

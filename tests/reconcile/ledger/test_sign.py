@@ -108,4 +108,4 @@ def test_formats():
     assert in_formats((-5000, debit), **negative) == ["amount: '-5000 DB' has two signs"]
     for code in (r"[$Rp-421]\ #,##0", '"Rp"#,##0;[Red]-"Rp"#,##0', r"\R\p#,##0"):
         assert in_formats((5, code), (-7, r"[$rp-409]#,##0;[Red]\(#,##0\)"), (8, "0")) == [5, -7, 8]
-        assert "show 'Rp' and '$', which are never added up" in in_formats((5, code), (7, "[$$-409]#,##0"))
+        assert "show 'Rp' and '$', which cannot be added" in in_formats((5, code), (7, "[$$-409]#,##0"))
