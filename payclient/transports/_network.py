@@ -28,7 +28,7 @@ class NetworkOptions(TypedDict, total=False):
     Attributes:
         proxy: Address of an `http://` proxy, with user and password if it wants them. If not given,
             `PAYCLIENT_PROXY`, and if that is unset, the proxy of the environment.
-        trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as httpx does it.
+        trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as urllib does it.
         trust: `system` for the authorities that the operating system trusts (extra `truststore`).
         ca_file: PEM file with the authorities to trust, instead of all others.
         client_cert: PEM file with the certificate to show to the service, and its issuers' certificates.
@@ -108,47 +108,17 @@ def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> 
 
 
 def _environment_proxy(url: SplitResult) -> Proxy | None:
-    """Return the proxy of the environment, or of the settings of Windows and macOS, as httpx chooses it."""
-    from urllib.request import getproxies  # noqa: PLC0415  thirty modules that nothing else needs
+    """Return the proxy of the environment, or of the system on Windows and macOS, unless *url* is excepted."""
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  thirty modules that nothing else needs
 
     found = getproxies()
     try:
-        is_excepted = _is_excepted(url.hostname or "", url.port, found.get("no", ""))
+        netloc = url.netloc if url.port else f"{url.netloc}:443"  # an entry may have a port, but needs none
+        is_excepted = any(map(proxy_bypass, (netloc, url.hostname or "")))  # an IPv6 address has no brackets there
         scheme = next((scheme for scheme in ("https", "all") if found.get(scheme)), None)
         return None if is_excepted or scheme is None else Proxy(found[scheme], f"{scheme.upper()}_PROXY")
     finally:
         del found  # it may hold a password
-
-
-def _is_excepted(host: str, port: int | None, no_proxy: str) -> bool:
-    """Return whether `NO_PROXY` names *host*, as httpx reads it."""
-    # `example.com` matches the host and its subdomains, `.example.com` its subdomains only; an IP address and
-    # `localhost` match themselves; a URL its scheme, host and port; `*` everything.
-    entries = filter(None, map(str.strip, no_proxy.split(",")))
-    return any(entry == "*" or _matches(entry.lower(), host, port) for entry in entries)
-
-
-def _matches(entry: str, host: str, port: int | None) -> bool:
-    is_url = "://" in entry
-    scheme, _, rest = entry.rpartition("://")
-    if scheme not in ("", "all", "https"):
-        return False
-    if not is_url and rest.count(":") > 1 and "[" not in rest:
-        rest = f"[{rest.partition('/')[0]}]"  # an IPv6 address
-    try:
-        parts = urlsplit(f"//{rest}")
-        name, wanted = parts.hostname or "", parts.port
-    except ValueError:
-        return False
-    if wanted not in (None, port, *([443] if port is None else [])):
-        return False
-    if is_url and not name.startswith("*"):
-        return name in ("", host)
-    name = name.removeprefix("*")
-    if name.startswith("."):
-        return host.endswith(name)
-    is_exact = name == "localhost" or ":" in name or name.replace(".", "").isdigit()
-    return host == name or (not is_exact and (not name or host.endswith(f".{name}")))
 
 
 def make_transport(given: str | None = None, *, network: Network | None = None) -> Transport:
