@@ -1,4 +1,4 @@
-"""Internal: the client: options, one lookup, many lookups, waits; its rooms are `policies` and `waiting`."""
+"""Internal: the client: options, one lookup, many lookups, waits; its room is `policies`."""
 
 # The names are loaded at their first use, so the reconciliation can use a stream without the client.
 
@@ -31,29 +31,8 @@ if TYPE_CHECKING:
     from payclient.client.policies import classify as classify
     from payclient.client.policies import is_passing as is_passing
 
-_HOME = {
-    "payclient.client.policies": (
-        "is_passing",
-        "classify",
-        "RetryPolicy",
-        "PASSES",
-    ),
-    "payclient.client._client": ("AsyncClient", "ClientOptions"),
-    "payclient.client._config": (
-        "Options",
-        "decode_key",
-        "read_key_file",
-        "resolve_application",
-        "resolve_base_url",
-        "resolve_environment",
-        "resolve_messages",
-        "resolve_rate",
-    ),
-    "payclient.client._confirm": ("Confirmation", "FieldDifference"),
-    "payclient.client._session": ("closed", "running_loop"),
-    "payclient.client._stream": ("LookupFunction", "stream"),
-    "payclient.client._telemetry": ("Attempt", "OnAttempt", "Stats", "Tracing"),
-}
+_ROOMS = ("policies", "_telemetry", "_stream", "_config", "_confirm", "_session", "_client")
+"""From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)
+    __getattr__, __dir__ = load_at_first_use(__name__, {}, _ROOMS)
