@@ -7,7 +7,6 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import tzinfo
-from functools import partial
 from typing import Never, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
@@ -28,13 +27,13 @@ from payclient.client._config import (
 )
 from payclient.client._confirm import Claim, Confirmation
 from payclient.client._keys import Keys, KeySource
-from payclient.client._lookup import Lookup, LookupPhase
+from payclient.client._lookup import InFlight, Lookup, LookupPhase, SingleFlight
 from payclient.client._session import Session
-from payclient.client._stream import References, StreamBlock, in_bulk, stream
+from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
-from payclient.client.policies import Clock, InFlight, Priority, RetryPolicy, SingleFlight
-from payclient.client.waiting import Condition, Polls, Terms, Wait, poll_until
-from payclient.errors import ConfigurationError, PayClientError, TransactionNotFoundError
+from payclient.client._wait import Condition, LastPoll, Terms, Wait
+from payclient.client.policies import Clock, Priority, RetryPolicy
+from payclient.errors import ConfigurationError, DeadlineExceededError, PayClientError, TransactionNotFoundError
 from payclient.protocol import (
     Environment,
     Outcome,
@@ -196,8 +195,9 @@ class AsyncClient:
             not_found_messages=not_found_messages,
             name=repr(self) if is_ours else None,
         )
-        self._calls_by_options = WeakValueDictionary[tuple[object, ...], SingleFlight[Transaction]]()
-        self._calls, self._polls = self._shared(self._options), Polls()
+        self._calls_by_options = WeakValueDictionary[tuple[object, ...], SingleFlight]()
+        self._calls, self._polls = self._shared(self._options), SingleFlight()
+        self._last_polls = WeakValueDictionary[str, LastPoll]()
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
         """
@@ -389,9 +389,7 @@ class AsyncClient:
                 is_fresh=is_fresh,
             )
 
-        return StreamBlock(
-            stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
-        )
+        return stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
 
     async def wait_for(
         self,
@@ -451,7 +449,22 @@ class AsyncClient:
         )
         clock = self._session.check_usable()
         wait = Wait(reference, terms, began_at=clock.now(), random=random.random)
-        return await poll_until(wait, self._polls, partial(self._poll, clock, reference, wait.ends_at))
+        last = self._last_polls.setdefault(reference, LastPoll())
+        while (now := clock.now()) < wait.ends_at:
+            if now < wait.due_at:
+                await self._session.sleep(min(wait.due_at, wait.ends_at))
+                continue
+            if last.at <= wait.taken_at:  # no other wait has a newer one
+                try:
+                    last.result = await self._look_up(reference, clock, now, wait.ends_at, is_poll=True)
+                except DeadlineExceededError:
+                    break
+                except PayClientError as error:
+                    last.result = error.with_traceback(None)  # it may be kept for long
+                last.at = clock.now()
+            if last.result is not None and (found := wait.take(last.result, clock.now())) is not None:
+                return found
+        raise wait.exceeded(clock.now())
 
     async def confirm(
         self,
@@ -499,7 +512,7 @@ class AsyncClient:
 
         Closing twice has no effect.
         """
-        await self._session.aclose(grace=self._options.timeout, end_waits=self._polls.close)
+        await self._session.aclose(grace=self._options.timeout)
 
     async def __aenter__(self) -> Self:
         self._session.check_usable()
@@ -508,10 +521,10 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _shared(self, options: Options) -> SingleFlight[Transaction]:
+    def _shared(self, options: Options) -> SingleFlight:
         """Return the calls in flight that lookups with *options* share: deadline and outages are each caller's own."""
         key = options.timeout, options.retry, id(options.on_attempt), id(options.tracing)
-        return self._calls_by_options.setdefault(key, SingleFlight[Transaction]())
+        return self._calls_by_options.setdefault(key, SingleFlight())
 
     def _until(self, now: float, given: float | None) -> float | None:
         seconds = self._options.deadline if given is None else check_seconds("deadline", given)
@@ -531,12 +544,13 @@ class AsyncClient:
         max_pause: float = math.inf,
         is_newer: bool = False,
         is_fresh: bool = False,
+        is_poll: bool = False,
     ) -> Awaitable[Transaction]:
         check_reference(reference)
         options, is_bulk = self._options, in_bulk.get()
         observers = () if options.on_attempt is None else options.observers
-        outage = None if is_bulk or options.on_outage == "wait" else self._session.outage
-        priority = Priority.BULK if is_bulk else Priority.AWAITED
+        outage = None if is_poll or is_bulk or options.on_outage == "wait" else self._session.outage
+        priority = Priority.POLL if is_poll else Priority.BULK if is_bulk else Priority.AWAITED
         after = now if is_newer else -math.inf  # a confirmation is sent after what it confirms
         lookup = Lookup(reference, clock, until, budget, observers, outage, priority, after, is_fresh, max_pause, now)
         ask = self._join_or_start
@@ -545,18 +559,19 @@ class AsyncClient:
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
         is_fresh = lookup.needs_fresh_connection
+        calls = self._polls if lookup.priority is Priority.POLL else self._calls
         refusable = {} if lookup.outage is None else lookup.outage.refusable
         refusable[lookup] = None
         try:
-            while lookup.reference in self._calls and (
-                other := self._calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)
+            while lookup.reference in calls and (
+                other := calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)
             ):
                 self._session.refuse(lookup)
                 with LookupPhase(lookup, "queued"):
                     transaction = await other.join()
                 if transaction is not None:
                     return transaction
-            with InFlight(lookup.reference, self._calls, lookup, is_fresh) as call:
+            with InFlight(lookup.reference, calls, lookup, is_fresh) as call:
                 try:
                     transaction = call.value = await self._session.look_up(lookup, self._options)
                 except PayClientError:
@@ -565,12 +580,6 @@ class AsyncClient:
                 return transaction
         finally:
             del refusable[lookup]
-
-    async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:
-        observers = self._options.observers
-        lookup = Lookup(reference, clock=clock, until=until, budget=None, observers=observers, priority=Priority.POLL)
-        ask, tracing = partial(self._session.look_up, options=self._options), self._options.tracing
-        return await (ask(lookup) if tracing is None else self._traced(tracing, lookup, ask))
 
     async def _traced(
         self, tracing: Tracing, lookup: Lookup, ask: Callable[[Lookup], Awaitable[Transaction]]

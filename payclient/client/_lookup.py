@@ -1,4 +1,4 @@
-"""The state of one lookup: its deadline or budget, the time spent by phase, and its last error."""
+"""One lookup: its deadline or budget, the time spent by phase, its last error, and who else waits for its result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import copy
 import math
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -24,6 +24,7 @@ from payclient.errors import (
     TransactionNotFoundError,
     TransportError,
 )
+from payclient.protocol import Transaction
 from payclient.transports import Progress, progress_of
 
 Refusal: TypeAlias = tuple[PayClientError, bool]
@@ -192,3 +193,54 @@ def may_end(error: PayClientError, first_refusal: Refusal | None, *, is_fresh: b
     # Only the same, said twice over fresh connections; a transport that cannot tell has none.
     before, was_fresh = first_refusal
     return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)
+
+
+class SingleFlight(dict[str, "InFlight"]):
+    """The lookups in flight that others may join, by reference: the one that was started last."""
+
+    # The first caller makes the lookup in its own task; later callers wait for its result. If the first is cancelled or
+    # exceeds its own deadline, there is no result, and one of the waiters makes the lookup again. So there is no
+    # background task, and the cancellation of one caller does not affect the others. A caller that needs a result newer
+    # than a moment, or a fresh one, makes the lookup for itself and all later callers.
+
+    def joinable(self, reference: str, *, after: float = -math.inf, is_fresh: bool = False) -> InFlight | None:
+        """Return the lookup of *reference*; None if it was sent at the time *after* or before, or is less fresh."""
+        call = self.get(reference)
+        if call is None or (is_fresh and not call.is_fresh):
+            return None
+        return call if call.made.sent_at is None or call.made.sent_at > after else None
+
+
+@define(eq=False, repr=False)
+class InFlight:
+    """One lookup in flight: a block in which its caller makes it; `value` is the result, if there is one."""
+
+    _key: str
+    _others: SingleFlight
+    made: Lookup
+    is_fresh: bool = False  # over a new connection
+    value: Transaction | None = field(default=None, init=False)
+    is_cut_short: bool = field(default=False, init=False)  # the caller gives up earlier than others would
+    _ended: asyncio.Future[PayClientError | None] | None = field(default=None, init=False)  # most are not shared
+
+    async def join(self) -> Transaction | None:
+        """Return the result, or None if it ended without one."""
+        if self._ended is None:
+            self._ended = asyncio.get_running_loop().create_future()
+        await asyncio.wait([self._ended])  # which is not cancelled with this caller
+        if (failure := self._ended.result()) is not None:
+            # A single exception raised in several tasks would collect the tracebacks of all of them.
+            raise copy.copy(failure)
+        return self.value
+
+    def __enter__(self) -> Self:
+        self._others[self._key] = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if self._others.get(self._key) is self:
+            del self._others[self._key]
+        if self._ended is not None:
+            # The deadline was the caller's own, so waiters with more time try again.
+            is_own = isinstance(error, DeadlineExceededError) or self.is_cut_short
+            self._ended.set_result(error if isinstance(error, PayClientError) and not is_own else None)

@@ -161,7 +161,7 @@ class Session:
             problem = _OTHER_LOOP
         raise closed(problem)
 
-    async def aclose(self, *, grace: float, end_waits: Callable[[Callable[[], PayClientError]], None]) -> None:
+    async def aclose(self, *, grace: float) -> None:
         """Refuse new lookups, end waits, wait up to *grace* seconds for lookups in flight, then close the transport."""
         # In another process or event loop the session is only marked as closed, because its connections cannot be
         # closed there.
@@ -174,7 +174,6 @@ class Session:
         self._limiter.close(closed)
         self._closing.set()
         self._keys.close()
-        end_waits(closed)
         try:
             if self._pending:
                 async with asyncio.timeout(grace):
@@ -236,7 +235,8 @@ class Session:
                 except PayClientError as error:
                     delay = self._delay(error, lookup, options)
                 if delay:
-                    await self._back_off(delay, lookup)
+                    with LookupPhase(lookup, "backoff"):
+                        await self.sleep(lookup.clock.now() + delay)
         except PayClientError as error:
             error.attempts = lookup.attempts
             raise
@@ -268,10 +268,12 @@ class Session:
             raise error
         return max(delay, self._own_wait(error))
 
-    async def _back_off(self, delay: float, lookup: Lookup) -> None:
-        with LookupPhase(lookup, "backoff"), suppress(TimeoutError):
-            async with asyncio.timeout(delay):
+    async def sleep(self, until: float) -> None:
+        """Return at the time *until*, or raise when the client is closed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
                 await self._closing.wait()
+                raise closed()
 
     def _own_wait(self, error: PayClientError) -> float:
         """Return the seconds that a refusal asks its own lookup to wait; a longer wait is a pause of the client."""

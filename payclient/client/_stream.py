@@ -25,14 +25,13 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from heapq import heappop, heappush
 from math import inf
-from types import TracebackType
-from typing import Any, Final, NoReturn, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, field
 
 from payclient._shared.options import STALL_TIMEOUT
 from payclient._shared.until_done import until_done
@@ -49,25 +48,6 @@ in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
 """Whether a lookup is a row that waits out an outage: if it were refused, it would only be asked again later."""
 
 _DEFERRED_PER_WORKER = 16
-
-
-@frozen
-class StreamBlock(AbstractAsyncContextManager[AsyncIterator[Outcome]]):
-    """A stream before its block is entered."""
-
-    _block: AbstractAsyncContextManager[AsyncIterator[Outcome]]
-
-    async def __aenter__(self) -> AsyncIterator[Outcome]:
-        return await self._block.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._block.__aexit__(kind, error, trace)
-
-    def __aiter__(self) -> NoReturn:
-        message = "a stream is read inside its block: async with client.stream_transactions(...) as outcomes"
-        raise TypeError(message)
 
 
 @asynccontextmanager

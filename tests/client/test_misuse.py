@@ -355,13 +355,6 @@ def test_fake_service(use, message):
     assert str(caught.value) == message
 
 
-async def test_stream_without_its_block():
-    """`async for` over a stream whose block was not entered says what to write."""
-    with pytest.raises(TypeError, match=r"async with client\.stream_transactions\(\.\.\.\) as outcomes"):
-        async for _ in client(ScriptedTransport()).stream_transactions(["T1"]):
-            pass
-
-
 async def test_read_twice():
     """A second `async for` over a stream that has been read to its end says so; another task may join."""
     pay = client(ScriptedTransport())

@@ -16,7 +16,7 @@ from payclient._shared.options import OPTIONS, options_of
 from payclient.cli._connection import ConnectionOptions
 from payclient.client._client import ClientOptions, OptionChanges
 from payclient.client._config import Options
-from payclient.client.waiting import INTERVAL, MAX_INTERVAL, Terms
+from payclient.client._wait import INTERVAL, MAX_INTERVAL, Terms
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
 from payclient.reconcile import reconcile

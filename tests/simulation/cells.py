@@ -87,7 +87,7 @@ def states(world):
 
 
 def _of_client(client):
-    session, limiter, polls = client._session, client._session._limiter, client._polls
+    session, limiter = client._session, client._session._limiter
     for phase in () if session._clock is None else tuple(session._clock._timeouts):
         name = getattr(phase, "_name", None)
         if name in _PHASES:
@@ -108,14 +108,14 @@ def _of_client(client):
         yield "key asked for"
     if keys.version > 1:
         yield "key renewed"
-    yield from _of_polls(polls)
+    yield from _of_waits(client)
 
 
-def _of_polls(polls):
-    for reference, polled in polls._polled.items():
-        yield "wait polling" if reference in polls else "wait asleep"
-        if polled.waits > 1:
-            yield "wait shared"
+def _of_waits(client):
+    for reference in tuple(client._last_polls):
+        yield "wait polling" if reference in client._polls else "wait asleep"
+    if any(call._ended is not None for call in client._polls.values()):
+        yield "wait shared"
 
 
 def _of_stream(stream):

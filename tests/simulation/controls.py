@@ -28,8 +28,8 @@ _PAUSE = "client.policies._limiter:Limiter.pause"
 _WAITS = ("wait", "crowd")
 _RENEW = "client._keys:Keys.renew"
 _ACCEPTED = "client.policies._capacity:Capacity.accepted"
-_POLL = "client.waiting._polls:_Polled.make"
-_LEAVE = "client.policies._single_flight:InFlight.__exit__"
+_WAIT_FOR = "client._client:AsyncClient.wait_for"
+_LEAVE = "client._lookup:InFlight.__exit__"
 _BELIEVED = "client._lookup:may_end"
 OURS, INJECTED = ("httpx", "fast"), ("injected",)
 _KNOWN_HEAD = "transports._known_head:KnownHead.find"
@@ -199,7 +199,7 @@ CONTROLS = (
             "isinstance(error, DeadlineExceededError) or", ""),
     Control("those who wait are woken when a call was cancelled", _LEAVE,
             "self._ended.set_result(", "(failure or self._value) and self._ended.set_result("),
-    Control("a lookup that waits no more ends no other", "client.policies._single_flight:InFlight.join",
+    Control("a lookup that waits no more ends no other", "client._lookup:InFlight.join",
             "await asyncio.wait([self._ended])", "await self._ended"),
     # Life
     Control("closing lets attempts end", "client._session:Session.aclose", "if self._pending:", "if False:"),
@@ -213,8 +213,6 @@ CONTROLS = (
             'result = _Result("cancelled", Signal.ACCEPTED)', oracle="growth"),
     Control("freshness is that of the last attempt", _ATTEMPT, "lookup.is_fresh = response.is_fresh",
             "lookup.is_fresh = lookup.is_fresh or response.is_fresh"),
-    Control("a poll has ended when its result is handed out", _POLL, "self.is_in_flight = False",
-            "pass", works=_WAITS),
     # Keys
     Control("lookups share one call of the source", _RENEW,
             "call = self._call = self._call or self._start(self._source)",
@@ -230,21 +228,16 @@ CONTROLS = (
     Control("what may be a key is taken out of the words of a source", "client._keys:_failure",
             '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key", needs=("source fails",)),
     # Which answer is shared
-    Control("a confirmation joins no earlier lookup", "client.policies._single_flight:SingleFlight.joinable",
-            "if call is None or call.made.sent_at is None or call.made.sent_at > after:", "if True:",
+    Control("a confirmation joins no earlier lookup", "client._lookup:SingleFlight.joinable",
+            "call.made.sent_at is None or call.made.sent_at > after", "True",
             oracle="older", works=("crowd",)),
     Control("a call removes itself only", _LEAVE, "if self._others.get(self._key) is self:", "if True:",
             works=("crowd",)),
     # Waits
-    Control("a poll that was cancelled is made by another wait", _POLL, "self.notify()",
-            "asyncio.current_task().cancelling() or self.notify()", works=_WAITS),
-    Control("a wait that has ended is counted no more", "client.waiting._polls:Polls.of",
-            "polled.waits -= 1", "pass", works=_WAITS),
-    Control("a wait ends at its deadline, whatever is in flight", "client.waiting._polls:poll_until",
-            "wait.ends_at if polled.is_in_flight else min(wait.due_at, wait.ends_at)",
-            "None if polled.is_in_flight else wait.due_at", oracle="deadline", works=_WAITS),
-    Control("closing ends waits", "client.waiting._polls:Polls.close", "polled.notify()", "pass", works=_WAITS,
-            oracle="close"),
+    Control("a wait ends at its deadline, whatever is in flight", _WAIT_FOR, "wait.ends_at, is_poll=True",
+            "None, is_poll=True", oracle="deadline", works=_WAITS),
+    Control("closing ends waits and back-offs", "client._session:Session.sleep", "await self._closing.wait()",
+            "await asyncio.sleep(until)", works=_WAITS, oracle="close", needs=("close",)),
     # The limit
     Control("an attempt from before a cut lets nothing grow", _ACCEPTED,
             "if ticket.started_at < self._cut_at:", "if False:", oracle="growth"),
@@ -260,8 +253,6 @@ CONTROLS = (
     Control("an attempt has a time-out", _ATTEMPT, "at_most=options.timeout, ", "", oracle="time-out"),
     Control("a deadline ends the wait for a slot", "client._session:Session._queue",
             'with LookupPhase(lookup, "queued"):', "if True:", oracle="deadline"),
-    Control("closing ends a back-off", "client._session:Session._back_off", "await self._closing.wait()",
-            "await asyncio.sleep(delay)", needs=("close",)),
     Control("a client that is closed takes no lookup", "client._session:Session.check_usable", "if self._is_closed:",
             "if False:", needs=("close",)),
     Control("a compressed body is read", "protocol._wire:_read",

@@ -410,7 +410,7 @@ def check_nothing_left(world, client):
         "places in the queue": limiter.waiting,
         "lookups": session._pending,
         "equal lookups": len(client._calls),
-        "references that are polled": len(client._polls),
+        "polls": len(client._polls),
         "time-outs": 0 if session._clock is None else len(session._clock._timeouts),
     }
     for what, number in left.items():

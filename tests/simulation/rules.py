@@ -60,20 +60,6 @@ RULES = {
         ("`max_rate` is kept", "rate", "client/test_limiter_laws:test_never_above_its_rate"),
         ("A probe of an outage does not queue", "limiter, pause, rate", "client/policies/test_limiter:test_probe"),
     ),
-    "client/waiting/_polls": (
-        ("A poll is made by one of the waits", "unanswered", "client/waiting/test_polls:test_cancelled_asker"),
-        (
-            "The result of a poll counts",
-            "unanswered",
-            "client/waiting/test_polls:test_newcomers_start_from_a_young_result",
-        ),
-        (
-            "Each wait reads a result in its own task",
-            "another's error",
-            "client/waiting/test_polls:test_failing_predicate",
-        ),
-        ("A wait sleeps by one timer", "polls, left behind", "client/waiting/test_polls:test_nothing_is_kept"),
-    ),
     "blocking": (
         ("No lock", "waits for ever", "test_blocking:test_closed_while_others_wait"),
         ("However the loop ends", "waits for ever, left behind", "test_blocking:test_loop_ends"),

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from attrs import frozen
 
 from payclient import Transaction
+from payclient.client._lookup import InFlight, SingleFlight
 from payclient.client._stream import stream
-from payclient.client.policies import Clock, InFlight, Limiter, Signal, SingleFlight, Timeout
+from payclient.client.policies import Clock, Limiter, Signal, Timeout
 from payclient.errors import ClientClosedError, ServiceError
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.shrink import fewest

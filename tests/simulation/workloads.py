@@ -67,8 +67,7 @@ class _Clients:
         """Close the next client now, whatever it does; in the end one that is closed."""
         self.world.is_closing, self.world.closing_at = True, self.world.loop.time()
         client = self.clients[len(self._closing) % len(self.clients)]
-        polls = client._polls
-        self.world.asleep |= {(client, each) for each in polls._polled if each not in polls}
+        self.world.asleep |= {(client, each) for each in client._last_polls if each not in client._polls}
         back_offs = self._back_offs(client)
         self.world.loop.call_later(0.1 + oracles.slack(self.world), self._check_back_offs, client, back_offs)
         self._closing.append(self.world.loop.create_task(self._close(client)))

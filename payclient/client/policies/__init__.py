@@ -1,5 +1,5 @@
 """
-Internal: policies without I/O: limiter, retry, deferral, equal lookups, time-outs.
+Internal: policies without I/O: limiter, retry, deferral, time-outs.
 
 Clock and chance are arguments.
 """
@@ -19,7 +19,5 @@ from payclient.client.policies._retry import RetryPolicy as RetryPolicy
 from payclient.client.policies._retry import Signal as Signal
 from payclient.client.policies._retry import classify as classify
 from payclient.client.policies._retry import names_no_reference as names_no_reference
-from payclient.client.policies._single_flight import InFlight as InFlight
-from payclient.client.policies._single_flight import SingleFlight as SingleFlight
 from payclient.client.policies._timeouts import Clock as Clock
 from payclient.client.policies._timeouts import Timeout as Timeout

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from payclient.client.policies._single_flight import InFlight, SingleFlight
+from payclient.client._lookup import InFlight, SingleFlight
 from payclient.errors import ServiceError
 
 

@@ -30,6 +30,15 @@ Result: TypeAlias = Transaction | PayClientError
 
 _Error = TypeVar("_Error", bound=WaitError)
 
+
+@define(eq=False)
+class LastPoll:
+    """The last result of the polls of one reference, for all waits."""
+
+    at: float = -math.inf
+    result: Result | None = None
+
+
 INTERVAL = 2.0
 MAX_INTERVAL = 30.0
 _GROWTH = 1.5
@@ -103,6 +112,7 @@ class Wait:
     _random: Callable[[], float] = field(kw_only=True, alias="random")
     _began_on: datetime = field(kw_only=True, alias="began_on", factory=partial(datetime.now, UTC))  # for expiries
     due_at: float = field(init=False)
+    taken_at: float = field(init=False)  # the last result
     transaction: Transaction | None = field(init=False, default=None)
     _found_at: float = field(init=False)
     _interval: float = field(init=False)
@@ -113,39 +123,30 @@ class Wait:
     def __attrs_post_init__(self) -> None:
         self.due_at = self._found_at = self._began_at
         self._interval = self._terms.interval
+        self.taken_at = self._began_at - self._interval * _MIN_PART  # the result of another wait may be as old
 
     @property
     def ends_at(self) -> float:
         return self._began_at + self._terms.deadline
 
-    def take(self, result: Result, now: float) -> bool:
-        """Process the result of a poll, and return whether `until` holds."""
+    def take(self, result: Result, now: float) -> Transaction | None:
+        """Process the result of a poll, and return the transaction if `until` holds."""
         self._lookups += 1
+        self.taken_at = now
         self.due_at = now + self._interval * (_MIN_PART + (1 - _MIN_PART) * self._random())
         self._interval = min(self._interval * _GROWTH, self._terms.max_interval)
         if isinstance(result, PayClientError):
             self._fail(result, now)
-            return False
+            return None
         self.transaction, self._failure, self._found_at = result, None, now
         self._statuses.setdefault(result.status, now - self._began_at)
         if _holds(self._terms.until, result):
-            return True
+            return result
         if _holds(self._terms.unless, result):
             message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status cannot come any more"
             raise self._ended(UnreachableStatusError, message, now)
         self._check_expiry(result, now)
-        return False
-
-    def start_from(self, result: Result | None, at: float, now: float) -> bool:
-        """Start from the last result of another wait, if it is younger than the shortest interval."""
-        # A failure only puts the first poll off: it came before this wait, so it must not end it.
-        may_ask_at = at + self._terms.interval * _MIN_PART
-        if result is None or may_ask_at <= now:
-            return False
-        if isinstance(result, PayClientError):
-            self.due_at = may_ask_at
-            return False
-        return self.take(result, now)
+        return None
 
     def exceeded(self, now: float) -> WaitDeadlineError:
         """Return the error for a wait that the deadline has ended."""
