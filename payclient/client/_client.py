@@ -27,7 +27,7 @@ from payclient.client._config import (
 )
 from payclient.client._confirm import Claim, Confirmation
 from payclient.client._keys import Keys, KeySource
-from payclient.client._lookup import InFlight, Lookup, LookupPhase, SingleFlight
+from payclient.client._lookup import POLL, InFlight, Lookup, LookupPhase, SingleFlight
 from payclient.client._session import Session
 from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
@@ -57,6 +57,11 @@ def _user_agent(application: str | None) -> str:
     from payclient._shared.version import __version__  # noqa: PLC0415  sixteen modules that nothing else needs
 
     return " ".join(filter(None, (resolve_application(application), f"payclient/{__version__}")))
+
+
+def _kind(options: Options) -> str:
+    """Return what lookups in flight have in common that may be shared: deadline and outages are each caller's own."""
+    return f"{options.timeout} {options.retry} {id(options.on_attempt)} {id(options.tracing)}"
 
 
 def _transport_for(
@@ -195,8 +200,7 @@ class AsyncClient:
             not_found_messages=not_found_messages,
             name=repr(self) if is_ours else None,
         )
-        self._calls_by_options = WeakValueDictionary[tuple[object, ...], SingleFlight]()
-        self._calls, self._polls = self._shared(self._options), SingleFlight()
+        self._kind, self._calls = _kind(self._options), SingleFlight()
         self._last_polls = WeakValueDictionary[str, LastPoll]()
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
@@ -220,7 +224,7 @@ class AsyncClient:
             raise TypeError(message)
         view = object.__new__(type(self))
         options = evolve(self._options, **changes)
-        vars(view).update(vars(self), _options=options, _calls=self._shared(options))
+        vars(view).update(vars(self), _options=options, _kind=_kind(options))
         return view
 
     def __repr__(self) -> str:
@@ -521,11 +525,6 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _shared(self, options: Options) -> SingleFlight:
-        """Return the calls in flight that lookups with *options* share: deadline and outages are each caller's own."""
-        key = options.timeout, options.retry, id(options.on_attempt), id(options.tracing)
-        return self._calls_by_options.setdefault(key, SingleFlight())
-
     def _until(self, now: float, given: float | None) -> float | None:
         seconds = self._options.deadline if given is None else check_seconds("deadline", given)
         return None if seconds is None else now + seconds
@@ -559,19 +558,19 @@ class AsyncClient:
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
         is_fresh = lookup.needs_fresh_connection
-        calls = self._polls if lookup.priority is Priority.POLL else self._calls
+        kind = POLL if lookup.priority is Priority.POLL else self._kind
         refusable = {} if lookup.outage is None else lookup.outage.refusable
         refusable[lookup] = None
         try:
-            while lookup.reference in calls and (
-                other := calls.joinable(lookup.reference, after=lookup.after, is_fresh=is_fresh)
+            while lookup.reference in self._calls and (
+                other := self._calls.joinable(lookup.reference, kind, after=lookup.after, is_fresh=is_fresh)
             ):
                 self._session.refuse(lookup)
                 with LookupPhase(lookup, "queued"):
                     transaction = await other.join()
                 if transaction is not None:
                     return transaction
-            with InFlight(lookup.reference, calls, lookup, is_fresh) as call:
+            with InFlight(lookup.reference, self._calls, lookup, is_fresh, kind) as call:
                 try:
                     transaction = call.value = await self._session.look_up(lookup, self._options)
                 except PayClientError:

@@ -20,6 +20,7 @@ from payclient.errors import (
     KeySourceError,
     OutageError,
     PayClientError,
+    ResponseError,
     Sent,
     TransactionNotFoundError,
     TransportError,
@@ -30,6 +31,8 @@ from payclient.transports import Progress, progress_of
 Refusal: TypeAlias = tuple[PayClientError, bool]
 """A refusal that is not final yet, and whether it came over a fresh connection."""
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
+POLL = "poll"
+"""The kind of the lookups in flight that waits share."""
 _NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
 
@@ -195,20 +198,35 @@ def may_end(error: PayClientError, first_refusal: Refusal | None, *, is_fresh: b
     return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)
 
 
-class SingleFlight(dict[str, "InFlight"]):
-    """The lookups in flight that others may join, by reference: the one that was started last."""
+class SingleFlight(dict[str, "dict[str, InFlight]"]):
+    """The lookups in flight that others may join, by reference and kind: the one that was started last."""
 
     # The first caller makes the lookup in its own task; later callers wait for its result. If the first is cancelled or
     # exceeds its own deadline, there is no result, and one of the waiters makes the lookup again. So there is no
     # background task, and the cancellation of one caller does not affect the others. A caller that needs a result newer
     # than a moment, or a fresh one, makes the lookup for itself and all later callers.
 
-    def joinable(self, reference: str, *, after: float = -math.inf, is_fresh: bool = False) -> InFlight | None:
+    def joinable(
+        self, reference: str, kind: str = "", *, after: float = -math.inf, is_fresh: bool = False
+    ) -> InFlight | None:
         """Return the lookup of *reference*; None if it was sent at the time *after* or before, or is less fresh."""
-        call = self.get(reference)
+        call = self.get(reference, {}).get(kind)
         if call is None or (is_fresh and not call.is_fresh):
             return None
         return call if call.made.sent_at is None or call.made.sent_at > after else None
+
+    def end(self, reference: str, ended: InFlight, *, is_told: bool) -> None:
+        """Share *ended* no more, nor, if its result is told, any other of *reference* that was sent before."""
+        # Which of two requests left first is not known: one may have waited for its connection. Polls are made one
+        # after the other, and those who wait may be told what is as old as their interval.
+        if reference not in self:
+            return
+        calls = self[reference]
+        for kind, call in tuple(calls.items()):
+            if call is ended or (is_told and kind != POLL and call.made.sent_at is not None):
+                del calls[kind]
+        if not calls:
+            del self[reference]
 
 
 @define(eq=False, repr=False)
@@ -219,6 +237,7 @@ class InFlight:
     _others: SingleFlight
     made: Lookup
     is_fresh: bool = False  # over a new connection
+    kind: str = ""
     value: Transaction | None = field(default=None, init=False)
     is_cut_short: bool = field(default=False, init=False)  # the caller gives up earlier than others would
     _ended: asyncio.Future[PayClientError | None] | None = field(default=None, init=False)  # most are not shared
@@ -234,12 +253,11 @@ class InFlight:
         return self.value
 
     def __enter__(self) -> Self:
-        self._others[self._key] = self
+        self._others.setdefault(self._key, {})[self.kind] = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if self._others.get(self._key) is self:
-            del self._others[self._key]
+        self._others.end(self._key, self, is_told=error is None or isinstance(error, ResponseError))
         if self._ended is not None:
             # The deadline was the caller's own, so waiters with more time try again.
             is_own = isinstance(error, DeadlineExceededError) or self.is_cut_short

@@ -139,9 +139,9 @@ def test_visitor_who_leaves(shop, visit):
     """When the visitor closes the page, no lookup for it is left."""
     page = visit(f"{shop.url}/pay/1")
     says(page, WAITING)
-    shop.until(lambda: len(shop.pay._polls) == 1)
+    shop.until(lambda: len(shop.pay._calls) == 1)
     page.close()
-    shop.until(lambda: len(shop.pay._polls) == 0 and shop.pay.stats.in_flight == 0)
+    shop.until(lambda: len(shop.pay._calls) == 0 and shop.pay.stats.in_flight == 0)
 
 
 def test_without_script(shop, visit):

@@ -128,7 +128,7 @@ async def test_failing_predicate():
     found = await asyncio.gather(*uses, later(PAID), later(broken), return_exceptions=True)
     kinds = [type(each) for each in found]
     assert kinds == [AttributeError, Transaction, AttributeError, Transaction, AttributeError]
-    assert len(pay._polls) == 0
+    assert len(pay._calls) == 0
 
 
 async def test_close_ends_all():
@@ -152,7 +152,7 @@ async def test_close_ends_all():
     await pay.aclose()
     *at_once, in_flight = [await end - closing for end in ends]
     assert max(at_once) < 0.5 < in_flight
-    assert len(pay._polls) == 0
+    assert len(pay._calls) == 0
 
 
 @pytest.mark.parametrize("held_up", ["back-off", "key source"])
@@ -176,4 +176,4 @@ async def test_nothing_is_kept():
     await asyncio.gather(*(waiting(pay) for _ in range(3)))
     await pay.aclose()
     left = asyncio.get_running_loop().pending_timers()
-    assert (len(pay._polls), len(pay._last_polls), left) == (0, 0, [])
+    assert (len(pay._calls), len(pay._last_polls), left) == (0, 0, [])

@@ -73,6 +73,50 @@ async def test_confirmation_shares_what_is_sent_again():
     assert len(transport.sent) == 2
 
 
+async def test_nobody_joins_what_may_be_older(subtests):
+    """Once an answer is given, no request for its reference that was sent before is joined, whoever sent it."""
+
+    async def confirm(pay):
+        return (await pay.confirm("T1", **CLAIM)).transaction
+
+    async def confirm_in_a_view(pay):
+        return await confirm(pay.with_options(timeout=5.0))
+
+    async def wait(pay):
+        return await pay.wait_for("T1", until=lambda _: True, deadline=9.0)
+
+    for newer in (confirm, confirm_in_a_view, wait):
+        with subtests.test(newer.__name__):
+            pay, began = client(stating((3.0, 0.5, 1.0))), now()
+            page = asyncio.create_task(pay.get_transaction("T1"))
+            await asyncio.sleep(0.5)
+            given = await newer(pay)
+            later = await pay.get_transaction("T1")
+            assert [float(each.status) - began for each in (await page, given, later)] == [0.0, 0.5, 1.0]
+            assert len(pay._calls) == 0
+
+
+async def test_the_last_to_start_may_be_sent_first():
+    """A request that waits for its connection may leave after one that was started later: neither is joined."""
+    connecting, sent_at = iter([2.0, 0.0, 0.0]), []
+
+    async def send(reference):
+        await asyncio.sleep(next(connecting))
+        sent_at.append(now())
+        status = str(now())
+        await asyncio.sleep(0.1 if status == "2.0" else 3.0)
+        return answer(document(reference, status=status))
+
+    pay = client(ScriptedTransport(default=lambda reference: lambda: send(reference)))
+    first = asyncio.create_task(pay.confirm("T1", **CLAIM))
+    await asyncio.sleep(0.5)
+    second = asyncio.create_task(pay.confirm("T1", **CLAIM))
+    given = (await first).transaction.status
+    later = (await pay.get_transaction("T1")).status
+    assert (given, (await second).transaction.status, later) == ("2.0", "0.5", "2.1")
+    assert sent_at == [0.5, 2.0, 2.1]
+
+
 @examples(200)
 @given(
     latencies=st.lists(st.floats(0.1, 3.0), min_size=1, max_size=5),

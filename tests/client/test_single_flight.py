@@ -101,6 +101,22 @@ async def test_newer_than_a_moment():
     assert len(calls.flights) == 0
 
 
+async def test_end_without_a_result():
+    """A call that ends without a result leaves a newer one to be joined."""
+    calls = Calls()
+    calls.sent_at = 1.0
+    old = calls.start()
+    await settle()
+    newer = calls.start(after=1.0)
+    await settle()
+    old.cancel()
+    await settle()
+    joined = calls.start()
+    await settle()
+    calls.gate.set()
+    assert await ended(newer, joined) == ["a2", "a2"]
+
+
 async def test_leader_is_cancelled():
     """When the calling task is cancelled, a waiter makes the call, and the others get its result."""
     calls = Calls()

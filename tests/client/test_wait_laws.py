@@ -71,7 +71,7 @@ async def test_cancelled_at_every_await(moment):
     task = asyncio.create_task(wait_for_two(pay))
     await cancel_at_each_turn(task, first=moment[0], count=moment[1])
     assert (transport.in_flight, pay.stats.in_flight, pay._session._limiter.waiting) == (0, 0, 0)
-    assert (len(pay._polls), other_tasks()) == (0, set())
+    assert (len(pay._calls), other_tasks()) == (0, set())
 
 
 def broken(*_):
@@ -127,7 +127,7 @@ async def test_failing_code_of_one_ends_no_other(users):
             assert kind != "wait"
         else:
             assert (type(result), patience is None) == (TimeoutError, False)
-    assert (len(pay._polls), other_tasks()) == (0, set())
+    assert (len(pay._calls), other_tasks()) == (0, set())
 
 
 async def idle_median(seed):

@@ -132,7 +132,7 @@ async def test_reached():
     assert (await pay.wait_for("T1", until=PAID, deadline=900.0)).status == "Paid"
     at_end = len(transport.sent)
     await asyncio.sleep(1000)
-    assert (len(transport.sent), len(pay._polls), pay.stats.in_flight) == (at_end, 0, 0)
+    assert (len(transport.sent), len(pay._calls), pay.stats.in_flight) == (at_end, 0, 0)
 
 
 async def test_outage():

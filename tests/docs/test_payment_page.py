@@ -223,7 +223,7 @@ async def test_visitor_who_leaves():
     async with running() as shop:
         async for _ in events(shop.visitor):
             break
-        while len(shop.pay._polls) or shop.pay.stats.in_flight or shop.service.in_flight:
+        while len(shop.pay._calls) or shop.pay.stats.in_flight or shop.service.in_flight:
             await asyncio.sleep(0)  # a test that hangs here is one that fails
         assert [task for task in asyncio.all_tasks() if task.get_name().startswith("payclient")] == []
 

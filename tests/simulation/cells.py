@@ -6,6 +6,7 @@ A cell that stays empty is a defect of the simulation: whatever it would show ha
 
 from collections import Counter
 
+from payclient.client._lookup import POLL
 from simulation.plan import (
     ANSWERS,
     BLOWS,
@@ -94,8 +95,6 @@ def _of_client(client):
             yield _PHASES[name]
     if limiter.waiting:
         yield "lookup queued"
-    if any(call._ended is not None for call in client._calls.values()):
-        yield "lookup shared"
     if limiter.paused_seconds():
         yield "lookup paused"
     if session.outage.is_on:
@@ -108,14 +107,17 @@ def _of_client(client):
         yield "key asked for"
     if keys.version > 1:
         yield "key renewed"
-    yield from _of_waits(client)
+    yield from _of_calls(client)
 
 
-def _of_waits(client):
+def _of_calls(client):
     for reference in tuple(client._last_polls):
-        yield "wait polling" if reference in client._polls else "wait asleep"
-    if any(call._ended is not None for call in client._polls.values()):
+        yield "wait polling" if POLL in client._calls.get(reference, ()) else "wait asleep"
+    shared = {kind for calls in client._calls.values() for kind, call in calls.items() if call._ended is not None}
+    if POLL in shared:
         yield "wait shared"
+    if shared - {POLL}:
+        yield "lookup shared"
 
 
 def _of_stream(stream):

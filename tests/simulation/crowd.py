@@ -100,7 +100,8 @@ class _Crowd:
         terms = {**self._terms, "until": self._until(number)}
         with suppress(TimeoutError):
             async with asyncio.timeout(40 * self._world.chance.random() if self._is_paired else None):
-                await waiting.wait_for_one(self._world, client, reference, terms)
+                if (answer := await waiting.wait_for_one(self._world, client, reference, terms)) is not None:
+                    self._note_age(client, answer)
 
     def _until(self, number):
         if self._world.chance.random() < 0.4:
@@ -130,14 +131,19 @@ class _Crowd:
         world = self._world
         if not isinstance(answer, Transaction) or not self._is_in_step:
             return
-        number, key = int(answer.merchant_reff), (client, answer.reference)
-        sent_at = world.service.exchanges[number].sent_at
+        number, sent_at = int(answer.merchant_reff), self._note_age(client, answer)
         if sent_at < before:
             world.fail("older", f"{answer.reference} was asked for at {sent_at}; one of {before} was given before")
-        world.newest[key] = max(world.newest.get(key, -1.0), sent_at)
         is_paid = self._asked_at(answer) >= paid_at(answer.reference)
         if is_paid is not (answer.status == "Paid"):
             world.fail("status", f"{answer.reference} is {answer.status} in answer {number}")
+
+    def _note_age(self, client, answer):
+        """Note that an answer was given; return when it was asked for."""
+        sent_at = self._world.service.exchanges[int(answer.merchant_reff)].sent_at
+        known = self._world.newest.get((client, answer.reference), -1.0)
+        self._world.newest[client, answer.reference] = max(known, sent_at)
+        return sent_at
 
 
 async def crowd(world, clients):

@@ -409,8 +409,7 @@ def check_nothing_left(world, client):
         "slots": limiter.in_flight,
         "places in the queue": limiter.waiting,
         "lookups": session._pending,
-        "equal lookups": len(client._calls),
-        "polls": len(client._polls),
+        "equal lookups and polls": len(client._calls),
         "time-outs": 0 if session._clock is None else len(session._clock._timeouts),
     }
     for what, number in left.items():

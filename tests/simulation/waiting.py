@@ -73,7 +73,7 @@ class _Stopwatch:
 
 
 async def wait_for_one(world, client, reference, terms):
-    """Wait for one reference."""
+    """Wait for one reference; return its transaction, or None."""
     await asyncio.sleep(world.plan.spread * world.chance.random())
     began, watch = world.loop.time(), _Stopwatch(world, terms["deadline"])
     try:
@@ -85,11 +85,12 @@ async def wait_for_one(world, client, reference, terms):
         late = world.loop.time() - max(began, world.closing_at) - grace - world.loop.jumped
         if late > oracles.slack(world):
             world.fail("close", f"a wait for {reference} ended {late:.1f} s too late")
-        return
+        return None
     except errors.PayClientError as error:
         answer = error
     watch.check(reference, is_over=isinstance(answer, errors.WaitDeadlineError))
     _check_end(world, reference, answer, known_from=began, interval=terms["max_interval"])
+    return None if isinstance(answer, errors.PayClientError) else answer
 
 
 def _check_end(world, reference, answer, *, known_from, interval):

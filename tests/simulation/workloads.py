@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import payclient.client._stream
 from payclient import errors
+from payclient.client._lookup import POLL
 from payclient.protocol import Failed, Found
 from simulation import oracles, waiting
 from simulation.crowd import ask, crowd
@@ -67,7 +68,8 @@ class _Clients:
         """Close the next client now, whatever it does; in the end one that is closed."""
         self.world.is_closing, self.world.closing_at = True, self.world.loop.time()
         client = self.clients[len(self._closing) % len(self.clients)]
-        self.world.asleep |= {(client, each) for each in client._last_polls if each not in client._polls}
+        asleep = {each for each in client._last_polls if POLL not in client._calls.get(each, ())}
+        self.world.asleep |= {(client, each) for each in asleep}
         back_offs = self._back_offs(client)
         self.world.loop.call_later(0.1 + oracles.slack(self.world), self._check_back_offs, client, back_offs)
         self._closing.append(self.world.loop.create_task(self._close(client)))

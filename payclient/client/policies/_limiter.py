@@ -64,10 +64,6 @@ def _key(turn: _Turn) -> tuple[float, int]:
     return turn.key
 
 
-def _is_wait(seconds: float) -> bool:
-    return math.isfinite(seconds) and seconds > 0
-
-
 class Limiter:
     """A queue for attempts, with a learnt capacity and one pause for the whole client."""
 
@@ -209,7 +205,7 @@ class Limiter:
 
     def pause(self, seconds: float) -> None:
         """Grant nothing for *seconds*, or until an earlier pause ends, if that is later."""
-        if _is_wait(seconds):
+        if math.isfinite(seconds) and seconds > 0:
             self.paused_until = max(self.paused_until, self._now() + min(seconds, MAX_PAUSE))
             self._closed_until = max(self._closed_until, self.paused_until)
             self.capacity.pause(self._now())
@@ -352,8 +348,6 @@ class Limiter:
     def _set_timer(self, when: float) -> None:
         if self._fires_at <= when or self._loop is None:
             return  # too early is harmless, and spares a timer per release
-        if when == math.inf:
-            return
         timer = self._loop.call_at(when, self._on_timer, when)
         if self._timer is not None:
             self._timer.cancel()
