@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient._shared.escape import escape_unprintable, plural, quote
+from support.misses import check_table
 
 
-def test_visible(subtests):
+def test_visible():
     """What does not print is written as its number; what prints stays."""
     cases = (
         ("plain Ünïcode 100%", "plain Ünïcode 100%"),
@@ -17,9 +18,7 @@ def test_visible(subtests):
         ("a\u00a0b", "a<U+00A0>b"),
         ("\x7f\x9b", "<U+007F><U+009B>"),
     )
-    for text, shown in cases:
-        with subtests.test(text=text, shown=shown):
-            assert escape_unprintable(text) == shown
+    check_table(cases, escape_unprintable)
 
 
 @given(st.text(st.characters()))

@@ -14,6 +14,7 @@ from payclient.client._config import (
     resolve_rate,
 )
 from payclient.errors import ConfigurationError
+from support.misses import check_table
 
 ENVIRON = {
     "PAYCLIENT_API_KEY": "key-of-the-environment",
@@ -73,7 +74,7 @@ def test_not_set(resolve, message, given, environ):
     assert refusal(resolve, given, environ) == message
 
 
-def test_base_url(subtests):
+def test_base_url():
     """An address over https, or over http to this machine, is taken without its final slash."""
     cases = {
         "plain": ("https://pay.example", "https://pay.example"),
@@ -91,9 +92,7 @@ def test_base_url(subtests):
         "loopback-network": ("http://127.8.9.1", "http://127.8.9.1"),
         "loopback-ipv6": ("http://[::1]:8080", "http://[::1]:8080"),
     }
-    for case, (url, expected) in cases.items():
-        with subtests.test(case):
-            assert resolve_base_url(url, {}) == expected
+    check_table(cases.values(), lambda url: resolve_base_url(url, {}))
 
 
 NOT_A_URL = "is not a URL: its host or port cannot be read"

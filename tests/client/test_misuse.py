@@ -25,6 +25,7 @@ from payclient.reconcile.ledger import LedgerError, open_ledger
 from payclient.testing import FakeService
 from payclient.transports import HttpxTransport
 from support.fakes import KEY, ScriptedTransport, client
+from support.misses import check_table, refusal
 
 TRANSPORT = "transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got "
 ASYNC = " must be a plain function, got an async one, which would never be awaited"
@@ -115,13 +116,12 @@ WRONG_OPTIONS = [
 ]
 
 
-def test_option_of_a_client(subtests):
+def test_option_of_a_client():
     """An invalid option is refused when the client is created, not in the first lookup."""
-    for options, message in WRONG_OPTIONS:
-        with subtests.test(options=options):
-            with pytest.raises(ConfigurationError) as caught:
-                client(**{"transport": ScriptedTransport(), **options})
-            assert str(caught.value) == message
+    check_table(
+        WRONG_OPTIONS,
+        lambda options: refusal(ConfigurationError, client, **{"transport": ScriptedTransport(), **options}),
+    )
 
 
 async def test_coroutine_of_a_callback():

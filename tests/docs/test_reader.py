@@ -4,6 +4,7 @@ import pytest
 from sybil.example import SybilFailure
 
 from docs.blocks import Reader, commands, is_shown, languages
+from support.misses import check_table
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def try_out(tmp_path, monkeypatch):
     return run
 
 
-def test_is_shown(subtests):
+def test_is_shown():
     """Output fits when it is the same but for white space at line ends and what `…` stands for."""
     cases = {
         "equal": ("a\nb", "a  \nb\n", True),
@@ -32,9 +33,7 @@ def test_is_shown(subtests):
         "other words": ("took … s", "took 1.5 min", False),
         "nothing": ("", "a", False),
     }
-    for case, (expected, actual, fits) in cases.items():
-        with subtests.test(case):
-            assert is_shown(expected, actual) is fits
+    check_table(cases.values(), is_shown)
 
 
 def test_commands():

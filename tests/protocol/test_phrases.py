@@ -10,7 +10,7 @@ from payclient.client.policies._retry import classify
 from payclient.protocol._phrases import ABSENCES, SUBJECTS, Meaning, meaning, plain
 from payclient.protocol._wire import parse_response
 from payclient.transports import Response
-from support.misses import check_each
+from support.misses import check_each, check_table
 
 REFERENCE = "T0000000033KGJ0D"
 
@@ -211,7 +211,7 @@ def test_mixed_words():
     check_each(cases, refused_otherwise)
 
 
-def test_several_texts(subtests):
+def test_several_texts():
     """Of several texts each must mean "not found", or nothing; one that means something else is a doubt."""
     cases = (
         ({"message": "Transaction not found", "error": "Not Found", "status": 404}, True),
@@ -226,13 +226,10 @@ def test_several_texts(subtests):
         ({"message": "Transaction not found", "error": "SQLSTATE[HY000]"}, None),
         ({"message": "Not Found", "errors": {"route": "transaction"}}, None),
     )
-    for body, conclusive in cases:
-        with subtests.test(body=body, conclusive=conclusive):
-            error = refused({"success": False, **body}, 404)
-            assert getattr(error, "is_conclusive", None) is conclusive
+    check_table(cases, lambda body: getattr(refused({"success": False, **body}, 404), "is_conclusive", None))
 
 
-def test_words_elsewhere(subtests):
+def test_words_elsewhere():
     """Words count in any field: a refusal has no message only if it has no text at all."""
     cases = (
         ({"msg": "SQLSTATE[HY000]"}, errors.ServiceError),
@@ -247,9 +244,7 @@ def test_words_elsewhere(subtests):
         ({"msg": "Transaction not found"}, FOUND_OUT),
         ({"meta": {"text": "Transaction not found"}}, FOUND_OUT),
     )
-    for body, kind in cases:
-        with subtests.test(body=body, kind=kind):
-            assert type(refused({"success": False, **body}, 404)) is kind
+    check_table(cases, lambda body: type(refused({"success": False, **body}, 404)))
 
 
 @pytest.mark.parametrize(

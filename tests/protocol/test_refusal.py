@@ -9,7 +9,7 @@ import pytest
 from payclient import errors
 from payclient.protocol._refusal import _NOT_THE_OPERATION, _UNKNOWN_WORDS, ErrorResponse, _texts, refuse
 from payclient.protocol.transaction._json import read_json
-from support.misses import check_each
+from support.misses import check_each, check_table
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 
@@ -70,7 +70,7 @@ def test_message_about_the_field(field):
     assert type(error) is errors.RejectedError
 
 
-def test_service_message(subtests):
+def test_service_message():
     """`service_message` is the service's message, cleaned; empty for messages of a router or a server."""
     cases = (
         (404, "Transaction not found", "Transaction not found"),
@@ -80,9 +80,7 @@ def test_service_message(subtests):
         (404, "", ""),
         (503, "Maintenance", ""),
     )
-    for status, message, kept in cases:
-        with subtests.test(status=status, message=message):
-            assert refused({"success": False, "message": message}, status).service_message == kept
+    check_table(cases, lambda status, message: refused({"success": False, "message": message}, status).service_message)
 
 
 WORDS = {
@@ -180,7 +178,7 @@ def test_headers():
     assert refused({}, headers={**sent, **others}).headers == expected
 
 
-def test_request_id(subtests):
+def test_request_id():
     """The service's name for the exchange is found under the usual headers."""
     cases = (
         ({"x-request-id": "a", "cf-ray": "b"}, "a"),
@@ -189,9 +187,7 @@ def test_request_id(subtests):
         ({"x-request-id": " ", "cf-ray": "b"}, "b"),
         ({}, None),
     )
-    for headers, name in cases:
-        with subtests.test(headers=headers):
-            assert refused({}, headers=headers).request_id == name
+    check_table(cases, lambda headers: refused({}, headers=headers).request_id)
 
 
 def test_payment_code_is_masked(subtests):

@@ -15,7 +15,7 @@ from payclient.protocol._secret import ApiKey
 from payclient.testing import envelope
 from payclient.transports import Response
 from support.fakes import ScriptedTransport
-from support.misses import check_each
+from support.misses import check_each, check_table, refusal
 
 KEY = "sk/live+51Hx7Qd9ZpT3vKw0RmYb"
 URL = "https://pay.example"
@@ -40,7 +40,7 @@ def test_authorization():
     check_each({key: f"Bearer {key.strip()}" for key in keys}, lambda key: ApiKey(key).authorization())
 
 
-def test_refused(subtests):
+def test_refused():
     """A key that cannot be sent is refused with the fault and its place."""
     cases = {
         "empty": ("", "api_key is empty; pass api_key=… or set PAYCLIENT_API_KEY"),
@@ -59,11 +59,7 @@ def test_refused(subtests):
         },
         "too-long": ("k" * 4097, "api_key must have at most 4096 characters, got 4097"),
     }
-    for case, (key, message) in cases.items():
-        with subtests.test(case):
-            with pytest.raises(ConfigurationError) as caught:
-                ApiKey(key)
-            assert str(caught.value) == message
+    check_table(cases.values(), lambda key: refusal(ConfigurationError, ApiKey, key))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +95,7 @@ def test_has_no_dictionary():
     assert not hasattr(ApiKey(KEY), "__dict__")
 
 
-def test_redact(subtests):
+def test_redact():
     """The key is taken out of a text, as it is, as JSON and URLs write it, and where the text was cut."""
     cases = {
         "plain": (f"bad key {KEY}!", "bad key [api key]!"),
@@ -121,9 +117,7 @@ def test_redact(subtests):
         "none": ("nothing here", "nothing here"),
         "empty": ("", ""),
     }
-    for case, (text, redacted) in cases.items():
-        with subtests.test(case):
-            assert ApiKey(KEY).redact(text) == redacted
+    check_table(cases.values(), lambda text: ApiKey(KEY).redact(text))
 
 
 def test_fingerprint():

@@ -23,7 +23,7 @@ from payclient.protocol._wire import (
 )
 from payclient.testing import envelope
 from payclient.transports import BODY_LIMIT, Response
-from support.misses import check_each
+from support.misses import check_each, check_table, refusal
 
 REFERENCE = "T0000000033KGJ0D"
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
@@ -278,7 +278,7 @@ def test_message(subtests):
             assert failure(body, status).message == f"{message} (HTTP {status})"
 
 
-def test_unexpected_status(subtests):
+def test_unexpected_status():
     """The error for a status that a wrong address would give mentions `base_url`."""
     cases = (
         (302, {"location": "https://a.example/"}, f"redirect to https://a.example/{NOT_FOLLOWED}"),
@@ -286,9 +286,7 @@ def test_unexpected_status(subtests):
         (404, {}, "a 404 that is not from the transaction service; check base_url"),
         (418, {}, "body: empty"),
     )
-    for status, headers, problem in cases:
-        with subtests.test(status=status):
-            assert failure(b"", status, headers).problem == problem
+    check_table(cases, lambda status, headers: failure(b"", status, headers).problem)
 
 
 def test_challenge():
@@ -404,7 +402,7 @@ def test_accepted(subtests):
             assert check_reference(reference) is reference
 
 
-def test_refused_of_reference(subtests):
+def test_refused_of_reference():
     """An invalid reference is refused, and the message is ASCII and says where the problem is."""
     cases = {
         "empty": ("", "reference is empty"),
@@ -425,11 +423,7 @@ def test_refused_of_reference(subtests):
         "bidi": ("R\u202e", r"reference has a character at position 1 that does not print ('\u202e')"),
         "half": ("R\ud800", r"reference has a character at position 1 that does not print ('\ud800')"),
     }
-    for case, (reference, message) in cases.items():
-        with subtests.test(case):
-            with pytest.raises(InvalidReferenceError) as caught:
-                check_reference(reference)
-            assert str(caught.value) == message
+    check_table(cases.values(), lambda reference: refusal(InvalidReferenceError, check_reference, reference))
 
 
 def test_endpoint():

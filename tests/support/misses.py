@@ -27,3 +27,10 @@ def check_table(rows, actual):
     misses = [f"{row!r}: {value!r}" for row, value in found if value != row[-1]]
     if misses:
         pytest.fail("\n".join([f"{len(misses)} of {len(found)} rows:", *misses]), pytrace=False)
+
+
+def refusal(kind, call, *args, **options):
+    """Return the text of the error of *kind* that a call raises."""
+    with pytest.raises(kind) as caught:
+        call(*args, **options)
+    return str(caught.value)

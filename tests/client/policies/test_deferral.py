@@ -4,6 +4,7 @@ import pytest
 
 from payclient import errors
 from payclient.client.policies._deferral import Deferral, Disposition, PendingRow
+from support.misses import check_table
 
 BROKEN = errors.ServiceError("x", status_code=503)
 REFUSED = errors.ConnectionFailedError("x", sent="no")
@@ -27,7 +28,7 @@ def disposition(decision):
     return LATER if isinstance(decision, float) else decision
 
 
-def test_first_failure(subtests):
+def test_first_failure():
     """An answer is final, a failure that every lookup would have ends the stream, a temporary one is retried later."""
     cases = {
         "not-found": (NOT_FOUND, FINAL),
@@ -48,9 +49,7 @@ def test_first_failure(subtests):
         "told-to-wait": (errors.ServiceError("x", asked_pause=60.0), 60.0),
         "absurd-pause": (errors.RateLimitedError("x", asked_pause=86400.0), 300.0),
     }
-    for case, (error, decision) in cases.items():
-        with subtests.test(case):
-            assert deferral().decide(PendingRow(0, "R"), error) == decision
+    check_table(cases.values(), lambda error: deferral().decide(PendingRow(0, "R"), error))
 
 
 @pytest.mark.parametrize("page", [MOVED, LOST], ids=["redirect", "foreign-404"])
@@ -161,7 +160,7 @@ def after_deadline(cause):
     return error
 
 
-def test_wrong_address(subtests):
+def test_wrong_address():
     """Lookups that cannot connect end the stream, unless the service has been reached before."""
     cases = {
         "nothing-came": (REFUSED, True),
@@ -171,10 +170,7 @@ def test_wrong_address(subtests):
         "an-answer-and-no-more-time": (after_deadline(BROKEN), False),
         "an-answer-and-no-connection": (errors.ConnectionFailedError("x", sent="yes"), False),
     }
-    for case, (first, is_fatal) in cases.items():
-        with subtests.test(case):
-            last = dispositions(deferral(), first, REFUSED, REFUSED, REFUSED)[-1]
-            assert (last is FATAL) == is_fatal
+    check_table(cases.values(), lambda first: dispositions(deferral(), first, REFUSED, REFUSED, REFUSED)[-1] is FATAL)
 
 
 def test_denials_in_a_row():

@@ -3,10 +3,10 @@
 import math
 
 import attrs
-import pytest
 
 from payclient import RetryPolicy, errors
 from payclient.client.policies._retry import Again, Classification, Retries, Signal, classify
+from support.misses import check_table, refusal
 
 ANSWERED = Classification(Signal.ACCEPTED, Again.NEVER)
 OURS = Classification(Signal.SILENT, Again.NEVER)
@@ -53,11 +53,9 @@ VERDICTS = {
 }
 
 
-def test_judge(subtests):
+def test_judge():
     """Each error has one meaning for limiter, retry and stream."""
-    for case, (error, verdict) in VERDICTS.items():
-        with subtests.test(case):
-            assert classify(error) == verdict
+    check_table(VERDICTS.values(), classify)
 
 
 def test_every_class_is_judged():
@@ -128,7 +126,7 @@ def test_throttled_ends():
     assert delays(RetryPolicy(), [THROTTLED] * 51) == [*[0.0] * 50, None]
 
 
-def test_policy_is_checked(subtests):
+def test_policy_is_checked():
     """An invalid policy is refused at construction, with a clear message."""
     cases = {
         "none": ({"max_attempts": 0}, "max_attempts must be an integer of at least 1, got 0"),
@@ -140,8 +138,4 @@ def test_policy_is_checked(subtests):
         "inf": ({"max_retry_after": math.inf}, "max_retry_after must be a number of seconds, 0 or more, got inf"),
         "str": ({"initial_backoff": "1"}, "initial_backoff must be a number of seconds, 0 or more, got '1'"),
     }
-    for case, (option, message) in cases.items():
-        with subtests.test(case):
-            with pytest.raises(errors.ConfigurationError) as caught:
-                RetryPolicy(**option)
-            assert str(caught.value) == message
+    check_table(cases.values(), lambda option: refusal(errors.ConfigurationError, RetryPolicy, **option))

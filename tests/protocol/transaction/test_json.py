@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from payclient.protocol.transaction._json import JSONProblem, kind, read_json
+from support.misses import check_table
 
 SIZE = 256 * 1024
 DEEP = 32
@@ -16,7 +17,7 @@ def filled(unit, *, before=b"", after=b""):
     return before + unit * ((SIZE - len(before) - len(after)) // len(unit)) + after
 
 
-def test_accepted(subtests):
+def test_accepted():
     """JSON is read exactly."""
     cases = {
         "object": (b"{}", {}),
@@ -35,9 +36,7 @@ def test_accepted(subtests):
         "9999-values": (b"[" + b"1," * 9_998 + b"1]", [1] * 9_999),
         "commas-in-text": (b'"' + b",[{" * 20_000 + b'"', ",[{" * 20_000),
     }
-    for case, (body, value) in cases.items():
-        with subtests.test(case):
-            assert read_json(body) == value
+    check_table(cases.values(), read_json)
 
 
 def test_point_is_kept():
@@ -139,7 +138,7 @@ def test_key_twice_is_found_in_one_walk():
     assert _Counted.comparisons < 3 * 2001
 
 
-def test_kind(subtests):
+def test_kind():
     """A JSON value is named in JSON's words, not in Python's."""
     cases = {
         "null": (None, "null"),
@@ -151,6 +150,4 @@ def test_kind(subtests):
         "list": ([], "a list"),
         "object": ({}, "an object"),
     }
-    for case, (value, words) in cases.items():
-        with subtests.test(case):
-            assert kind(value) == words
+    check_table(cases.values(), kind)
