@@ -2,10 +2,7 @@
 
 import sys
 
+from payclient.cli import main
+
 if __name__ == "__main__":
-    try:
-        from payclient.cli import main
-    except KeyboardInterrupt:
-        sys.stderr.write("payclient: interrupted\n")
-        sys.exit(130)
     sys.exit(main())

@@ -30,7 +30,7 @@ def reconcile_every_night():
     @task(retries=12, retry_delay=timedelta(minutes=10))
     def reconcile(ds=None):
         folder = REPORTS / ds  # of the night, so that a retry resumes
-        command = ["payclient", "reconcile", REPORTS.parent / "ledger.csv", "--out", folder, "--progress", "plain"]
+        command = ["payclient", "reconcile", REPORTS.parent / "ledger.csv", "--out", folder]
         if night := last_whole_night(before=ds):
             command += ["--previous", night, "--fail-on-new", "medium"]
         status = subprocess.run(command, check=False).returncode

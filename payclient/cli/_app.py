@@ -157,12 +157,11 @@ _VALUE_OF = re.compile(r"Invalid value for (--[a-z-]+): (?=\1 must )")
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
-def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[], object] = lambda: None) -> int:
-    # `on_imported` is called before the command begins, when its modules are imported.
+def run(arguments: Sequence[str], streams: Streams) -> int:
     arguments = list(arguments)
     streams, bound = attrs.evolve(streams, arguments=tuple(arguments)), dict[str, Any]()
     try:
-        status = _dispatch(arguments, streams, on_imported, bound)
+        status = _dispatch(arguments, streams, bound)
         streams.stdout.flush()
     except CycloptsError as error:
         return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
@@ -243,9 +242,7 @@ def _about_system(error: OSError) -> tuple[Exit, str]:
     return Exit.AGAIN if is_disk else Exit.USAGE, f"{place}{error.strerror}" if error.strerror else str(error)
 
 
-def _dispatch(
-    arguments: Sequence[str], streams: Streams, on_imported: Callable[[], object], taken: dict[str, Any]
-) -> int:
+def _dispatch(arguments: Sequence[str], streams: Streams, taken: dict[str, Any]) -> int:
     """Run the command; *taken* gets its arguments once they are understood."""
     if any(_KEY_AS_ARGUMENT.match(argument) for argument in arguments):
         refuse(
@@ -262,7 +259,6 @@ def _dispatch(
         refuse(f"unknown option {unknown.partition('=')[0]}{meant}")
     if "console" in bound.arguments:  # help or version; no other command need load rich
         bound.arguments["console"] = streams.console()
-    on_imported()
     taken.update(bound.arguments)
     result = command(*bound.args, **bound.kwargs, **({"streams": streams} if injected else {}))
     if inspect.iscoroutine(result):

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from shutil import get_terminal_size
+from typing import Annotated, Any
 
 from attrs import define, field
 from cyclopts import Parameter
@@ -48,10 +49,6 @@ _MAX_ROWS = 1000
 """Rows that are kept back to be aligned and sorted."""
 
 
-_Line: TypeAlias = tuple[str, str]
-"""One line of text, and how rich paints it."""
-
-
 def record_of(outcome: Outcome) -> dict[str, Any]:
     """Return *outcome* as a flat JSON object; `error` is there only when there is no transaction."""
     if isinstance(outcome, Found):
@@ -90,17 +87,10 @@ class Outcomes:
         rows = [_cells(outcome) for outcome in sorted(self._waiting, key=lambda outcome: outcome.index)]
         self._waiting.clear()
         lines = _table(rows) if rows else []
-        if not self._streams.stdout.isatty():
-            self._streams.show(text for text, _ in lines)
-            return
-        from rich.text import Text  # noqa: PLC0415  output into a file or a pipe need not load it
-
-        console = self._streams.console()
-        if any(cell_len(text) > console.width for text, _ in lines):
+        is_terminal = self._streams.stdout.isatty()
+        if is_terminal and max(map(cell_len, lines), default=0) > get_terminal_size().columns:
             lines = _blocks(rows)
-        for text, style in lines:
-            # As `Text`, because rich would otherwise obey square brackets in what the service says.
-            console.print(Text(text, style=style), soft_wrap=True)
+        self._streams.show(lines)
 
 
 def _cells(outcome: Outcome) -> dict[str, str]:
@@ -114,23 +104,18 @@ def _cells(outcome: Outcome) -> dict[str, str]:
     return {"reference": escape_unprintable(outcome.reference), "status": words, "note": escape_unprintable(str(error))}
 
 
-def _table(rows: Sequence[dict[str, str]]) -> list[_Line]:
+def _table(rows: Sequence[dict[str, str]]) -> list[str]:
     """Lay *rows* out side by side, without the columns that are empty in all of them."""
     columns = [name for name in _COLUMNS if any(row.get(name) for row in rows)]
     right = [place for place, name in enumerate(columns) if name in _MONEY]
-    lines = aligned([columns, *([row.get(name, "") for name in columns] for row in rows)], right=right)
-    return list(zip(lines, ("bold", *map(_style, rows)), strict=True))
+    return aligned([columns, *([row.get(name, "") for name in columns] for row in rows)], right=right)
 
 
-def _blocks(rows: Sequence[dict[str, str]]) -> list[_Line]:
+def _blocks(rows: Sequence[dict[str, str]]) -> list[str]:
     """Lay *rows* out one below the other, a line per field, for terminals that are narrower than the table."""
     width = max(len(name) for name in _COLUMNS)
-    blocks = ([(f"{name:{width}}  {row[name]}", _style(row)) for name in _COLUMNS if row.get(name)] for row in rows)
-    return [line for block in blocks for line in (*block, ("", ""))][:-1]
-
-
-def _style(row: dict[str, str]) -> str:
-    return "" if "amount" in row else "yellow"
+    blocks = ([f"{name:{width}}  {row[name]}" for name in _COLUMNS if row.get(name)] for row in rows)
+    return [line for block in blocks for line in (*block, "")][:-1]
 
 
 EXAMPLES = """

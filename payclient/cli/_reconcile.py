@@ -29,10 +29,9 @@ from payclient.cli._options import (
     statement_lines,
 )
 from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
-from payclient.cli._progress import ProgressMode, shown
+from payclient.cli._progress import shown
 from payclient.cli._streams import (
     FOLDER,
-    RARE,
     REFERENCE,
     Exit,
     OwnStreams,
@@ -92,7 +91,6 @@ async def reconcile(
     earlier: EarlierRunOptions = EarlierRunOptions(),  # noqa: B008  frozen
     other: StatementOptions = StatementOptions(),  # noqa: B008  frozen
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
-    progress: Annotated[ProgressMode, Parameter(metavar="MODE", show_choices=False), RARE] = ProgressMode.AUTO,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:
@@ -111,7 +109,6 @@ async def reconcile(
         earlier: Previous runs, and second lookups.
         other: The other side.
         output: Output and exit status.
-        progress: Progress on standard error: `auto`, `live`, `plain` or `none`.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """
@@ -135,7 +132,6 @@ async def reconcile(
                 previous=previous,
                 max_age=max_age,
                 output=output,
-                progress=progress,
                 streams=streams,
             )
             return await _run(job)
@@ -230,7 +226,6 @@ class Reconciliation:
     previous: PastRun | None = None
     max_age: timedelta | None = None
     output: OutputOptions = field(factory=OutputOptions)
-    progress: ProgressMode
     streams: Streams
     clock: Callable[[], datetime] = utc_now
 
@@ -285,8 +280,7 @@ class Reconciliation:
             before = self.previous.note, self.previous.records
             reuse = None if self.max_age is None else Reuse(max_age=self.max_age, answers=self.previous.answers)
         with stop_in_order(self.streams) as stop:
-            mode = ProgressMode.NONE if self.output.quiet else self.progress
-            async with shown(mode, self.streams, lambda: self.client.stats) as on_progress:
+            async with shown(self.streams, lambda: self.client.stats, is_quiet=self.output.quiet) as on_progress:
                 # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
                 lookup = self.client.with_options(deadline=None).get_transaction
                 rows = judged_rows(

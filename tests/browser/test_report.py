@@ -6,13 +6,13 @@ import shutil
 
 import pytest
 
-from payclient.cli._demo import generate
 from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Bucket
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import FORMATS
 from support.nights import Nights
 from support.planted import judged, page_of
+from support.seeded import generate
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (

@@ -106,6 +106,8 @@ def test_misspelt(command, subtests):
 def test_missing_extra(monkeypatch, capsys):
     """Without the extra the command says what to install, and never a traceback."""
     monkeypatch.setitem(sys.modules, "rich", None)
+    for name in ("payclient.cli._app", "payclient.cli._streams", "rich.cells"):
+        monkeypatch.delitem(sys.modules, name)
     status = cli.main(["--version"])
     assert (status, capsys.readouterr().err) == (
         2,

@@ -191,7 +191,7 @@ def test_reconcile_killed(reconciling, asked, service, tmp_path):
 @pytest.mark.slow
 def test_demo_interrupted(tmp_path):
     """Ctrl-C in the middle of the demo ends it, and the sandbox with it."""
-    options = ("--rows", "10000", "--progress", "live", "--out", tmp_path)
+    options = ("--rows", "10000", "--out", tmp_path)
     with start(sys.executable, "-c", HEEDING, "demo", *options, start_new_session=True) as process:
         told = ""
         while "asking" not in told:

@@ -263,12 +263,12 @@ def test_options(reconcile, monkeypatch):
     jobs = []
 
     async def run(job):
-        jobs.append((job.confirm_after, job.concurrency, job.canary, job.progress))
+        jobs.append((job.confirm_after, job.concurrency, job.canary))
 
     monkeypatch.setattr("payclient.cli._reconcile._run", run)
-    options = "--confirm-after 10m --max-concurrency 7 --canary T9 --progress plain"
+    options = "--confirm-after 10m --max-concurrency 7 --canary T9"
     reconcile(*options.split(), lines=["T1,15000,Paid"])
-    assert jobs == [(600.0, 7, "T9", "plain")]
+    assert jobs == [(600.0, 7, "T9")]
 
 
 def test_fail_on(reconcile):

@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from payclient import AsyncClient
-from payclient.cli._progress import ProgressMode
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.reconcile import Verdict
@@ -33,7 +32,6 @@ def carry_out(tmp_path):
                 out=tmp_path,
                 client=client,
                 concurrency=1,
-                progress=ProgressMode.PLAIN,
                 streams=streams,
                 clock=clock,
             )

@@ -103,7 +103,7 @@ def test_last_whole_night(night, tmp_path):
     (tmp_path / "reports" / "2020-01-04.txt").touch()
     assert night(75, 0)[:2] == (0, 2)
     said = (tmp_path / "asked.txt").read_text().splitlines()
-    assert [line.partition(" --progress plain ")[2] for line in said] == [
+    assert [line.partition(" --confirm-after 10m ")[2] for line in said] == [
         "--previous reports/2020-01-02/ --fail-on-new medium"
     ] * 2
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from payclient import AsyncClient, RetryPolicy
-from payclient.cli._progress import ProgressMode
+from payclient.cli._output import OutputOptions
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.reconcile.folders import open_past_run
@@ -110,7 +110,7 @@ async def _reconcile(path, report, url, key, last_row):
                 concurrency=CONCURRENCY,
                 previous=before,
                 max_age=before and timedelta(days=7),
-                progress=ProgressMode.NONE,
+                output=OutputOptions(quiet=True),
                 streams=streams,
                 clock=lambda: NOON,
             )

@@ -16,9 +16,9 @@ from random import Random
 from attrs import define, field, frozen
 
 from killloop import child, service
-from payclient.cli._demo import COLUMNS, generate
 from payclient.reconcile import Journal
 from payclient.reconcile.report import FORMATS, MANIFEST
+from support.seeded import COLUMNS, generate
 
 KEY = "fake-api-key"
 NAMES = (*FORMATS, "history.jsonl", MANIFEST)

@@ -4,13 +4,13 @@ import csv
 import io
 
 from payclient import errors
-from payclient.cli._demo import COLUMNS, generate
 from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Tally, reconcile
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, LedgerAbout
 from payclient.reconcile.report._html import HtmlReport
 from support.reconciling import Clock, Service
+from support.seeded import COLUMNS, generate
 
 REFUSED = errors.PermissionDeniedError("the service refuses this caller: field merchant is blocked")
 

@@ -8,13 +8,13 @@ from contextlib import aclosing, contextmanager
 
 import pytest
 
-from payclient.cli._demo import COLUMNS, generate
 from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Journal, judge, reconcile, replay
 from payclient.reconcile.journal._schema import entry_from, observation_from
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, ReportFiles, row_as_json
 from support.reconciling import Clock, Service
+from support.seeded import COLUMNS, generate
 
 ROWS = 1500
 STEPS = {step.__code__: step.__name__ for step in (entry_from, observation_from, judge, row_as_json)}
