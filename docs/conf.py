@@ -117,10 +117,18 @@ def words(*tables):
     return "\n".join(rows)
 
 
+def answers():
+    """Return the short answers of README, with links as from the front page."""
+    readme = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+    section = re.search(r"^## Short answers\n\n(.+?)\n\n", readme, re.MULTILINE | re.DOTALL)[1]
+    return section.replace("](docs/", "](")
+
+
 def _with_generated(text):
     text = text.replace("<!-- the layers of pyproject.toml -->", f"```toml\n{LAYERS}\n```")
     text = re.sub(r"<!-- the options of (?:payclient |the )(\w+) -->", lambda found: options(found[1]), text)
     text = re.sub(r"<!-- the words of ([a-z ]+) -->", lambda found: words(*found[1].split()), text)
+    text = text.replace("<!-- the short answers of README -->", answers())
     return text.replace("<!-- the files of payclient -->", files()) if "<!-- the files" in text else text
 
 

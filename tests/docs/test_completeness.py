@@ -76,6 +76,12 @@ def test_api(subtests):
             assert (public - elsewhere) ^ documented_by_autodoc(module) == set()
 
 
+def test_short_answers():
+    """The front page has the short answers of README, and each of their links leads to a page."""
+    links = re.findall(r"\]\(([^)#]+)", CONF["answers"]())
+    assert ([link for link in links if not (PROJECT / "docs" / link).exists()], len(links) > 10) == ([], True)
+
+
 def test_attributes():
     """Where a public class lists its attributes, it lists each of them."""
     modules = [importlib.import_module(module) for module in MODULES]
