@@ -41,8 +41,8 @@ async def test_resumed(tmp_path, clock_from):
         with pytest.raises(Stop):
             await rows_of(path, first)
         rows = await rows_of(path, second)
-        assert [(row.reference, row.bucket, row.findings, row.is_listed) for row in rows] == [
-            (row.reference, row.bucket, row.findings, row.is_listed) for row in whole
+        assert [(row.reference, row.bucket, row.findings, row.origin) for row in rows] == [
+            (row.reference, row.bucket, row.findings, row.origin) for row in whole
         ]
         # Without a second lookup for what agrees: T5 to T11.
         assert len(first.asked) + len(second.asked) == 18 + 11
@@ -63,7 +63,7 @@ async def test_another_statement(tmp_path):
 async def test_replayed(tmp_path):
     """The journal alone gives the same rows, in order: those of the ledger, then those of the statement alone."""
     without = await rows_of(tmp_path / "without.sqlite", Lookup(), None)
-    assert {(row.other_side, row.is_listed) for row in without} == {(None, True)}
+    assert {(row.other_side, row.origin) for row in without} == {(None, "ledger")}
     path = tmp_path / "journal.sqlite"
     rows = await rows_of(path, Lookup())
     with Journal(path, must_exist=True) as journal:

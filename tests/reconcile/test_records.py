@@ -443,7 +443,7 @@ async def test_new_in_statement(night):
     """What only the statement of tonight has is not carried over from a run before."""
     first = await night(LEDGER, ANSWERS, statement=STATEMENT)
     second = await night([], ANSWERS | {"N": paid("N")}, previous=first, statement=[line("N", 9)])
-    assert (second["N"].carried_from, second["N"].is_of_statement, second["B"].carried_from) == ("", True, "night-1")
+    assert (second["N"].carried_from, second["N"].origin, second["B"].carried_from) == ("", "statement", "night-1")
     assert second.summary.settlement.not_in_ledger == 1
 
 

@@ -81,7 +81,7 @@ async def test_both_directions(service_of, clock_from):
         ("X", "not_in_ledger"),
         ("Y", "settled_not_paid"),
     ]
-    assert [(row.is_listed, row.ledger_status) for row in rows] == [(True, "paid")] * 4 + [(False, None)] * 2
+    assert [(row.origin, row.ledger_status) for row in rows] == [("ledger", "paid")] * 4 + [("statement", None)] * 2
     assert (summary.tie_out.ledger_paid_total, summary.tie_out.rows_without_amount) == (230, 0)
     assert steps(summary.tie_out)[Step.NOT_IN_LEDGER] == 30
     assert summary.settlement.service_paid_total == summary.tie_out.service_paid_total == 190
@@ -291,9 +291,9 @@ async def test_ties(service_of, clock_from, ledger, statement, answers, rules):
     assert summary.tie_out.residual == summary.settlement.residual == 0
     assert summary.settlement.service_paid_total == summary.tie_out.service_paid_total
     ours = {entry.reference for entry in ledger if isinstance(entry, Entry)}
-    others = [row.reference for row in rows if not row.is_listed]
+    others = [row.reference for row in rows if row.origin == "statement"]
     assert len(others) == len({*others})
     assert not ours & {*others}
-    assert sum(len(row.lines) for row in rows if row.is_listed) == len(ledger)
-    breaks = [row for row in rows if row.bucket is Bucket.BREAK and not row.is_listed]
+    assert sum(len(row.lines) for row in rows if row.origin == "ledger") == len(ledger)
+    breaks = [row for row in rows if row.bucket is Bucket.BREAK and row.origin == "statement"]
     assert all(row.confirmed_at is not None for row in breaks)

@@ -293,6 +293,7 @@ def settled(row: Row, settlement: Settlement) -> list[SettlementStep]:
     assert_type((rules.grace, rules.calendar.holidays), tuple[timedelta | BusinessDays, tuple[date, ...]])
     assert_type(StatementRules(settles_within="3d", ignore_columns=["Tax"]).settles_within, timedelta | BusinessDays)
     assert_type(row.other_side, StatementSide | None)
+    assert_type(row.origin, Origin)
     if row.other_side is not None and row.other_side.settled is not None:
         assert_type(row.other_side.settled, Settled)
     assert_type((settlement.statement, settlement.payout), tuple[StatementTotals, int | None])

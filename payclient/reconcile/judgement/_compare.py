@@ -53,12 +53,7 @@ def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: 
     if entry.status is ABSENT and rules.assume_status is Assumed.NONE:
         return None
     ours, theirs = rules.status_of(entry), rules.read_status(transaction.status)
-    code, remark = _meaning(
-        ours,
-        theirs,
-        is_ours_blank=entry.status is not ABSENT and states_none(entry.status),
-        is_theirs_blank=states_none(transaction.status),
-    )
+    code, remark = _meaning(ours, theirs, entry.status, transaction.status)
     is_pending = code is Code.PENDING_ON_ONE_SIDE or (code is None and theirs is Status.PENDING)
     if is_pending and is_expired(entry, transaction, at, rules.time_zone):
         what = "although it" if code is None else f"{remark}, and it"
@@ -77,17 +72,11 @@ def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: 
     return Finding(code, f"{sides}: {remark}", ledger=word, service=transaction.status, waived=waived)
 
 
-def _meaning(
-    ours: Status | None,
-    theirs: Status | None,
-    *,
-    is_ours_blank: bool,
-    is_theirs_blank: bool,
-) -> tuple[Code | None, str]:
+def _meaning(ours: Status | None, theirs: Status | None, our_word: Text, word: str) -> tuple[Code | None, str]:
     if theirs is None:
-        what = "states no status" if is_theirs_blank else "uses a word that is not known"
+        what = "states no status" if states_none(word) else "uses a word that is not known"
         return Code.UNKNOWN_STATUS, f"the service {what}, so the two are not compared"
-    if ours is None and not is_ours_blank:
+    if ours is None and (our_word is ABSENT or not states_none(our_word)):
         return Code.UNKNOWN_STATUS, "the ledger uses a word that is not known, so the two are not compared"
     if ours is theirs:
         return None, ""
@@ -148,10 +137,11 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
         The findings, the most severe first and waived ones last; empty when everything compared agrees. `judge`
         applies the accepted differences.
     """
+    schedule = _schedule(entry, transaction, rules) if rules.fees else None
     found = [
         *_identity(entry, transaction),
-        *_money(entry, transaction, rules),
-        *_arithmetic(entry, transaction, rules),
+        *_money(entry, transaction, rules, schedule),
+        *_arithmetic(entry, transaction, rules, schedule),
         *_contract(entry, transaction),
     ]
     if (status := status_finding(entry, transaction, at, rules)) is not None:
@@ -160,10 +150,18 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
 
 
 def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
-    ours, theirs = _stated(entry.merchant_reff), _text_stated(transaction.merchant_reff)
-    if ours is ABSENT:
-        pass
-    elif ours is None and theirs is not None:
+    # Nearly all texts are the same on both sides as they are, and need no look at case or spacing.
+    if entry.merchant_reff is not ABSENT and entry.merchant_reff != transaction.merchant_reff:
+        yield from _reff(_text_stated(entry.merchant_reff), _text_stated(transaction.merchant_reff))
+    if entry.payment_method is not ABSENT and entry.payment_method != transaction.payment_method:
+        said = transaction.payment_method, transaction.payment_name
+        yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, *said)
+    if entry.payment_code is not ABSENT and entry.payment_code != transaction.payment_code:
+        yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, transaction.payment_code)
+
+
+def _reff(ours: str | None, theirs: str | None) -> Iterator[Finding]:
+    if ours is None and theirs is not None:
         yield _not_compared("merchant_reff", theirs)
     elif ours != theirs:
         key = reff_key(ours)
@@ -172,22 +170,14 @@ def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
             yield Finding(Code.MERCHANT_REFF_DIFFERS, sentence, ledger=ours, service=theirs, severity=Severity.MEDIUM)
         else:
             yield _differs(Code.MERCHANT_REFF_DIFFERS, "merchant_reff", ours, theirs)
-    method, code = _text_stated(transaction.payment_method), _text_stated(transaction.payment_code)
-    names = [name for name in (method, _text_stated(transaction.payment_name)) if name]
-    yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, method, names)
-    yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, code, [code or ""])
 
 
-def _text(name: str, code: Code, cell: Text, theirs: str | None, said: list[str]) -> Iterator[Finding]:
-    ours = _stated(cell)
+def _text(name: str, code: Code, cell: str | None, *said: str | None) -> Iterator[Finding]:
+    ours, theirs = _text_stated(cell), _text_stated(said[0])
     if ours is None and theirs is not None:
         yield _not_compared(name, theirs)
-    elif isinstance(ours, str) and _key(name, ours) not in [_key(name, each) for each in said]:
+    elif ours is not None and _key(name, ours) not in [_key(name, _text_stated(each) or "") for each in said]:
         yield _differs(code, name, ours, theirs)
-
-
-def _stated(cell: Text) -> Text:
-    return ABSENT if cell is ABSENT else _text_stated(cell)
 
 
 def _not_compared(name: str, theirs: str | int) -> Finding:
@@ -195,19 +185,19 @@ def _not_compared(name: str, theirs: str | int) -> Finding:
     return Finding(Code.NOT_COMPARED, sentence, service=theirs)
 
 
-def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
+def _money(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSchedule | None) -> Iterator[Finding]:
     ours, theirs = entry.amount, transaction.amount
     if ours is not ABSENT and ours != theirs:
         code, word = (Code.UNDERPAID, "less") if theirs < ours else (Code.OVERPAID, "more")
         sentence = f"{_both('amount', ours, theirs)}, which is {abs(theirs - ours):,} {word}"
         waived = _tolerated(rules, "amount", ours, theirs)
         yield Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
-    is_left_to_schedule = entry.fee is None and _schedule(entry, transaction, rules) is not None
+    is_left_to_schedule = entry.fee is None and schedule is not None
     fee, their_fee = 0 if entry.fee is None else entry.fee, transaction.fee or 0  # an empty fee is a fee of 0
     if fee is not ABSENT and not is_left_to_schedule and fee != their_fee:
         yield _differs(Code.FEE_DIFFERS, "fee", fee, their_fee, _tolerated(rules, "fee", fee, their_fee))
-    else:
-        yield from _off_schedule(entry, transaction, rules)
+    elif schedule is not None:
+        yield from _off_schedule(entry, transaction, rules, schedule)
     if entry.amount_received is None and transaction.amount_received:
         yield _not_compared("amount_received", transaction.amount_received)
     elif entry.amount_received is not ABSENT and (entry.amount_received or 0) != (transaction.amount_received or 0):
@@ -220,10 +210,9 @@ def _schedule(entry: Entry, transaction: Transaction, rules: Rules) -> FeeSchedu
     return None if found is None else found.on(entry.created_at, rules.time_zone)
 
 
-def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    schedule = _schedule(entry, transaction, rules)
+def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSchedule) -> Iterator[Finding]:
     fee = transaction.fee or 0
-    if schedule is None or not (fee or rules.read_status(transaction.status) is Status.PAID):
+    if not (fee or rules.read_status(transaction.status) is Status.PAID):
         return
     expected = schedule.fee_of(transaction.amount)
     if fee != expected:
@@ -242,16 +231,19 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Itera
         )
 
 
-def _arithmetic(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
+def _arithmetic(
+    entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSchedule | None
+) -> Iterator[Finding]:
     amount, received = transaction.amount, transaction.amount_received
-    if received is None:
-        return
     fee, whose = transaction.fee, ""
     if fee is None and isinstance(entry.fee, int):
         fee, whose = entry.fee, " of the ledger"
-    elif fee is None and (schedule := _schedule(entry, transaction, rules)) is not None:
+    elif fee is None and schedule is not None:
         fee, whose = schedule.fee_of(amount), " of the schedule"
-    is_paid, due = rules.read_status(transaction.status) is Status.PAID, amount - (fee or 0)
+    due = amount - (fee or 0)
+    if received is None or received == due:
+        return
+    is_paid = rules.read_status(transaction.status) is Status.PAID
     said = f"amount {amount:,}" if fee is None else f"amount {amount:,} less fee {fee:,}{whose} is {due:,}"
     # Without a known fee, only a payment of nothing is certainly too little.
     if is_paid and received < due and (fee is not None or received <= 0 < amount):
@@ -265,7 +257,7 @@ def _arithmetic(entry: Entry, transaction: Transaction, rules: Rules) -> Iterato
             f"{due - received:,} may be lacking"
         )
         yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received, leakage=due - received)
-    elif transaction.fee is not None and received != due:
+    elif transaction.fee is not None:
         sentence = f"the service's own numbers do not add up: {said}, and amount_received is {received:,}"
         yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received)
 

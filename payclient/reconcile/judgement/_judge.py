@@ -106,7 +106,7 @@ class _Judgement:
         if case.unusable_line is not None:
             problem = f"line {case.unusable_line} has the same reference and cannot be used, so the sum is not known"
             return self._row(Bucket.REJECTED, reason=problem)
-        if problem := unknown_kind(case.parts, self.rules):
+        if case.parts and (problem := unknown_kind(case.parts, self.rules)):
             return self._row(Bucket.REJECTED, reason=problem)
         if last is None:
             return self._row(Bucket.UNRESOLVED, reason=f"not looked up: {self._ended_early}")
@@ -124,7 +124,7 @@ class _Judgement:
     def _is_half_usable(self) -> bool:
         """Whether only the first answer is usable, so that the difference was seen once."""
         first, second = self.case.first, self.case.second
-        return first is not None and first.is_usable and second is not None and second.answer is Answer.UNUSABLE
+        return second is not None and second.answer is Answer.UNUSABLE and first is not None and first.is_usable
 
     @property
     def _is_in_ledger(self) -> bool:
@@ -145,15 +145,16 @@ class _Judgement:
 
     def _answered(self, last: Observation) -> Row:
         case, entry, side = self.case, self.entry, self.case.other_side
-        findings = list(self._of_ledger(last)) if self._is_in_ledger else []
+        is_in_ledger = self._is_in_ledger
+        findings = list(self._of_ledger(last)) if is_in_ledger else []
         if side is not None and not case.is_repeat:
             findings += statement_findings(side, entry, last.transaction, at=last.at, rules=self.rules)
         if last.transaction is not None and case.paid_with:
             findings.append(_paid_twice(case, last.transaction))
         if last.transaction is not None and case.second and (damage := self._lost_zeros(last.transaction, findings)):
             return self._row(Bucket.REJECTED, findings, damage)
-        is_open = self._is_in_ledger and self._is_open(last, findings)
-        if case.second is None and any(finding.is_decisive for finding in findings):
+        is_open = is_in_ledger and self._is_open(last, findings)
+        if findings and case.second is None and any(finding.is_decisive for finding in findings):
             why = self._ended_early if case.ended_by else "there was no second lookup"
             reason = f"a difference was seen once and is not confirmed: {why}"
             return self._row(Bucket.UNRESOLVED, reason=reason)
@@ -175,9 +176,8 @@ class _Judgement:
         """Return whether both sides are pending in time, or the grace waives that one of them is, or has nothing."""
         if last.transaction is None:
             return bool(findings[0].waived)
-        differences = [finding for finding in findings if finding.code.is_of_status or finding.code is Code.NOT_SETTLED]
-        if differences:
-            return all(finding.waived for finding in differences)
+        if differences := [each for each in findings if each.code.is_of_status or each.code is Code.NOT_SETTLED]:
+            return all(each.waived for each in differences)
         # Where there is no difference and the ledger has a state, it has the same one.
         is_pending = self.rules.read_status(last.transaction.status) is Status.PENDING
         return is_pending and isinstance(self.entry.status, str)
@@ -224,7 +224,9 @@ class _Judgement:
         """Return the row with the values common to all buckets; a decisive finding makes it a break."""
         case, first, last, rules = self.case, self.case.first, self.last, self.rules
         is_answered = last is not None and last.answer is not Answer.FAILED and not self._is_half_usable
-        found = self._weighed([*findings, self._duplicate()] if case.rows > 1 else findings)
+        if case.rows > 1:
+            findings = [*findings, self._duplicate()]
+        found = self._weighed(findings) if findings else []
         if len(case.parts) > 1:
             suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
             found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
@@ -233,14 +235,14 @@ class _Judgement:
         seen = last if is_answered else first
         row = Row(
             entry=self.entry,
-            bucket=Bucket.BREAK if is_agreed and any(each.is_decisive for each in found) else bucket,
-            findings=in_order(found),
+            bucket=Bucket.BREAK if found and is_agreed and any(each.is_decisive for each in found) else bucket,
+            findings=in_order(found) if found else (),
             transaction=seen.transaction if seen else None,
-            reason=escape_unprintable(reason, max_length=_MAX_REASON),
+            reason=escape_unprintable(reason, max_length=_MAX_REASON) if reason else "",
             error=why.error if (why := last or case.ended_by) else None,
             observed_at=first.at if first else None,
             confirmed_at=case.second.at if case.second and is_answered else None,
-            is_changed_during_run=bool(first and last and is_answered and last.differs_from(first)),
+            is_changed_during_run=bool(first and case.second and is_answered and case.second.differs_from(first)),
             is_repeat=case.is_repeat,
             ledger_status=rules.status_of(self.entry) if self._is_in_ledger else None,
             service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,

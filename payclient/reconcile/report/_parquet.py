@@ -13,7 +13,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient.reconcile import Row
 from payclient.reconcile._atomic import GivenFile
-from payclient.reconcile.report._rows import PARQUET, RUN, Cell, Kind
+from payclient.reconcile.report._rows import PARQUET, RUN, Cell, Kind, RowColumn
 
 _arrow: Any = pa  # it says nothing of its types
 _parquet: Any = pq
@@ -47,7 +47,8 @@ class TableWriter:
             _arrow.PythonFile(self._output, mode="w"), schema, compression="zstd"
         )
         self._schema: Any = schema
-        self._rows: list[Sequence[Cell]] = []
+        self._rows: list[Row] = []
+        self._run: str | None = None
         self._batches: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -59,7 +60,8 @@ class TableWriter:
         self._writer.close()
 
     def add(self, row: Row, run: str = "") -> None:
-        self._rows.append([(run or None) if column is RUN else column.value(row) for column in PARQUET])
+        self._run = run or None
+        self._rows.append(row)
         if len(self._rows) == _BATCH_ROWS:
             self._keep_batch()
 
@@ -70,12 +72,14 @@ class TableWriter:
 
     def _keep_batch(self) -> None:
         """Turn the rows into columns, for a fraction of the memory."""
-        columns = zip(*self._rows, strict=True) if self._rows else ((),) * len(_COLUMNS)
-        arrays = [_column(cells, kind) for cells, kind in zip(columns, _COLUMNS.values(), strict=True)]
+        arrays = [_column(self._cells(column), _TYPES[column.kind]) for column in PARQUET]
         self._batches.append(_arrow.record_batch(arrays, schema=self._schema))
         self._rows.clear()
         if len(self._batches) == _GROUP_BATCHES:
             self._write_group()
+
+    def _cells(self, column: RowColumn) -> list[Cell]:
+        return [self._run] * len(self._rows) if column is RUN else list(map(column.value, self._rows))
 
     def _write_group(self) -> None:
         table = _arrow.Table.from_batches(self._batches, self._schema)

@@ -13,7 +13,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import IO, Any, Generic, TypeAlias, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import BreakState, Bucket, Finding, History, Row, Settlement, StatementSide, moved_by
@@ -56,13 +56,15 @@ class Kind(Enum):
 
 @frozen(eq=False)
 class RowColumn:
-    """One column; title and width, in characters, are for a sheet."""
+    """One column, of the attribute of its name unless it has another value; title and width are for a sheet."""
 
     name: str
     kind: Kind
-    value: Callable[[Row], Cell]
     title: str = ""
-    width: int = 0
+    width: int = 0  # in characters
+    value: Callable[[Row], Cell] = field(
+        default=Factory(lambda self: attrgetter(self.name), takes_self=True), kw_only=True
+    )
 
     def in_csv(self, row: Row) -> str | int | None:
         """Return its cell in `breaks.csv`, before `spreadsheet_cell`."""
@@ -88,80 +90,89 @@ def in_words(finding: Finding) -> str:
     return f"{finding.sentence} ({finding.waived})" if finding.waived else finding.sentence
 
 
-def _wall_clock(at: datetime | None) -> datetime | None:
-    """Return a time as the ledger writes it, without its zone: in one column, no other rule fits those without one."""
-    return None if at is None else at.replace(tzinfo=None)
+def _wall_clock(row: Row) -> datetime | None:
+    """Return the creation as the ledger writes it, without its zone: in one column, no other rule fits all rows."""
+    at = getattr(row.entry, "created_at", None)
+    return at.replace(tzinfo=None) if isinstance(at, datetime) else None
 
 
-def _stated(side: object, name: str) -> Any:
-    value = getattr(side, name, None)
-    return None if value is ABSENT else value
+def _of_ledger(name: str) -> Callable[[Row], Any]:
+    return lambda row: None if (cell := getattr(row.entry, name, None)) is ABSENT else cell
 
 
-def _of_side(side: str, name: str) -> RowColumn:
-    kind = Kind.NUMBER if name in ("amount", "fee", "amount_received") else Kind.TEXT
-    kind = Kind.LOCAL if name == "expdate" else kind
-    return RowColumn(
-        f"{side}_{name}",
-        kind,
-        lambda row: _stated(row.entry if side == "ledger" else row.transaction, name),
-        f"{name}, {side}",
-        18,
+def _of_service(name: str) -> Callable[[Row], Any]:
+    return lambda row: getattr(row.transaction, name, None)
+
+
+def _sides(name: str, kind: Kind) -> tuple[RowColumn, RowColumn]:
+    return (
+        RowColumn(f"ledger_{name}", kind, f"{name}, ledger", 18, value=_of_ledger(name)),
+        RowColumn(f"service_{name}", kind, f"{name}, service", 18, value=_of_service(name)),
     )
 
 
-def _of_first(name: str, kind: Kind, value: Callable[[Finding], Cell], title: str = "", width: int = 0) -> RowColumn:
-    return RowColumn(name, kind, lambda row: value(row.findings[0]) if row.findings else None, title, width)
+def _first(value: Callable[[Finding], Cell]) -> Callable[[Row], Cell]:
+    return lambda row: value(row.findings[0]) if row.findings else None
 
 
-def _of_age(name: str, kind: Kind, value: Callable[[History], Cell], title: str = "", width: int = 0) -> RowColumn:
-    return RowColumn(name, kind, lambda row: None if (age := row.history) is None else value(age), title, width)
+def _age(value: Callable[[History], Cell]) -> Callable[[Row], Cell]:
+    return lambda row: value(age) if row.findings and (age := row.history) else None
 
 
-_LINE = RowColumn("line", Kind.LINE, lambda row: row.line, "Line", 8)
-_REFERENCE = RowColumn("reference", Kind.TEXT, lambda row: row.reference, "Reference", 22)
-_BUCKET = RowColumn("bucket", Kind.TEXT, lambda row: row.bucket.value)
-_CODE = _of_first("code", Kind.TEXT, lambda first: first.code.value, "Finding", 24)
-_SEVERITY = _of_first("severity", Kind.TEXT, lambda first: first.severity.word, "Severity", 10)
-_SENTENCE = _of_first("sentence", Kind.TEXT, lambda first: first.sentence)
-_WAIVED = _of_first("waived", Kind.TEXT, lambda first: first.waived or None)
-_WHAT = RowColumn("sentence", Kind.TEXT, lambda row: ". ".join(map(in_words, row.findings)), "What", 70)
+def _text(name: str) -> Callable[[Row], Cell]:
+    text = attrgetter(name)
+    return lambda row: text(row) or None
+
+
+def _elsewhere(_: Row) -> None:
+    """Return None: the writer of the file knows the value."""
+
+
+_code_of = attrgetter("code")
+_LINE = RowColumn("line", Kind.LINE, "Line", 8, value=attrgetter("entry.line"))
+_REFERENCE = RowColumn("reference", Kind.TEXT, "Reference", 22, value=attrgetter("entry.reference"))
+_BUCKET = RowColumn("bucket", Kind.TEXT)
+_CODE = RowColumn("code", Kind.TEXT, "Finding", 24, value=_first(_code_of))
+_SEVERITY = RowColumn("severity", Kind.TEXT, "Severity", 10, value=_first(attrgetter("severity.word")))
+_SENTENCE = RowColumn("sentence", Kind.TEXT, value=_first(attrgetter("sentence")))
+_WAIVED = RowColumn("waived", Kind.TEXT, value=_first(lambda first: first.waived or None))
+_WHAT = RowColumn("sentence", Kind.TEXT, "What", 70, value=lambda row: ". ".join(map(in_words, row.findings)))
 _OTHERS = RowColumn(
-    "other_codes", Kind.TEXTS, lambda row: [each.code.value for each in row.findings[1:]], "Other findings", 24
+    "other_codes", Kind.TEXTS, "Other findings", 24, value=lambda row: list(map(_code_of, row.findings[1:]))
 )
-_REASON = RowColumn("reason", Kind.TEXT, lambda row: row.reason or None, "Why", 70)
-_ERROR = RowColumn("error", Kind.TEXT, lambda row: row.error, "Error", 26)
-_DIFFERENCE = RowColumn("difference", Kind.NUMBER, moved_by, "Difference", 16)
-SIDES = tuple(_of_side(side, name) for name in COMPARED for side in ("ledger", "service"))
-_MEANINGS = (
-    RowColumn("ledger_meaning", Kind.TEXT, lambda row: row.ledger_status and row.ledger_status.value),
-    RowColumn("service_meaning", Kind.TEXT, lambda row: row.service_status and row.service_status.value),
+_REASON = RowColumn("reason", Kind.TEXT, "Why", 70, value=_text("reason"))
+_ERROR = RowColumn("error", Kind.TEXT, "Error", 26)
+_DIFFERENCE = RowColumn("difference", Kind.NUMBER, "Difference", 16, value=moved_by)
+_KINDS = {**dict.fromkeys(("amount", "fee", "amount_received"), Kind.NUMBER), "expdate": Kind.LOCAL}
+SIDES = tuple(column for name in COMPARED for column in _sides(name, _KINDS.get(name, Kind.TEXT)))
+_MEANINGS = tuple(
+    RowColumn(f"{side}_meaning", Kind.TEXT, value=attrgetter(f"{side}_status")) for side in ("ledger", "service")
 )
-_CREATED = RowColumn("created_at", Kind.LOCAL, lambda row: _wall_clock(_stated(row.entry, "created_at")))
+_CREATED = RowColumn("created_at", Kind.LOCAL, value=_wall_clock)
 _TIMES = (
-    RowColumn("observed_at", Kind.AT, lambda row: row.observed_at, "Observed at (UTC)", 20),
-    RowColumn("confirmed_at", Kind.AT, lambda row: row.confirmed_at, "Confirmed at (UTC)", 20),
-    RowColumn("is_changed_during_run", Kind.FLAG, lambda row: row.is_changed_during_run, "Changed during run", 10),
+    RowColumn("observed_at", Kind.AT, "Observed at (UTC)", 20),
+    RowColumn("confirmed_at", Kind.AT, "Confirmed at (UTC)", 20),
+    RowColumn("is_changed_during_run", Kind.FLAG, "Changed during run", 10),
 )
-_IS_REPEAT = RowColumn("is_repeat", Kind.FLAG, lambda row: row.is_repeat)
-_LINES = RowColumn("lines", Kind.TEXTS, lambda row: list(map(str, row.lines)))
-_STATE = _of_age("state", Kind.WORD, lambda age: age.state.value, "State", 12)
-_FIRST_SEEN = _of_age("first_seen", Kind.AT, lambda age: age.first_seen, "First seen", 20)
-_FIRST_RUN = _of_age("first_run", Kind.TEXT, lambda age: age.first_run or None)
-_AGE_DAYS = _of_age("age_days", Kind.NUMBER, lambda age: age.age_days, "Age in days", 10)
-_CARRIED = RowColumn("carried_from", Kind.TEXT, lambda row: row.carried_from or None)
-_REUSED = RowColumn("reused_from", Kind.TEXT, lambda row: row.reused_from or None)
-_LINE_OF = RowColumn("line_of", Kind.TEXT, lambda row: row.line_of, "Line of", 26)
-_MATERIAL = RowColumn("is_material", Kind.FLAG, lambda row: row.is_material, "Material", 10)
-_LEDGER_AMOUNT = RowColumn("amount", Kind.NUMBER, lambda row: row.ledger_amount, "Ledger amount", 18)
+_IS_REPEAT = RowColumn("is_repeat", Kind.FLAG)
+_LINES = RowColumn("lines", Kind.TEXTS, value=lambda row: list(map(str, row.lines)))
+_STATE = RowColumn("state", Kind.WORD, "State", 12, value=_age(attrgetter("state")))
+_FIRST_SEEN = RowColumn("first_seen", Kind.AT, "First seen", 20, value=_age(attrgetter("first_seen")))
+_FIRST_RUN = RowColumn("first_run", Kind.TEXT, value=_age(lambda age: age.first_run or None))
+_AGE_DAYS = RowColumn("age_days", Kind.NUMBER, "Age in days", 10, value=_age(attrgetter("age_days")))
+_CARRIED = RowColumn("carried_from", Kind.TEXT, value=_text("carried_from"))
+_REUSED = RowColumn("reused_from", Kind.TEXT, value=_text("reused_from"))
+_LINE_OF = RowColumn("line_of", Kind.TEXT, "Line of", 26)
+_MATERIAL = RowColumn("is_material", Kind.FLAG, "Material", 10)
+_LEDGER_AMOUNT = RowColumn("amount", Kind.NUMBER, "Ledger amount", 18, value=attrgetter("ledger_amount"))
 
-RUN = RowColumn("run", Kind.TEXT, lambda _: None)
+RUN = RowColumn("run", Kind.TEXT, value=_elsewhere)
 """The name of the run, which the writer of the file knows."""
 
 WORK = (
-    RowColumn("owner", Kind.TEXT, lambda _: None, "Owner", 16),
-    RowColumn("resolution", Kind.TEXT, lambda _: None, "Resolution", 24),
-    RowColumn("comment", Kind.TEXT, lambda _: None, "Comment", 32),
+    RowColumn("owner", Kind.TEXT, "Owner", 16, value=_elsewhere),
+    RowColumn("resolution", Kind.TEXT, "Resolution", 24, value=_elsewhere),
+    RowColumn("comment", Kind.TEXT, "Comment", 32, value=_elsewhere),
 )
 """Decisions of a person, known to the writer of the workbook."""
 
@@ -212,12 +223,11 @@ _written = attrgetter(*_WRITTEN)
 
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
     """Return the fields that the ledger has, `line` not among them; an empty cell is null."""
-    cells = zip(_WRITTEN, _written(entry), strict=True)
-    return {
-        name: cell.isoformat(sep=" ") if isinstance(cell, datetime) else cell
-        for name, cell in cells
-        if cell is not ABSENT
-    }
+    cells = {name: cell for name, cell in zip(_WRITTEN, _written(entry), strict=True) if cell is not ABSENT}
+    for name in ("expdate", "created_at"):
+        if (time := cells.get(name)) is not None:
+            cells[name] = time.isoformat(sep=" ")
+    return cells
 
 
 def row_as_json(row: Row) -> dict[str, Any]:
@@ -227,29 +237,30 @@ def row_as_json(row: Row) -> dict[str, Any]:
         ours = _entry_as_json(entry)
     else:
         ours = {"reference": entry.reference, "amount": entry.amount, "reason": entry.reason}
-    theirs = service and {**service.as_json(with_payment_code=True), "deviations": list(service.deviations)}
+    theirs = service and {**service.as_json(with_payment_code=True), "deviations": service.deviations}
+    history = row.history if row.findings else None
     parts: dict[str, Any] = {}
     if row.parts:
         parts["parts"] = [{"line": part.line, **_entry_as_json(part)} for part in row.parts]
     if row.other_side is not None:
         parts["statement"] = _settled(row.other_side)
     return {
-        "line": row.line,
-        "reference": row.reference,
-        "bucket": row.bucket.value,
+        "line": entry.line,
+        "reference": entry.reference,
+        "bucket": row.bucket,
         "reason": row.reason,
         "error": row.error,
-        "findings": [_finding(finding) for finding in row.findings],
+        "findings": list(map(_finding, row.findings)),
         "status": _statuses(row),
-        "history": None if row.history is None else as_json(row.history),
+        "history": None if history is None else as_json(history),
         "carried_from": row.carried_from,
         "line_of": row.line_of,
         "reused_from": row.reused_from,
         "is_repeat": row.is_repeat,
         "is_material": row.is_material,
         "is_changed_during_run": row.is_changed_during_run,
-        "observed_at": _time(row.observed_at),
-        "confirmed_at": _time(row.confirmed_at),
+        "observed_at": row.observed_at and row.observed_at.isoformat(),
+        "confirmed_at": row.confirmed_at and row.confirmed_at.isoformat(),
         "ledger": ours,
         **parts,
         "service": theirs,
@@ -290,7 +301,7 @@ def change_as_json(change: BreakChange) -> dict[str, Any]:
         "was": _values(was) if is_changed and was is not None else None,
         "resolved_by": None if now.by is None else now.by.value,
         "reason": change.why,
-        "first_seen": _time(history.first_seen),
+        "first_seen": history.first_seen and history.first_seen.isoformat(),
         "first_run": history.first_run,
         "age_days": history.age_days,
     }
@@ -311,10 +322,6 @@ def _statuses(row: Row) -> dict[str, Any]:
         "service": row.transaction.status if row.transaction else None,
         "service_meaning": row.service_status,
     }
-
-
-def _time(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat()
 
 
 @define

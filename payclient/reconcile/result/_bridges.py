@@ -21,6 +21,7 @@ from payclient.reconcile.values import (
     Bucket,
     Code,
     Difference,
+    Origin,
     Row,
     Settled,
     StatementTotals,
@@ -204,10 +205,8 @@ def step_of(row: Row) -> Step:
     """Return the step of *row*; for a break, waived findings count too."""
     if row.bucket is Bucket.UNRESOLVED:
         return Step.UNRESOLVED
-    if row.carried_from:
-        return Step.CARRIED
-    if row.is_of_statement:
-        return Step.NOT_IN_LEDGER
+    if row.origin is not Origin.LEDGER:
+        return Step.CARRIED if row.carried_from else Step.NOT_IN_LEDGER
     if row.bucket in (Bucket.OPEN, Bucket.REJECTED):
         return Step.OPEN if row.bucket is Bucket.OPEN else Step.REJECTED
     if row.transaction is not None and not row.is_repeat:

@@ -19,7 +19,7 @@ from attrs import define, field
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.result._bridges import is_counted, paid_by, settlement_moves, step_of
 from payclient.reconcile.result._patterns import causes, time_place
-from payclient.reconcile.values import Bucket, Row
+from payclient.reconcile.values import Bucket, Origin, Row
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -40,7 +40,8 @@ _COLUMNS = {
     "rows": (
         *("id INTEGER PRIMARY KEY", *_KEYS, *_MONEY),
         *("lines", "dated", "is_changed", "is_tolerated", "lacks_probe", "observed_at", "last_at", "is_reused"),
-        *("earlier_bucket", "stated", "compared", "scope", "reference", "created", "line", "at_stake"),
+        *("earlier_bucket", "stated", "compared", "scope", "created"),
+        *("reference", "line", "at_stake"),  # of breaks
     ),
     "findings": ("row", "code", "leakage", "method"),
     "causes": ("row", "cause"),
@@ -64,7 +65,8 @@ _CACHE_KIB = 16_384
 _MAX_LENGTH = 80
 _BOUND = 2**63
 _cells_of = attrgetter(*FIELDS)
-_FEE = FIELDS.index("fee")
+_TEXTS = ("merchant_reff", "status", "payment_method", "payment_code")
+_BITS = tuple((1 << place, name in _TEXTS, name == "fee") for place, name in enumerate(FIELDS))
 
 
 class _Exact:
@@ -124,10 +126,11 @@ class ResultTables:
             with _disk_faults():
                 self._connection.execute(statement)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Row, dated: int = 0) -> None:
+        """Add *row*; *dated* is the number of its lines in the ledger that have a time of creation."""
         self.count += 1
         self._are_cells_old = True
-        self.insert("rows", [(self.count, *_keys(row), *_others(row))])
+        self.insert("rows", [(self.count, *_keys(row), *_others(row, dated))])
         if row.findings:
             self.insert("findings", ((self.count, *each) for each in _findings(row)))
         if row.bucket is Bucket.BREAK:
@@ -183,35 +186,28 @@ def _findings(row: Row) -> Iterator[tuple[Value, ...]]:
 
 def _keys(row: Row) -> tuple[Value, ...]:
     paid = ours, theirs = paid_by(row)
-    amounts = row.ledger_amount, row.service_amount
     return (
-        row.bucket.value,
-        _origin(row),
-        step_of(row).value,
+        str(row.bucket),
+        str(row.origin),
+        str(step_of(row)),
         (theirs > ours) - (theirs < ours),
-        int(row.severity),
-        row.ledger_status and row.ledger_status.value,
-        row.service_status and row.service_status.value,
+        int(row.severity) if row.findings else 0,
+        row.ledger_status and str(row.ledger_status),
+        row.service_status and str(row.service_status),
         int(is_counted(row)),
         *_words(row),
-        *map(stored, (*amounts, *paid)),
+        *map(stored, (row.ledger_amount, row.service_amount, *paid)),
     )
-
-
-def _origin(row: Row) -> str:
-    if row.carried_from:
-        return "carried"
-    return "statement" if row.is_of_statement else "ledger"
 
 
 def _words(row: Row) -> tuple[str | None, str | None, str | None]:
     entry, theirs = row.entry, row.transaction
-    ours = entry if isinstance(entry, Entry) else None
-    ledger_status = ASSUMED if ours and row.is_status_assumed else _word(ours.status if ours else None)
-    ledger_method = _word(ours.payment_method if ours else None)
+    status = method = None
+    if isinstance(entry, Entry):
+        status, method = ASSUMED if row.is_status_assumed else _word(entry.status), _word(entry.payment_method)
     if theirs is None:
-        return ledger_status, None, ledger_method
-    return ledger_status, _word(theirs.status), _word(theirs.payment_method) or ledger_method
+        return status, None, method
+    return status, _word(theirs.status), _word(theirs.payment_method) or method
 
 
 def _word(word: object) -> str | None:
@@ -221,44 +217,49 @@ def _word(word: object) -> str | None:
     return word if len(word) <= _MAX_LENGTH else f"{word[: _MAX_LENGTH - 1]}…"
 
 
-def _others(row: Row) -> tuple[Value, ...]:
+def _others(row: Row, dated: int) -> tuple[Value, ...]:
     entry, at = row.entry, row.observed_at
-    is_listed = isinstance(entry, Entry) and row.is_listed
-    cells = _cells_of(entry) if is_listed else ()
-    is_looked_up = row.transaction is not None
+    first = None if at is None else _moment(at)
+    stated = compared = 0
     scope = None
-    if is_listed and is_looked_up:
-        scope = "assumed" if row.is_status_assumed else "left_out" if entry.status is ABSENT else None
+    if isinstance(entry, Entry) and row.origin is Origin.LEDGER:
+        stated, compared = _bits(entry)
+        if row.transaction is not None and entry.status is ABSENT:
+            scope = "assumed" if row.ledger_status is not None else "left_out"
+    is_break = row.bucket is Bucket.BREAK
     return (
         len(row.parts) or 1,
-        len(creations(row)) if row.is_listed else 0,
+        dated,
         int(row.is_changed_during_run),
         int(row.is_tolerated),
         int(row.lacks_probe),
-        None if at is None else _moment(at),
-        None if at is None else _moment(row.confirmed_at or at),
+        first,
+        first if row.confirmed_at is None else _moment(row.confirmed_at),
         int(bool(row.reused_from)),
-        row.earlier_bucket and row.earlier_bucket.value,
-        sum(1 << place for place, cell in enumerate(cells) if cell is not ABSENT),
-        sum(1 << place for place, cell in enumerate(cells) if _is_compared(place, cell)) if is_looked_up else 0,
+        row.earlier_bucket and str(row.earlier_bucket),
+        stated,
+        compared if row.transaction is not None else 0,
         scope,
-        entry.reference if isinstance(entry, Entry) else None,
         time_place(entry),
-        row.line,
-        stored(row.at_stake),
+        *((row.reference, row.line, stored(row.at_stake)) if is_break else (None, None, None)),
     )
 
 
 def creations(row: Row) -> list[datetime]:
-    found = (entry.created_at for entry in row.parts or (row.entry,) if isinstance(entry, Entry))
-    return [at for at in found if isinstance(at, datetime)]
+    """Return the times of creation that the ledger of this run has."""
+    lines = row.parts or (row.entry,) if row.origin is Origin.LEDGER else ()
+    return [line.created_at for line in lines if isinstance(line, Entry) and isinstance(line.created_at, datetime)]
 
 
-def _is_compared(place: int, cell: object) -> bool:
-    """Return whether *cell* has a value to compare; a dash is none, an empty fee is 0."""
-    if cell is None:
-        return place == _FEE
-    return cell is not ABSENT and (not isinstance(cell, str) or any(map(str.isalnum, cell)))
+def _bits(entry: Entry) -> tuple[int, int]:
+    """Return the fields that the ledger has, and those of them with a value; a dash is none, an empty fee is 0."""
+    stated = compared = 0
+    for (bit, is_text, is_fee), cell in zip(_BITS, _cells_of(entry), strict=True):
+        if cell is not ABSENT:
+            stated |= bit
+            if is_fee if cell is None else not is_text or any(map(str.isalnum, cell)):
+                compared |= bit
+    return stated, compared
 
 
 def _moment(at: datetime) -> str:

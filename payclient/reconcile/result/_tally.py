@@ -150,10 +150,11 @@ class Tally:
 
     def add(self, row: Row) -> None:
         """Take *row*."""
-        self._tables.add(row)
+        times = creations(row)
+        self._tables.add(row, len(times))
         self._shown.add(row)
         self._material += row.is_material
-        if row.is_listed and (times := creations(row)):
+        if times:
             self._first = min(times if self._first is None else [self._first, *times], key=self._instant)
             self._last = max(times if self._last is None else [self._last, *times], key=self._instant)
         if row.bucket is Bucket.BREAK:

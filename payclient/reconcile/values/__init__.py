@@ -19,6 +19,7 @@ from payclient.reconcile.values._finding import Bucket as Bucket
 from payclient.reconcile.values._finding import Finding as Finding
 from payclient.reconcile.values._finding import FindingTotal as FindingTotal
 from payclient.reconcile.values._finding import History as History
+from payclient.reconcile.values._finding import Origin as Origin
 from payclient.reconcile.values._finding import ResolvedBy as ResolvedBy
 from payclient.reconcile.values._finding import Row as Row
 from payclient.reconcile.values._finding import Side as Side

@@ -191,6 +191,21 @@ class Bucket(StrEnum):
     REJECTED = "rejected"
 
 
+class Origin(StrEnum):
+    """
+    What lists a row.
+
+    Attributes:
+        LEDGER: The ledger of this run.
+        STATEMENT: The statement of this run alone.
+        CARRIED: The ledger or the statement of an earlier run.
+    """
+
+    LEDGER = "ledger"
+    STATEMENT = "statement"
+    CARRIED = "carried"
+
+
 @frozen(kw_only=True)
 class Row:
     """
@@ -242,19 +257,17 @@ class Row:
     is_material: bool = False
 
     @property
-    def is_of_statement(self) -> bool:
-        """Whether the statement of this run alone has it."""
-        return not self.carried_from and self.other_side is not None and not self.other_side.is_in_ledger
+    def origin(self) -> Origin:
+        """What lists it."""
+        if self.carried_from:
+            return Origin.CARRIED
+        return Origin.LEDGER if self.other_side is None or self.other_side.is_in_ledger else Origin.STATEMENT
 
     @property
     def is_tolerated(self) -> bool:
         """Whether it matched only because the rules waive a difference."""
-        return self.bucket is Bucket.MATCHED and any(each.waived and not each.is_soft for each in self.findings)
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether the ledger has it: it was not carried over, and is not of the statement alone."""
-        return not self.carried_from and not self.is_of_statement
+        found = self.findings if self.bucket is Bucket.MATCHED else ()
+        return bool(found) and any(each.waived and not each.is_soft for each in found)
 
     @property
     def line(self) -> int:
@@ -265,8 +278,8 @@ class Row:
     def line_of(self) -> str:
         """The file of its line: `ledger` or `statement`, of the previous run if it was carried over."""
         is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
-        run = f" of {self.carried_from}" if self.carried_from else ""
-        return f"{'ledger' if is_in_ledger else 'statement'}{run}"
+        file = "ledger" if is_in_ledger else "statement"
+        return f"{file} of {self.carried_from}" if self.carried_from else file
 
     @property
     def place(self) -> str:
@@ -319,6 +332,8 @@ class Row:
     @property
     def history(self) -> History | None:
         """History of its newest finding: new before reopened, changed and still open; None without a previous run."""
+        if not self.findings:
+            return None
         known = [finding.history for finding in self.findings if finding.history is not None]
         return min(known, key=lambda each: _NEWEST.index(each.state), default=None)
 
