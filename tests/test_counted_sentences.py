@@ -77,11 +77,6 @@ def reused(count):
     return SincePrevious(previous=PREVIOUS, carried={}, reused=count, **times).reused_sentence
 
 
-def of_rules(count):
-    numbers = dict.fromkeys(("removed_by_rules", "added_by_rules"), count)
-    return SincePrevious(previous=PREVIOUS, carried={}, changed_rules=("grace",), **numbers).rules_sentence
-
-
 def test_one_none_many(subtests):
     """Noun and verb agree with the number."""
     cases = {
@@ -90,12 +85,6 @@ def test_one_none_many(subtests):
             "",
             "1 row that matched before was not looked up again: its answer is of 2026-11-20 02:00 UTC.",
             "2,000 rows that matched before were not looked up again: their answers are of 2026-11-20 02:00 UTC.",
-        ),
-        "rules": (
-            of_rules,
-            "no break more or less",
-            "1 row no longer counted as a break and 1 break more",
-            "2,000 rows no longer counted as a break and 2,000 breaks more",
         ),
         "left_out": (
             lambda count: StatementTotals(ignored_lines=count, ignored_amount=7).ignored_sentence,

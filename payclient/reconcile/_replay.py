@@ -33,13 +33,9 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
     previous, run = journal.previous, journal.run
     if previous is None:
         return partial(judge, rules=rules)
-    is_other = previous.rules.fingerprint != rules.fingerprint and previous.rules.lines == rules.lines
-    before = previous.rules if is_other else None
 
     def judged(case: Case) -> Row:
         row = judge(case, rules=rules)
-        if before is not None and (bucket := judge(case, rules=before).bucket) is not row.bucket:
-            row = evolve(row, earlier_bucket=bucket)
         if case.earlier is None:
             return row
         if case.is_carried:

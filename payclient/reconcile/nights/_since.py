@@ -1,4 +1,4 @@
-"""Changes since the previous run: carried rows, reused answers, and the effect of other rules alone."""
+"""Changes since the previous run: the rows of the ledger, carried rows, reused answers, and other rules."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.rules import RuleChange, in_zone
 from payclient.reconcile.values import Bucket
-
-_OF_ROWS = ("ledger", "statement", "lines")
-"""Rules that decide which rows there are; the rows by the rules before are gone."""
-
 
 _MAX_MISSING, _MAX_CHANGES = 20, 10
 
@@ -110,8 +106,6 @@ class SincePrevious:
     changed_rules: tuple[str, ...] = ()
     rule_changes: tuple[RuleChange, ...] = ()
     changed_by: str = ""  # as the rules say
-    removed_by_rules: int = 0  # rows that only the previous rules would flag
-    added_by_rules: int = 0  # breaks that the previous rules would not flag
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
@@ -156,17 +150,6 @@ class SincePrevious:
 
     @property
     def rules_sentence(self) -> str:
-        """The rules that changed, and their effect alone; empty if none did."""
-        if not self.changed_rules:
-            return ""
-        effects = [
-            f"{plural(self.removed_by_rules, 'row')} no longer counted as a break" * bool(self.removed_by_rules),
-            f"{plural(self.added_by_rules, 'break')} more" * bool(self.added_by_rules),
-        ]
-        effect = " and ".join(filter(None, effects))
-        unknown = " and ".join(name for name in self.changed_rules if name in _OF_ROWS)
-        said = f"Rules that changed since the previous run: {', '.join(self.changed_rules)}."
-        if unknown and not effect:
-            return f"{said} The effect of {unknown} on the breaks is not known."
-        apart = f", apart from the effect of {unknown}, which is not known" if unknown else ""
-        return f"{said} They alone made {effect or 'no break more or less'}{apart}."
+        """The rules that changed; empty if none did."""
+        names = ", ".join(self.changed_rules)
+        return f"Rules that changed since the previous run: {names}." if names else ""

@@ -92,7 +92,7 @@ def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
         "carried": as_json(since.carried),
         "breaks": {state: total.count for state, total in found.by_state.items()},
         "news_by_severity": as_json(found.news),
-        **_of(since, "changed_rules", "removed_by_rules", "added_by_rules", "rule_changes", "changed_by"),
+        **_of(since, "changed_rules", "rule_changes", "changed_by"),
         "reused": reused_as_json(since),
         "ledger": as_json(since.ledger),
     }

@@ -40,7 +40,7 @@ _COLUMNS = {
     "rows": (
         *("id INTEGER PRIMARY KEY", *_KEYS, *_MONEY),
         *("lines", "dated", "is_changed", "is_tolerated", "lacks_probe", "observed_at", "last_at", "is_reused"),
-        *("earlier_bucket", "stated", "compared", "scope", "created"),
+        *("stated", "compared", "scope", "created"),
         *("reference", "line", "at_stake"),  # of breaks
     ),
     "findings": ("row", "code", "leakage", "method"),
@@ -236,7 +236,6 @@ def _others(row: Row, dated: int) -> tuple[Value, ...]:
         first,
         first if row.confirmed_at is None else _moment(row.confirmed_at),
         int(bool(row.reused_from)),
-        row.earlier_bucket and str(row.earlier_bucket),
         stated,
         compared if row.transaction is not None else 0,
         scope,

@@ -100,13 +100,7 @@ _LEAKAGE = """
         exact(leakage) FILTER (WHERE code = 'service_arithmetic')
     FROM findings WHERE method IS NOT NULL GROUP BY method ORDER BY min(row)
 """
-_SINCE = """
-    SELECT count(*) FILTER (WHERE earlier_bucket IS NOT NULL AND bucket = 'break'),
-        count(*) FILTER (WHERE earlier_bucket IN ('break', 'unresolved') AND bucket NOT IN ('break', 'unresolved')),
-        count(observed_at) FILTER (WHERE is_reused), min(observed_at) FILTER (WHERE is_reused),
-        max(observed_at) FILTER (WHERE is_reused)
-    FROM rows
-"""
+_REUSED = "SELECT count(observed_at), min(observed_at), max(observed_at) FROM rows WHERE is_reused"
 
 
 @define
@@ -390,15 +384,13 @@ class Tally:
             ledger = evolve(ledger, missing=RowTotal(), references=())
         select = self._tables.select
         carried = dict(select("SELECT bucket, sum(rows) FROM cells WHERE origin = 'carried' GROUP BY bucket"))
-        ((added, removed, reused, oldest, newest),) = select(_SINCE)
+        ((reused, oldest, newest),) = select(_REUSED)
         return SincePrevious(
             previous=previous,
             carried=MappingProxyType({bucket: carried.get(bucket, 0) for bucket in Bucket}),
             changed_rules=changed_rules(previous.rules, self._rules),
             rule_changes=rule_changes(previous.rules, self._rules),
             changed_by=self._rules.meta.changed_by,
-            removed_by_rules=removed,
-            added_by_rules=added,
             reused=reused,
             oldest_reused_at=_moment(oldest),
             newest_reused_at=_moment(newest),

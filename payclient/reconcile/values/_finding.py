@@ -228,7 +228,6 @@ class Row:
         parts: The ledger lines that were put together, in order; empty if each row is for itself.
         carried_from: Name of the run that listed it last, for a row that is not in the ledger any more and was asked
             about again; empty for a row of the ledger.
-        earlier_bucket: The result by the rules of the previous run; None if it is the same.
         other_side: The statement's lines for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty if this run looked the reference up.
         state_before: The service's state, or word, in the previous run, if it had another one; empty otherwise.
@@ -250,7 +249,6 @@ class Row:
     lacks_probe: bool = False
     parts: tuple[Entry, ...] = ()
     carried_from: str = ""
-    earlier_bucket: Bucket | None = None
     other_side: StatementSide | None = None
     reused_from: str = ""
     state_before: str = ""
