@@ -16,7 +16,35 @@ TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient._shared.version import __version__
     from payclient.client import AsyncClient, Attempt, Confirmation, FieldDifference, RetryPolicy, Stats
-    from payclient.errors import *
+    from payclient.errors import (
+        AttemptTimeoutError,
+        AuthenticationError,
+        ClientClosedError,
+        ConfigurationError,
+        ConnectionFailedError,
+        CouldNotAskError,
+        DeadlineExceededError,
+        InvalidReferenceError,
+        KeySourceError,
+        OutageError,
+        OverloadedError,
+        PayClientError,
+        PermissionDeniedError,
+        ProxyRefusedError,
+        RateLimitedError,
+        ReferenceMismatchError,
+        RejectedError,
+        ResponseError,
+        ServiceError,
+        StillOpenError,
+        TLSVerificationError,
+        TransactionNotFoundError,
+        TransportError,
+        UnexpectedResponseError,
+        UnreachableStatusError,
+        WaitDeadlineError,
+        WaitError,
+    )
     from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
 
 __all__ = [

@@ -11,8 +11,6 @@ Design rules:
   closing is to ask the loop to stop, and an interrupted `close` leaves nothing undone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys
@@ -177,11 +175,11 @@ if TYPE_CHECKING:
 
     def _blocking(
         method: Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Result]],
-    ) -> Callable[Concatenate[Client, _Given], _Result]: ...
+    ) -> Callable[Concatenate["Client", _Given], _Result]: ...
 
     def _blocking_iterator(
         method: Callable[Concatenate[AsyncClient, _Given], AbstractAsyncContextManager[AsyncIterator[_Result]]],
-    ) -> Callable[Concatenate[Client, _Given], AbstractContextManager[Iterator[_Result]]]: ...
+    ) -> Callable[Concatenate["Client", _Given], AbstractContextManager[Iterator[_Result]]]: ...
 
 else:
 

@@ -1,11 +1,10 @@
-"""Every exception that payclient raises on purpose.
+"""
+Internal: every exception that payclient raises on purpose; import them from `payclient`.
 
 An error holds plain values only: strings, numbers, dictionaries of them, and in one place a
 `Transaction`. It never holds a request, a response or a client, so it can be pickled, copied and
 logged without the API key.
 """
-
-from __future__ import annotations
 
 import math
 from copy import copy
@@ -15,38 +14,6 @@ from attrs import Factory, define, field
 
 if TYPE_CHECKING:
     from payclient.protocol.transaction import Transaction
-
-__all__ = [
-    "AttemptTimeoutError",
-    "AuthenticationError",
-    "ClientClosedError",
-    "ConfigurationError",
-    "ConnectionFailedError",
-    "CouldNotAskError",
-    "DeadlineExceededError",
-    "InvalidReferenceError",
-    "KeySourceError",
-    "OutageError",
-    "OverloadedError",
-    "PayClientError",
-    "PermissionDeniedError",
-    "ProxyRefusedError",
-    "RateLimitedError",
-    "ReferenceMismatchError",
-    "RejectedError",
-    "ResponseError",
-    "Sent",
-    "ServiceError",
-    "Step",
-    "StillOpenError",
-    "TLSVerificationError",
-    "TransactionNotFoundError",
-    "TransportError",
-    "UnexpectedResponseError",
-    "UnreachableStatusError",
-    "WaitDeadlineError",
-    "WaitError",
-]
 
 Sent: TypeAlias = Literal["yes", "no", "unknown"]
 """Whether the service may have received the request of a failed attempt."""
@@ -132,7 +99,7 @@ class ClientClosedError(PayClientError, RuntimeError):
 _LATER = 5.0
 
 
-def _retry_after(error: CouldNotAskError) -> float:
+def _retry_after(error: "CouldNotAskError") -> float:
     asked = error.asked_pause if isinstance(error, ResponseError) else None
     return _LATER if asked is None else asked
 
@@ -399,7 +366,7 @@ class WaitError(PayClientError):
 
     http_status = 409
     detail = "the payment is not in the expected state"
-    transaction: Transaction | None = None
+    transaction: "Transaction | None" = None
     lookups: int = 0
     waited: float = 0.0
     statuses: dict[str, float] = field(factory=dict)

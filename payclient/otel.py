@@ -1,7 +1,5 @@
 """OpenTelemetry (extra `otel`): a span for each lookup and metrics of a client, without payload."""
 
-from __future__ import annotations
-
 import asyncio
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -82,7 +80,7 @@ class OpenTelemetry:
             "payclient.deviations", unit="{field}", description="Fields not as documented."
         )
 
-    def __call__(self) -> _Lookup:
+    def __call__(self) -> "_Lookup":
         """Return the context manager for one lookup."""
         return _Lookup(self._tracer, self._record, self._lookups)
 

@@ -72,6 +72,14 @@ def test_completion(text, expected):
     assert set(expected) - {completion.name for completion in found.complete(*cursor)} == set()
 
 
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "payclient.testing.plugin"])
+def test_nothing_foreign(module):
+    """jedi completes after a module no name that the module has only for its own definitions."""
+    found, cursor = script(f"import {module}\n{module}.")
+    names = {completion.name for completion in found.complete(*cursor)}
+    assert names & {"annotations", "define", "field", "frozen", "math"} == set()
+
+
 def defaults(source):
     """Return the parameters of the public functions in *source* with the text of their defaults."""
     for node in ast.walk(ast.parse(textwrap.dedent(source))):

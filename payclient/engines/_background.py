@@ -60,7 +60,7 @@ def _connect(spec: LookupSpec) -> AsyncClient:
 
 @atexit.register
 def _close_all() -> None:
-    _, clients = _registries.get(os.getpid(), (None, {}))
+    _, clients = _registries.setdefault(os.getpid(), (Lock(), {}))
     for client in clients.values():
         client.stop(at_once=True)
         with suppress(TimeoutError):

@@ -175,7 +175,7 @@ class ReconcileSpec(LookupSpec):
     The instructions for a worker that also compares the answers with the ledger's own columns.
 
     Attributes:
-        rules: For the judgement of differences: `Rules`, or the JSON text of `rules_as_json`; kept as JSON.
+        rules: For the judgement of differences; kept as JSON.
         canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
             else is found.
         ignore: Names of columns to leave unused; one that is neither used, kept by name nor ignored is refused.

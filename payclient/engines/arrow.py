@@ -5,8 +5,6 @@ Results have the order of the batches. A failed row does not raise; its columns 
 same for every row does: a refused key, an untrusted certificate, a wrong address. The extra `parquet` installs pyarrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -120,7 +118,7 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
 
 
 def _results(
-    batches: Iterable[_RecordBatch], spec: Any, kind: type[_Lookup | _Reconciliation]
+    batches: Iterable[_RecordBatch], spec: Any, kind: "type[_Lookup | _Reconciliation]"
 ) -> Iterator[_RecordBatch]:
     source = iter(batches)
     first = next(source, None)

@@ -5,8 +5,6 @@ Ray's defaults assume work that may be repeated any number of times. Here a task
 configurations that would hang are refused, and output goes to an empty folder. The extra `ray` brings Ray.
 """
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from importlib import import_module

@@ -5,8 +5,6 @@ It uses only the DataFrame API, so it works over Spark Connect too. The extra `s
 need payclient and pyarrow.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias

@@ -9,33 +9,33 @@ if TYPE_CHECKING:
     from payclient.reconcile._replay import break_changes as break_changes
     from payclient.reconcile._replay import judge_again as judge_again
     from payclient.reconcile._replay import judging as judging
-    from payclient.reconcile._replay import replay
-    from payclient.reconcile._run import Entries, OnProgress, Phase, Progress, reconcile
-    from payclient.reconcile.journal import Journal, verify_journal
+    from payclient.reconcile._replay import replay as replay
+    from payclient.reconcile._run import Entries, reconcile
+    from payclient.reconcile._run import OnProgress as OnProgress
+    from payclient.reconcile._run import Phase as Phase
+    from payclient.reconcile._run import Progress as Progress
+    from payclient.reconcile.journal import Journal
     from payclient.reconcile.journal import Reuse as Reuse
     from payclient.reconcile.journal import copy_journal as copy_journal
+    from payclient.reconcile.journal import verify_journal as verify_journal
     from payclient.reconcile.judgement import Case, compare, judge
     from payclient.reconcile.judgement import expiry_rule as expiry_rule
     from payclient.reconcile.judgement import needs_confirmation as needs_confirmation
-    from payclient.reconcile.nights import Decision, Resolution
+    from payclient.reconcile.nights import Decision as Decision
+    from payclient.reconcile.nights import Resolution as Resolution
     from payclient.reconcile.nights import with_decisions as with_decisions
     from payclient.reconcile.result import EXIT_STATUSES as EXIT_STATUSES
-    from payclient.reconcile.result import (
-        AcceptanceNotice,
-        AcceptanceState,
-        Compared,
-        Leakage,
-        Pattern,
-        Settlement,
-        SettlementStep,
-        StateTotal,
-        Summary,
-        Tally,
-        TieOut,
-        Total,
-        Verdict,
-    )
+    from payclient.reconcile.result import Compared as Compared
+    from payclient.reconcile.result import Leakage as Leakage
     from payclient.reconcile.result import OpenFindings as OpenFindings
+    from payclient.reconcile.result import Pattern as Pattern
+    from payclient.reconcile.result import Settlement as Settlement
+    from payclient.reconcile.result import SettlementStep as SettlementStep
+    from payclient.reconcile.result import StateTotal as StateTotal
+    from payclient.reconcile.result import Summary, Verdict
+    from payclient.reconcile.result import Tally as Tally
+    from payclient.reconcile.result import TieOut as TieOut
+    from payclient.reconcile.result import Total as Total
     from payclient.reconcile.result import moved_by as moved_by
     from payclient.reconcile.result import step_of as step_of
     from payclient.reconcile.rules import (
@@ -44,21 +44,19 @@ if TYPE_CHECKING:
         BusinessDays,
         Calendar,
         FeeSchedule,
-        IgnoredLines,
-        Kind,
         Kinds,
         Lines,
-        Meta,
-        RepeatedReference,
         Rounding,
         Rules,
         StatementRules,
         Tolerance,
         parse_rules,
         read_rules,
-        rules_as_json,
-        rules_from_json,
     )
+    from payclient.reconcile.rules import IgnoredLines as IgnoredLines
+    from payclient.reconcile.rules import Kind as Kind
+    from payclient.reconcile.rules import Meta as Meta
+    from payclient.reconcile.rules import RepeatedReference as RepeatedReference
     from payclient.reconcile.rules import as_json as as_json
     from payclient.reconcile.rules import changed_rules as changed_rules
     from payclient.reconcile.rules import check_currencies as check_currencies
@@ -66,36 +64,38 @@ if TYPE_CHECKING:
     from payclient.reconcile.rules import from_json as from_json
     from payclient.reconcile.rules import read_duration as read_duration
     from payclient.reconcile.rules import read_limit as read_limit
+    from payclient.reconcile.rules import rules_as_json as rules_as_json
+    from payclient.reconcile.rules import rules_from_json as rules_from_json
     from payclient.reconcile.rules import with_reading_of as with_reading_of
     from payclient.reconcile.values import (
         Answer,
-        Assumed,
-        BreakState,
         Bucket,
         Code,
         DecisionError,
         Difference,
         Finding,
-        History,
         JournalError,
         JournalWriteError,
-        Observation,
         Origin,
         PastRunError,
-        PatternKind,
-        ResolvedBy,
         Row,
         RulesError,
         Settled,
         Severity,
-        StatementSide,
-        StatementTotals,
         Status,
-        Step,
         StoppedError,
-        TieOutError,
         read_status,
     )
+    from payclient.reconcile.values import Assumed as Assumed
+    from payclient.reconcile.values import BreakState as BreakState
+    from payclient.reconcile.values import History as History
+    from payclient.reconcile.values import Observation as Observation
+    from payclient.reconcile.values import PatternKind as PatternKind
+    from payclient.reconcile.values import ResolvedBy as ResolvedBy
+    from payclient.reconcile.values import StatementSide as StatementSide
+    from payclient.reconcile.values import StatementTotals as StatementTotals
+    from payclient.reconcile.values import Step as Step
+    from payclient.reconcile.values import TieOutError as TieOutError
     from payclient.reconcile.values import UnknownCanaryError as UnknownCanaryError
     from payclient.reconcile.values import ask_canary as ask_canary
     from payclient.reconcile.values import observe as observe
@@ -104,66 +104,36 @@ if TYPE_CHECKING:
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [
     "STRICT",
-    "AcceptanceNotice",
-    "AcceptanceState",
     "Accepted",
     "Answer",
-    "Assumed",
-    "BreakState",
     "Bucket",
     "BusinessDays",
     "Calendar",
     "Case",
     "Code",
-    "Compared",
-    "Decision",
     "DecisionError",
     "Difference",
     "Entries",
     "FeeSchedule",
     "Finding",
-    "History",
-    "IgnoredLines",
     "Journal",
     "JournalError",
     "JournalWriteError",
-    "Kind",
     "Kinds",
-    "Leakage",
     "Lines",
-    "Meta",
-    "Observation",
-    "OnProgress",
     "Origin",
     "PastRunError",
-    "Pattern",
-    "PatternKind",
-    "Phase",
-    "Progress",
-    "RepeatedReference",
-    "Resolution",
-    "ResolvedBy",
     "Rounding",
     "Row",
     "Rules",
     "RulesError",
     "Settled",
-    "Settlement",
-    "SettlementStep",
     "Severity",
-    "StateTotal",
     "StatementRules",
-    "StatementSide",
-    "StatementTotals",
     "Status",
-    "Step",
     "StoppedError",
     "Summary",
-    "Tally",
-    "TieOut",
-    "TieOutError",
     "Tolerance",
-    "Total",
     "Verdict",
     "compare",
     "judge",
@@ -171,10 +141,6 @@ __all__ = [
     "read_rules",
     "read_status",
     "reconcile",
-    "replay",
-    "rules_as_json",
-    "rules_from_json",
-    "verify_journal",
 ]
 
 _HOME = {

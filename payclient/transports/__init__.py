@@ -6,44 +6,26 @@ from payclient._shared.lazy import load_at_first_use
 
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
-    from payclient.protocol import BODY_LIMIT, Request, Response
-    from payclient.transports._client import HttpxClientTransport, HttpxTransport
+    from payclient.protocol import BODY_LIMIT as BODY_LIMIT
+    from payclient.protocol import Request, Response
+    from payclient.transports._client import HttpxClientTransport as HttpxClientTransport
+    from payclient.transports._client import HttpxTransport
     from payclient.transports._failures import Progress as Progress
     from payclient.transports._failures import progress_of as progress_of
     from payclient.transports._network import Network as Network
-    from payclient.transports._network import NetworkOptions, TransportName
+    from payclient.transports._network import NetworkOptions as NetworkOptions
+    from payclient.transports._network import TransportName as TransportName
     from payclient.transports._network import make_transport as make_transport
     from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._network import resolve_transport as resolve_transport
-    from payclient.transports._protocol import HttpClient, Transport
-
-_HOME = {
-    "payclient.protocol": ("BODY_LIMIT", "Request", "Response"),
-    "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
-    "payclient.transports._network": (
-        "Network",
-        "NetworkOptions",
-        "TransportName",
-        "make_transport",
-        "resolve_network",
-        "resolve_transport",
-    ),
-    "payclient.transports._failures": ("Progress", "progress_of"),
-    "payclient.transports._protocol": ("HttpClient", "Transport"),
-}
+    from payclient.transports._protocol import HttpClient as HttpClient
+    from payclient.transports._protocol import Transport
 
 # What is imported `as` itself is for packages above, and not public.
-__all__ = [
-    "BODY_LIMIT",
-    "HttpClient",
-    "HttpxClientTransport",
-    "HttpxTransport",
-    "NetworkOptions",
-    "Request",
-    "Response",
-    "Transport",
-    "TransportName",
-]
+__all__ = ["HttpxTransport", "Request", "Response", "Transport"]
+
+_HOME = {"payclient.protocol": ("BODY_LIMIT", "Request", "Response")}
+_ROOMS = ("_protocol", "_failures", "_network", "_client")
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)
+    __getattr__, __dir__ = load_at_first_use(__name__, _HOME, _ROOMS)

@@ -1,14 +1,11 @@
 """Write the findings of a reconciliation into files that a person can sign."""
 
 from payclient.reconcile.report._about import RUN_TERM as RUN_TERM
-from payclient.reconcile.report._about import (
-    About,
-    JudgedAgain,
-    LedgerAbout,
-    StatementAbout,
-    about_as_json,
-    about_from_json,
-)
+from payclient.reconcile.report._about import About, LedgerAbout
+from payclient.reconcile.report._about import JudgedAgain as JudgedAgain
+from payclient.reconcile.report._about import StatementAbout as StatementAbout
+from payclient.reconcile.report._about import about_as_json as about_as_json
+from payclient.reconcile.report._about import about_from_json as about_from_json
 from payclient.reconcile.report._about import run_name as run_name
 from payclient.reconcile.report._decision_file import DECISIONS as DECISIONS
 from payclient.reconcile.report._decision_file import add_decisions as add_decisions
@@ -17,12 +14,15 @@ from payclient.reconcile.report._decision_file import earlier_decisions as earli
 from payclient.reconcile.report._decision_file import read_log as read_log
 from payclient.reconcile.report._decision_file import verify_decisions as verify_decisions
 from payclient.reconcile.report._files import ReportFiles
-from payclient.reconcile.report._manifest import FORMATS, MANIFEST, Problem, verify
+from payclient.reconcile.report._manifest import FORMATS as FORMATS
 from payclient.reconcile.report._manifest import HISTORY as HISTORY
+from payclient.reconcile.report._manifest import MANIFEST as MANIFEST
 from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
+from payclient.reconcile.report._manifest import Problem as Problem
+from payclient.reconcile.report._manifest import verify
 from payclient.reconcile.report._rows import Top as Top
 from payclient.reconcile.report._rows import change_as_json as change_as_json
-from payclient.reconcile.report._rows import row_as_json
+from payclient.reconcile.report._rows import row_as_json as row_as_json
 from payclient.reconcile.report._rows_file import ROWS as ROWS
 from payclient.reconcile.report._rows_file import RowLine as RowLine
 from payclient.reconcile.report._rows_file import open_rows as open_rows
@@ -30,7 +30,7 @@ from payclient.reconcile.report._rows_file import read_time as read_time
 from payclient.reconcile.report._rows_file import row_from_json as row_from_json
 from payclient.reconcile.report._rows_file import row_lines_of as row_lines_of
 from payclient.reconcile.report._summary_shape import open_findings_as_json as open_findings_as_json
-from payclient.reconcile.report._summary_shape import summary_as_json
+from payclient.reconcile.report._summary_shape import summary_as_json as summary_as_json
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
 from payclient.reconcile.report._wording import markdown_lines as markdown_lines
 from payclient.reconcile.report._wording import payout_lines as payout_lines
@@ -42,17 +42,8 @@ from payclient.reconcile.report._wording import worst_breaks as worst_breaks
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [
-    "FORMATS",
-    "MANIFEST",
     "About",
-    "JudgedAgain",
     "LedgerAbout",
-    "Problem",
     "ReportFiles",
-    "StatementAbout",
-    "about_as_json",
-    "about_from_json",
-    "row_as_json",
-    "summary_as_json",
     "verify",
 ]
