@@ -25,7 +25,7 @@ from payclient.reconcile.ledger import COMPARED, open_ledger
 from payclient.reconcile.report import verify
 from payclient.testing import Latency
 
-_COLUMNS = ("reference", *COMPARED)
+_COLUMNS: tuple[str, ...] = ("reference", *COMPARED)
 _METHODS = (("VA", "Virtual Account"), ("QR", "QR Code"), ("STORE", "Convenience Store"))
 _ROWS_PER_KIND = 1000
 
