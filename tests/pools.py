@@ -3,9 +3,18 @@
 
 def pools(transport):
     """Return the pools of a transport of ours; none for any other."""
+    return list(getattr(_all(transport), "_pools", {}).values())
+
+
+def _all(transport):
     mounted = getattr(getattr(transport, "_client", None), "_transport", None)
     below = getattr(getattr(mounted, "_pool", None), "connections", None)
-    return list(getattr(getattr(transport, "_connections", below), "_pools", {}).values())
+    return getattr(transport, "_connections", below)
+
+
+def late(transport):
+    """Return the connections whose response is still read although its caller has left."""
+    return getattr(_all(transport), "late", set())
 
 
 def connections(transport):

@@ -379,7 +379,10 @@ class Session:
             lookup.key_version, lookup.redact = keys.version, keys.redact  # the response is redacted with the same key
             headers = self._headers if lookup.headers is None else {**self._headers, **lookup.headers}
             is_fresh = lookup.needs_fresh_connection
-            request = build_request(self._url, lookup.reference, headers, keys.authorization, is_fresh=is_fresh)
+            on_late = partial(self._learn, ticket, lookup.reference, lookup.redact)
+            request = build_request(
+                self._url, lookup.reference, headers, keys.authorization, is_fresh=is_fresh, on_late=on_late
+            )
             with LookupPhase(lookup, "attempts", at_most=options.timeout, now=lookup.at):
                 response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh
@@ -435,6 +438,16 @@ class Session:
             self._log_pause(paused, response)
         if lookup.observers or logger.isEnabledFor(logging.DEBUG):
             self._report(lookup, response, now - ticket.started_at, result.name, transaction, signal)
+
+    def _learn(self, ticket: Ticket, reference: str, redact: Callable[[str], str], response: Response) -> None:
+        """Tell the limiter what came for an attempt whose caller has left."""
+        result = _FOUND
+        try:
+            parse_response(response, reference, redact=redact, not_found_messages=self._not_found_messages)
+        except PayClientError as error:
+            result = _Result.of(error)
+        if not self._is_closed:
+            self._limiter.release(ticket, result.signal, retry_after=result.pause, is_late=True)
 
     async def _queue(self, lookup: Lookup) -> Ticket:
         try:

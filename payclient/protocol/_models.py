@@ -88,6 +88,7 @@ class Request:
             key is in no printable value: call it while writing the headers.
         needs_fresh_connection: Send it over a new connection, on which no other response can be
             outstanding.
+        on_late: Called with the response if it comes after the caller has left.
     """
 
     method: str
@@ -96,6 +97,7 @@ class Request:
     body: bytes
     authorization: Callable[[], str] = field(repr=False)
     needs_fresh_connection: bool = False
+    on_late: "Callable[[Response], object] | None" = field(default=None, repr=False)
 
 
 @frozen(eq=False)

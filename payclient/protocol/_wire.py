@@ -141,11 +141,17 @@ def request_headers(user_agent: str) -> Mapping[str, str]:
 
 
 def build_request(
-    url: str, reference: str, headers: Mapping[str, str], authorization: Callable[[], str], *, is_fresh: bool = False
+    url: str,
+    reference: str,
+    headers: Mapping[str, str],
+    authorization: Callable[[], str],
+    *,
+    is_fresh: bool = False,
+    on_late: Callable[[Response], object] | None = None,
 ) -> Request:
     # Transaction detail specification, part 4: method, headers and body.
     body = f'{{"reference":{encode_basestring(reference)}}}'.encode()
-    return Request("POST", url, headers, body, authorization, is_fresh)
+    return Request("POST", url, headers, body, authorization, is_fresh, on_late)
 
 
 def parse_response(

@@ -37,7 +37,7 @@ from payclient.transports._failures import (
     sent,
     without_library_frames,
 )
-from payclient.transports._pooled import NEEDS_FRESH, RESPONSE, transport_over
+from payclient.transports._pooled import NEEDS_FRESH, ON_LATE, RESPONSE, transport_over
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Origin, Proxy, as_proxy
 from payclient.transports.fast import SharedPart, common_headers
@@ -242,7 +242,11 @@ class HttpxTransport:
             url,
             headers=headers,
             stream=self.library.ByteStream(request.body),
-            extensions={NEEDS_FRESH: request.needs_fresh_connection, "timeout": self._no_timeout},
+            extensions={
+                NEEDS_FRESH: request.needs_fresh_connection,
+                ON_LATE: request.on_late,
+                "timeout": self._no_timeout,
+            },
         )
         native.headers["Content-Length"] = str(len(request.body))
         native.headers["Authorization"] = request.authorization()

@@ -12,7 +12,7 @@ Its states:
 5.  *Closed*: `abort` was called, or the peer has closed; `closed` is done when the event loop has noticed. The
     future of `exchange` gets a `BrokenError` with the reason.
 
-A cancelled exchange does not end the state: its caller calls `abort`, because the response may still come.
+A cancelled exchange does not end the state, because the response may still come: its caller calls `read_on` or `abort`.
 """
 
 import asyncio
@@ -81,6 +81,14 @@ class Connection(asyncio.BufferedProtocol):
             except ssl.SSLError as error:  # such as a renegotiation that is not over
                 self._fail_tls(error)
         return response
+
+    def read_on(self) -> asyncio.Future[Response] | None:
+        """Return a future of the response whose caller has left; None if the request is not sent as a whole."""
+        is_sent = self._transport is not None and not self._transport.get_write_buffer_size()
+        if not is_sent or not self._parser.is_awaited:
+            return None
+        self._response = self._loop.create_future()
+        return self._response
 
     async def secure(self) -> None:
         """Do the TLS handshake; under uvloop, its first bytes may have arrived already."""

@@ -1,9 +1,11 @@
 """The connections of one transport: a pool for each host, and the exchanges over them."""
 
 import asyncio
+import math
 import ssl
 from collections import deque
 from collections.abc import Callable
+from typing import TypeAlias
 
 from payclient.errors import ClientClosedError
 from payclient.protocol import Response
@@ -11,6 +13,11 @@ from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken
 from payclient.transports._proxy import Origin, Proxy
+
+OnLate: TypeAlias = Callable[[Response], object]
+_MAX_LATE = 32
+"""Exchanges whose caller has left, that are read on at once."""
+_MAX_LATENESS = 5.0  # seconds
 
 
 class Pool:
@@ -74,6 +81,10 @@ class Pool:
                 return
             coldest.abort()
 
+    def is_suspect(self, connection: Connection) -> bool:
+        """Return whether a reused connection may have died: it is silent for longer than a second."""
+        return connection.is_silent_since(self._reused.get(connection, math.inf))
+
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection."""
         self.connections.pop(connection, None)
@@ -84,7 +95,9 @@ class Pool:
 class Connections:
     """Makes exchanges, one at a time over each connection."""
 
-    # A connection is closed unless the exchange ended well; so a cancelled exchange leaves nothing behind.
+    # A connection is closed unless the exchange ended well. That of a caller who has left may end well, too: a few are
+    # read on for some seconds, by the connections themselves and without a task. Who always leaves early would
+    # otherwise never see a 429, and open a connection for each request.
 
     def __init__(
         self, ssl_context: ssl.SSLContext | None, connect_timeout: float, keepalive: float, proxy: Proxy | None
@@ -93,11 +106,14 @@ class Connections:
         self._keepalive = keepalive
         self._pools: dict[Origin, Pool] = {}
         self._is_closed = False
+        self.late: set[Connection] = set()  # whose caller has left
 
     def pool(self, origin: Origin) -> Pool:
         return self._pools.setdefault(origin, Pool(origin, self._keepalive))
 
-    async def exchange(self, pool: Pool, message: Callable[[], bytes], *, needs_fresh: bool) -> Response:
+    async def exchange(
+        self, pool: Pool, message: Callable[[], bytes], *, needs_fresh: bool, on_late: OnLate | None = None
+    ) -> Response:
         connection = None if needs_fresh or self._is_closed else pool.take()
         is_stale_possible = connection is not None
         while True:
@@ -105,6 +121,7 @@ class Connections:
                 self._check_open()
                 connection = await self._dialer.dial(pool.origin)
                 pool.add(connection)
+            is_left = False
             try:
                 if self._is_closed:  # meanwhile
                     self._check_open()
@@ -114,13 +131,32 @@ class Connections:
                 failure = broken(error, pool.origin, connection.current(), answered=error.answered)
             except asyncio.CancelledError as error:
                 connection.current().attach_to(error)
+                is_left = on_late is not None and self._read_on(pool, connection, on_late)
                 raise
             finally:
-                pool.give_back(connection)
+                if not is_left:
+                    pool.give_back(connection)
             if not is_stale:
                 raise failure
             # The service closed it while it was idle, which is not a failed attempt.
             connection, is_stale_possible = None, False
+
+    def _read_on(self, pool: Pool, connection: Connection, on_late: OnLate) -> bool:
+        """Return whether the response is still read, and then given to *on_late*."""
+        if len(self.late) >= _MAX_LATE or pool.is_suspect(connection) or (response := connection.read_on()) is None:
+            return False
+
+        def end(response: asyncio.Future[Response]) -> None:
+            timer.cancel()
+            self.late.remove(connection)
+            pool.give_back(connection)
+            if response.exception() is None:
+                on_late(response.result())
+
+        self.late.add(connection)
+        timer = asyncio.get_running_loop().call_later(_MAX_LATENESS, connection.abort)
+        response.add_done_callback(end)
+        return True
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -21,6 +21,8 @@ from payclient.transports.fast import header_lines
 
 NEEDS_FRESH = "payclient.needs_fresh"
 """Request extension: whether the lookup needs a fresh connection."""
+ON_LATE = "payclient.on_late"
+"""Request extension: called with the response if it comes after the caller has left."""
 RESPONSE = "payclient.response"
 """Response extension: the `Response` as payclient's connection returned it."""
 
@@ -60,7 +62,10 @@ class PoolAdapter:
         body = b"".join(stream if is_in_memory else [part async for part in stream])
         pool = self._pools.get((url.scheme, url.host, url.port)) or self._pool(url)
         response = await self.connections.exchange(
-            pool, partial(_message, request, body), needs_fresh=request.extensions[NEEDS_FRESH]
+            pool,
+            partial(_message, request, body),
+            needs_fresh=request.extensions[NEEDS_FRESH],
+            on_late=request.extensions.get(ON_LATE),
         )
         connection = response.connection
         headers = connection.raw_headers if isinstance(connection, Connection) else []

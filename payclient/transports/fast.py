@@ -62,7 +62,9 @@ class FastTransport:
         """Exchange *request* for a response; see `Transport.send`."""
         pool, beginning = self._shared.get(request)
         message = partial(_message, beginning, request)
-        return await self._connections.exchange(pool, message, needs_fresh=request.needs_fresh_connection)
+        return await self._connections.exchange(
+            pool, message, needs_fresh=request.needs_fresh_connection, on_late=request.on_late
+        )
 
     async def discard(self, response: Response) -> None:
         """Close the connection of *response*."""

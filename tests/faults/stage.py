@@ -17,7 +17,7 @@ from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
 from payclient.client.policies._retry import Signal
 from payclient.transports import HttpxClientTransport, HttpxTransport
 from payclient.transports.fast import FastTransport
-from pools import connections, idle
+from pools import connections, idle, late
 from support.fakes import KEY, document
 from support.raw_server import http, send
 
@@ -111,7 +111,7 @@ def busy(transport):
     if type(transport) is HttpxClientTransport:
         pool = transport._client._transport._pool
         return [connection for connection in pool.connections if not (connection.is_idle() or connection.is_closed())]
-    return connections(transport) - set(idle(transport))
+    return connections(transport) - set(idle(transport)) - late(transport)
 
 
 async def ask(pay, reference="T1"):

@@ -199,7 +199,10 @@ class ObservedLimiter(Limiter):
         self._granted_at.clear()
         super().share(max_rate, workers)
 
-    def release(self, ticket, signal, *, retry_after=None, **options):
+    def release(self, ticket, signal, *, retry_after=None, is_late=False, **options):
+        if is_late:
+            self._learn_late(ticket, signal, retry_after)
+            return
         before, is_answered = self.capacity._slow_start, self._world.hears()
         if ticket.number not in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
@@ -217,6 +220,17 @@ class ObservedLimiter(Limiter):
                 self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
         if self.capacity._slow_start > before and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
             self._world.fail("growth", f"from {before:.3f} by an attempt without an answer")
+
+    def _learn_late(self, ticket, signal, retry_after):
+        in_flight = self.in_flight
+        self._world.count("late responses")
+        if ticket.number in self._outstanding:
+            self._world.fail("slots", f"ticket {ticket.number} is held, although its caller has left")
+        if self._closed is not None:
+            self._world.fail("closing", "a response was learnt from after the client was closed")
+        super().release(ticket, signal, retry_after=retry_after, is_late=True)
+        if self.in_flight < in_flight:
+            self._world.fail("slots", f"ticket {ticket.number} was released twice")
 
 
 class Heard:

@@ -183,12 +183,18 @@ class Limiter:
         return self.acquire_now(priority) or await self._wait_for_turn(priority, began_at, until, is_again)
 
     def release(
-        self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None, now: float | None = None
+        self,
+        ticket: Ticket,
+        signal: Signal,
+        *,
+        retry_after: float | None = None,
+        now: float | None = None,
+        is_late: bool = False,
     ) -> None:
-        if ticket.is_probe:
-            self._probing -= 1
-        else:
-            self._in_flight -= 1
+        """Learn from the result of an attempt, and free its slot if it is not *late*: freed when its caller left."""
+        if not is_late:
+            self._probing -= ticket.is_probe
+            self._in_flight -= not ticket.is_probe
         try:
             now = self._now() if now is None else now
             if signal is Signal.ACCEPTED:
