@@ -232,7 +232,7 @@ def uvloop(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def faults(session: nox.Session) -> None:
-    """Inject every fault of the tables for real, and print one line per row."""
+    """Inject every fault of the tables for real, one line per row; `-- --full` adds 10,000 cancelled lookups."""
     install(session, "test")
     session.run(
         "pytest", "-p", "no:randomly", "-n", "auto", "-q", "-m", "slow or not slow", "tests/faults", *session.posargs
@@ -241,7 +241,7 @@ def faults(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Run the benchmarks; arguments after `--` go to them."""
+    """Run the benchmarks; their names follow `--`."""
     install(session, "peers")
     session.run("python", "-m", "bench", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
@@ -358,7 +358,7 @@ def sbom(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
-    """Check the built pages in Chromium, offline; skipped without one."""
+    """Check the built pages in Chromium; `-- -k picture --screenshots docs/_static` takes the pictures again."""
     install(session, "browser")
     session.run("pytest", "-m", "browser", "tests/browser", *session.posargs)
 

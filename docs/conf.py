@@ -81,6 +81,19 @@ def files():
     return "\n".join(rows)
 
 
+def sessions():
+    """Return the table of the sessions of nox, made of their docstrings."""
+    tree = ast.parse((PACKAGE.parent / "noxfile.py").read_text(encoding="utf-8"))
+    named = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.decorator_list]
+    return "\n".join(
+        [
+            "| session | what it does |",
+            "|---|---|",
+            *(f"| `{each.name}` | {ast.get_docstring(each)} |" for each in named),
+        ]
+    )
+
+
 def options(command):
     """Return the table of arguments of a command, as `--help` has them; `service` for those of the service."""
     from payclient._shared.options import OPTIONS  # noqa: PLC0415  a test reads this file where it needs no command
@@ -117,18 +130,19 @@ def words(*tables):
     return "\n".join(rows)
 
 
-def answers():
-    """Return the short answers of README, with links as from the front page."""
+def of_readme(heading):
+    """Return a section of README, with links as from the front page."""
     readme = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
-    section = re.search(r"^## Short answers\n\n(.+?)\n\n", readme, re.MULTILINE | re.DOTALL)[1]
-    return section.replace("](docs/", "](")
+    section = re.search(rf"^## {heading}\n\n(.+?)(?=^## |\Z)", readme, re.MULTILINE | re.DOTALL)[1]
+    return section.replace("](docs/", "](").strip()
 
 
 def _with_generated(text):
     text = text.replace("<!-- the layers of pyproject.toml -->", f"```toml\n{LAYERS}\n```")
     text = re.sub(r"<!-- the options of (?:payclient |the )(\w+) -->", lambda found: options(found[1]), text)
     text = re.sub(r"<!-- the words of ([a-z ]+) -->", lambda found: words(*found[1].split()), text)
-    text = text.replace("<!-- the short answers of README -->", answers())
+    text = re.sub(r"<!-- ([A-Z][a-z ]+) of README -->", lambda found: of_readme(found[1]), text)
+    text = text.replace("<!-- the sessions of noxfile.py -->", sessions())
     return text.replace("<!-- the files of payclient -->", files()) if "<!-- the files" in text else text
 
 

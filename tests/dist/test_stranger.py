@@ -78,7 +78,7 @@ def checkout(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_first_lookup(page, checkout, tmp_path):
     """Every command up to the first lookup works in the terminal that the page names, and then the lookup does."""
     text = (PROJECT / page).read_text(encoding="utf-8")

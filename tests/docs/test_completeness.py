@@ -74,9 +74,11 @@ def test_api(subtests):
             assert public ^ documented_by_autodoc(module) == set()
 
 
-def test_short_answers():
-    """The front page has the short answers of README, and each of their links leads to a page."""
-    links = re.findall(r"\]\(([^)#]+)", CONF["answers"]())
+def test_front_page():
+    """The front page takes sections of README, and each link in them leads to a page."""
+    for heading in ("Look up transactions", "Short answers"):
+        assert f"<!-- {heading} of README -->" in (PROJECT / "docs/index.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]+)", CONF["of_readme"]("Short answers"))
     assert ([link for link in links if not (PROJECT / "docs" / link).exists()], len(links) > 10) == ([], True)
 
 
