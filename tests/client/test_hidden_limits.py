@@ -78,17 +78,17 @@ async def test_doubled_limit_is_found():
     """When the service doubles its limit, 90 % of the new limit are used within 30 seconds."""
     random.seed(1)
     transport = service(TokenBucket(rate=50, burst=10), 1)
-    asyncio.get_running_loop().call_at(60.0, setattr, transport, "limiter", Limiter([TokenBucket(rate=100, burst=10)]))
+    asyncio.get_running_loop().call_at(30.0, setattr, transport, "limiter", Limiter([TokenBucket(rate=100, burst=10)]))
     async with client(transport) as pay:
-        answered_at = await answers(pay, 120.0)
-    assert rate_of(answered_at, 50.0, 60.0) < 55
-    assert rate_of(answered_at, 90.0, 120.0) > 90
+        answered_at = await answers(pay, 80.0)
+    assert rate_of(answered_at, 20.0, 30.0) < 55
+    assert rate_of(answered_at, 60.0, 80.0) > 90
 
 
 async def test_clients_share_fairly():
     """Ten clients that share a limit get similar shares, and waste less than 10 % of it."""
     random.seed(1)
     transport = service(TokenBucket(rate=50, burst=10), 1)
-    shares = [len(each) for each in await asyncio.gather(*(answers(client(transport), 180.0) for _ in range(10)))]
+    shares = [len(each) for each in await asyncio.gather(*(answers(client(transport), 90.0) for _ in range(10)))]
     fairness = sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))  # Jain's index
     assert (fairness >= 0.9, len(transport.sent) / sum(shares) < 1.1) == (True, True), shares

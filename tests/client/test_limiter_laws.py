@@ -139,10 +139,19 @@ async def play(plan, highest, *, priority=Priority.AWAITED, **options):
 
 @many_times
 @any_schedule
-async def test_no_slot_is_lost(plan, highest):
-    """After any schedule of answers, pauses and cancellations, no slot and no place in the queue is lost."""
+async def test_any_schedule(plan, highest):
+    """
+    Under any schedule of answers, pauses and cancellations no slot is lost, and no place in the queue.
+
+    None is granted above the current limit or `max_concurrency`, nor in a pause that the service asked for. An attempt
+    that was sent before the last cut does not cut again.
+    """
     limiter, _ = await play(plan, highest)
     assert (limiter.in_flight, limiter.waiting) == (0, 0)
+    assert [grant for grant in limiter.grants if grant[0] >= min(grant[1], highest)] == []
+    assert [grant for grant in limiter.grants if grant[2] > 0] == []
+    cuts = itertools.pairwise(limiter.cuts)
+    assert [(earlier, later) for earlier, later in cuts if later[1] < earlier[0] or later[0] < earlier[0]] == []
 
 
 @many_times
@@ -152,22 +161,6 @@ async def test_first_come_first_served(priority, plan, highest):
     """Under any schedule, slots are granted to rows and to polls first in, first out."""
     _, order = await play(plan, highest, priority=priority)
     assert order == sorted(order)
-
-
-@many_times
-@any_schedule
-async def test_never_above_its_limit(plan, highest):
-    """Under any schedule, no slot is granted above the current limit, nor above `max_concurrency`."""
-    limiter, _ = await play(plan, highest)
-    assert [grant for grant in limiter.grants if grant[0] >= min(grant[1], highest)] == []
-
-
-@many_times
-@any_schedule
-async def test_no_grant_in_a_pause(plan, highest):
-    """Under any schedule, no slot is granted before the end of a pause that the service asked for."""
-    limiter, _ = await play(plan, highest)
-    assert [grant for grant in limiter.grants if grant[2] > 0] == []
 
 
 @many_times
@@ -209,15 +202,6 @@ async def test_rate_on_a_busy_loop(count, busy, max_rate):
     for handle in handles:
         handle.cancel()
     assert most_early(limiter.granted_at, gap) <= min(0.01, gap) + 1e-5
-
-
-@many_times
-@any_schedule
-async def test_one_cut_per_congestion(plan, highest):
-    """Under any schedule, an attempt that was sent before the last cut does not cut again."""
-    limiter, _ = await play(plan, highest)
-    pairs = itertools.pairwise(limiter.cuts)
-    assert [(earlier, later) for earlier, later in pairs if later[1] < earlier[0] or later[0] < earlier[0]] == []
 
 
 async def test_storm_of_cancellations(subtests):

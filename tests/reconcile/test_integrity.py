@@ -45,9 +45,9 @@ def refusal(path):
 
 def test_flips(tmp_path):
     """A flipped bit is refused, by `verify` too, or has no effect; in a log it loses the answers after it."""
-    outcomes = Counter(became for *_, became in flipping.flip(tmp_path, 90, seed=7))
+    outcomes = Counter(became for *_, became in flipping.flip(tmp_path, 45, seed=7))
     assert set(outcomes) <= {"same", "refused", "killed earlier", "same, and verify finds it"}
-    assert (outcomes["refused"] > 5, outcomes["killed earlier"] > 5) == (True, True)
+    assert (outcomes["refused"] > 2, outcomes["killed earlier"] > 2) == (True, True)
 
 
 CHANGES = {

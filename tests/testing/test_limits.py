@@ -38,7 +38,7 @@ async def accepted_in(service, seconds, *, every):
 )
 async def test_bucket_rate(bucket, expected):
     """A token bucket accepts its burst, or the requests of one second and at least one, and then its rate."""
-    assert await accepted_in(make(bucket), 10, every=0.01) == pytest.approx(expected, abs=1)
+    assert await accepted_in(make(bucket), 10, every=0.05) == pytest.approx(expected, abs=1)
 
 
 async def test_bucket_kept_exactly():
@@ -166,8 +166,8 @@ async def statuses(seed, *, count=50):
 
 async def test_shares():
     """Each fault has its own share of the answers."""
-    counts = Counter(await statuses(7, count=2000))
-    assert [counts[status] / 2000 for status in (200, 500, 503)] == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
+    counts = Counter(await statuses(7, count=500))
+    assert [counts[status] / 500 for status in (200, 500, 503)] == pytest.approx([0.7, 0.2, 0.1], abs=0.04)
 
 
 async def test_seed():
@@ -180,7 +180,7 @@ async def test_always():
     """Faults with shares that add up to 1 leave no normal answer, in spite of rounding."""
     service = LimitedService(faults=[Fault(share=0.1, reply=Reply(status=500))] * 10)
     service.add(reference="T1")
-    assert {(await ask(service)).status_code for _ in range(200)} == {500}
+    assert {(await ask(service)).status_code for _ in range(50)} == {500}
 
 
 def test_too_many():

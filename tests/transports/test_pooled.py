@@ -58,8 +58,9 @@ asyncio.run(main(sys.argv[1]))
 @pytest.mark.parametrize(
     ("when", "transport", "using"),
     [
-        *((when, "httpx", "httpcore") for when in ("before", "after", "late")),
-        *(("before", "httpx2", "httpcore2"), ("late", "httpx2", "httpcore2"), ("after", "httpx2", "httpcore")),
+        *(("late", "httpx", "httpcore"), ("after", "httpx2", "httpcore")),
+        *(pytest.param(when, "httpx", "httpcore", marks=pytest.mark.slow) for when in ("before", "after")),
+        *(pytest.param(when, "httpx2", "httpcore2", marks=pytest.mark.slow) for when in ("before", "late")),
     ],
 )
 def test_respx_in_a_script(when, transport, using):
