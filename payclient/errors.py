@@ -376,10 +376,6 @@ class UnreachableStatusError(WaitError):
     """`unless` holds: the awaited state can no longer be reached."""
 
 
-class StillOpenError(WaitError):
-    """The payment expired more than `grace` seconds ago, and neither `until` nor `unless` holds."""
-
-
 @_with_attributes
 class WaitDeadlineError(WaitError, TimeoutError):
     """`deadline` seconds have passed; the `__cause__` is the last failed lookup, if none was answered since."""

@@ -35,7 +35,6 @@ TREE = {
     errors.ReferenceMismatchError: (errors.UnexpectedResponseError,),
     errors.WaitError: (errors.PayClientError,),
     errors.UnreachableStatusError: (errors.WaitError,),
-    errors.StillOpenError: (errors.WaitError,),
     errors.WaitDeadlineError: (errors.WaitError, TimeoutError),
 }
 ANSWER = {

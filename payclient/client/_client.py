@@ -6,7 +6,6 @@ import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable
 from contextlib import AbstractAsyncContextManager
-from datetime import tzinfo
 from typing import Never, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
@@ -406,8 +405,6 @@ class AsyncClient:
         appear: float = 10.0,
         interval: float = 2.0,
         max_interval: float = 30.0,
-        time_zone: tzinfo | None = None,
-        grace: float | None = None,
         **other: Never,
     ) -> Transaction:
         """
@@ -427,14 +424,10 @@ class AsyncClient:
             interval: Maximum of seconds between the first two polls; it grows by half with each poll,
                 and is shortened at random by up to 20 %.
             max_interval: Maximum of the interval, in seconds.
-            time_zone: The zone of the service's expiry times; only with *grace*.
-            grace: Seconds after the expiry at which the wait ends. Without it an expiry does not end
-                the wait, because an expired payment may still be paid.
 
         Raises:
             UnreachableStatusError: When `unless` holds.
             WaitDeadlineError: When neither holds after *deadline* seconds.
-            StillOpenError: When neither holds *grace* seconds after the expiry.
             TransactionNotFoundError: When there is no such transaction for *appear* seconds.
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
             ConfigurationError: When an argument is invalid.
@@ -448,8 +441,6 @@ class AsyncClient:
             appear=appear,
             interval=interval,
             max_interval=max_interval,
-            time_zone=time_zone,
-            grace=grace,
         )
         clock = self._session.check_usable()
         wait = Wait(reference, terms, began_at=clock.now(), random=random.random)

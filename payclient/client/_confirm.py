@@ -1,12 +1,12 @@
 """Compare one transaction with a claim about it."""
 
-from collections.abc import Iterable, Iterator
-from typing import cast
+from collections.abc import Iterator
 
 from attrs import field, frozen
 
 from payclient._shared.checks import must_be, unfit
 from payclient._shared.escape import quote
+from payclient.client._wait import to_statuses
 from payclient.protocol import Transaction
 
 _PAID = "paid"
@@ -74,11 +74,8 @@ def _to_stated(given: object) -> str | None:
     return text if any(map(str.isalnum, text)) else None
 
 
-def _to_words(given: object) -> frozenset[str]:
-    words = frozenset(cast("Iterable[object]", given)) if isinstance(given, Iterable) else frozenset[object]()
-    if not words or isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
-        raise unfit("status", "a set of statuses, such as {'Paid'}", f"{given!r}")
-    return cast("frozenset[str]", words)
+def _to_accepted(given: object) -> frozenset[str]:
+    return to_statuses("status", given or None)
 
 
 @frozen(kw_only=True)
@@ -86,7 +83,7 @@ class Claim:
     reference: str
     amount: int = field(validator=_is_amount)
     merchant_reff: str | None = field(converter=_to_stated)  # None: not compared
-    status: frozenset[str] = field(converter=_to_words)
+    status: frozenset[str] = field(converter=_to_accepted)
 
     def against(self, found: Transaction | None) -> Confirmation:
         """Compare the claim with the service's transaction; None if it has none."""

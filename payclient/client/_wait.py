@@ -2,33 +2,23 @@
 
 import copy
 import math
-from collections.abc import Callable, Collection, Iterable
-from datetime import UTC, datetime, timedelta, tzinfo
-from functools import partial
+from collections.abc import Callable, Collection
 from typing import Any, TypeAlias, TypeVar, cast
 
-from attrs import define, field, frozen, validators
+from attrs import define, field, frozen
 
-from payclient._shared.checks import check_callback, is_seconds, is_wait, must_be, unfit
-from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.errors import (
-    ConfigurationError,
-    PayClientError,
-    StillOpenError,
-    TransactionNotFoundError,
-    UnreachableStatusError,
-    WaitDeadlineError,
-    WaitError,
-)
+from payclient import errors
+from payclient._shared.checks import check_callback, is_seconds, is_wait, unfit
+from payclient._shared.escape import plural, quote
 from payclient.protocol import Transaction
 
 Condition: TypeAlias = Collection[str] | Callable[[Transaction], object]
 """Status words of the service, compared exactly, or a predicate."""
 
-Result: TypeAlias = Transaction | PayClientError
+Result: TypeAlias = Transaction | errors.PayClientError
 """The result of one lookup."""
 
-_Error = TypeVar("_Error", bound=WaitError)
+_Error = TypeVar("_Error", bound=errors.WaitError)
 
 
 @define(eq=False)
@@ -46,58 +36,41 @@ _MIN_PART = 0.8
 """Part of an interval: the jitter draws each wait between this part and the whole."""
 
 
-def _to_words(given: Any) -> Any:
-    if callable(given) or isinstance(given, str) or not isinstance(given, Iterable):
-        return given
-    return frozenset(cast("Iterable[object]", given))
-
-
-def _words(condition: Condition) -> frozenset[str]:
-    """Return the statuses of a condition, and none of a predicate."""
-    return frozenset() if callable(condition) else frozenset(condition)
-
-
-def _are_words(value: object) -> bool:
-    words = cast("frozenset[object]", value) if isinstance(value, frozenset) else (None,)
-    return all(isinstance(word, str) and word for word in words)
+def to_statuses(name: str, given: object, *, wanted: str = "a set of statuses, such as {'Paid'}") -> frozenset[str]:
+    words = frozenset(cast("Collection[object]", given)) if isinstance(given, Collection) else (None,)
+    if isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
+        raise unfit(name, wanted, repr(given))
+    return cast("frozenset[str]", words)
 
 
 def _is_condition(_: object, attribute: Any, value: Any) -> None:
-    if _are_words(value):
-        return
-    if not callable(value):
-        raise unfit(attribute.name, "a set of statuses, such as {'Paid'}, or a predicate", repr(value))
-    check_callback(attribute.name, value)
-
-
-_is_zone = must_be("a tzinfo, such as ZoneInfo('Asia/Jakarta')", lambda value: isinstance(value, tzinfo))
+    if callable(value):
+        check_callback(attribute.name, value)
+    else:
+        to_statuses(attribute.name, value, wanted="a set of statuses, such as {'Paid'}, or a predicate")
 
 
 @frozen(kw_only=True)
 class Terms:
     """The options of a wait."""
 
-    until: Condition = field(converter=_to_words, validator=_is_condition)
-    unless: Condition = field(default=frozenset[str](), converter=_to_words, validator=_is_condition)
+    until: Condition = field(validator=_is_condition)
+    unless: Condition = field(default=frozenset[str](), validator=_is_condition)
     deadline: float = field(validator=is_seconds)
     appear: float = field(default=10.0, validator=is_wait)  # seconds for which "not found" is tolerated
     interval: float = field(default=INTERVAL, validator=is_seconds)
     max_interval: float = field(default=MAX_INTERVAL, validator=is_seconds)
-    time_zone: tzinfo | None = field(default=None, validator=validators.optional(_is_zone))
-    grace: float | None = field(default=None, validator=validators.optional(is_wait))  # seconds after the expiry
 
     def __attrs_post_init__(self) -> None:
         problem = ""
-        if self.until == frozenset():
+        if not (self.until or callable(self.until)):
             problem = "until must name at least one status: no status is known to be final"
-        elif both := _words(self.until) & _words(self.unless):
+        elif not (callable(self.until) or callable(self.unless)) and (both := {*self.until} & {*self.unless}):
             problem = f"until and unless both name {', '.join(sorted(map(repr, both)))}"
         elif self.interval > self.max_interval:
             problem = f"interval must be at most max_interval, got {self.interval:g} and {self.max_interval:g}"
-        elif (self.time_zone is None) is not (self.grace is None):
-            problem = "an expiry ends a wait only with both time_zone and grace"
         if problem:
-            raise ConfigurationError(problem)
+            raise errors.ConfigurationError(problem)
 
 
 def _holds(condition: Condition, transaction: Transaction) -> bool:
@@ -110,7 +83,6 @@ class Wait:
     _terms: Terms
     _began_at: float = field(kw_only=True, alias="began_at")
     _random: Callable[[], float] = field(kw_only=True, alias="random")
-    _began_on: datetime = field(kw_only=True, alias="began_on", factory=partial(datetime.now, UTC))  # for expiries
     due_at: float = field(init=False)
     taken_at: float = field(init=False)  # the last result
     transaction: Transaction | None = field(init=False, default=None)
@@ -118,7 +90,7 @@ class Wait:
     _interval: float = field(init=False)
     _lookups: int = field(init=False, default=0)
     _statuses: dict[str, float] = field(init=False, factory=dict)
-    _failure: PayClientError | None = field(init=False, default=None)
+    _failure: errors.PayClientError | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         self.due_at = self._found_at = self._began_at
@@ -135,7 +107,7 @@ class Wait:
         self.taken_at = now
         self.due_at = now + self._interval * (_MIN_PART + (1 - _MIN_PART) * self._random())
         self._interval = min(self._interval * _GROWTH, self._terms.max_interval)
-        if isinstance(result, PayClientError):
+        if isinstance(result, errors.PayClientError):
             self._fail(result, now)
             return None
         self.transaction, self._failure, self._found_at = result, None, now
@@ -144,34 +116,22 @@ class Wait:
             return result
         if _holds(self._terms.unless, result):
             message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status cannot come any more"
-            raise self._ended(UnreachableStatusError, message, now)
-        self._check_expiry(result, now)
+            raise self._ended(errors.UnreachableStatusError, message, now)
         return None
 
-    def exceeded(self, now: float) -> WaitDeadlineError:
+    def exceeded(self, now: float) -> errors.WaitDeadlineError:
         """Return the error for a wait that the deadline has ended."""
         saw = f"is {quote(self.transaction.status)}" if self.transaction else "was not seen"
         message = f"{quote(self.reference)} {saw} after {now - self._began_at:.0f} s"
-        error = self._ended(WaitDeadlineError, f"{message} and {plural(self._lookups, 'lookup')}", now)
+        error = self._ended(errors.WaitDeadlineError, f"{message} and {plural(self._lookups, 'lookup')}", now)
         error.__cause__ = self._failure
         return error
 
-    def _fail(self, error: PayClientError, now: float) -> None:
+    def _fail(self, error: errors.PayClientError, now: float) -> None:
         self._failure = error
-        is_missing = isinstance(error, TransactionNotFoundError) and now - self._found_at < self._terms.appear
+        is_missing = isinstance(error, errors.TransactionNotFoundError) and now - self._found_at < self._terms.appear
         if not (is_missing or error.is_retryable):
             raise copy.copy(error)  # other waits may raise it too, each with its own traceback
-
-    def _check_expiry(self, transaction: Transaction, now: float) -> None:
-        terms = self._terms
-        expires_at = None if terms.time_zone is None else transaction.expires_at(terms.time_zone)
-        if expires_at is None or terms.grace is None:
-            return
-        seconds = (self._began_on + timedelta(seconds=now - self._began_at) - expires_at).total_seconds()
-        if seconds >= terms.grace:
-            status = escape_unprintable(transaction.status, max_length=80)
-            message = f"{quote(self.reference)} is still {status} {_in_words(seconds)} after its expiry"
-            raise self._ended(StillOpenError, message, now)
 
     def _ended(self, kind: type[_Error], message: str, now: float) -> _Error:
         return kind(
@@ -181,7 +141,3 @@ class Wait:
             waited=now - self._began_at,
             statuses=dict(self._statuses),
         )
-
-
-def _in_words(seconds: float) -> str:
-    return plural(math.floor(seconds / 60), "minute") if seconds >= 60 else plural(math.floor(seconds), "second")

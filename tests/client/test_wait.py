@@ -1,13 +1,10 @@
 """The rules of a wait, one at a time and without I/O."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from payclient import (
     ConfigurationError,
     ServiceError,
-    StillOpenError,
     Transaction,
     TransactionNotFoundError,
     UnreachableStatusError,
@@ -21,9 +18,9 @@ def seen(status, **fields):
     return Transaction(reference="T1", amount=1, status=status, **fields)
 
 
-def begun(*, random=lambda: 1.0, began_on=datetime(2026, 11, 22, tzinfo=UTC), **terms):
+def begun(*, random=lambda: 1.0, **terms):
     terms = Terms(**{"until": {"Paid"}, "deadline": 900.0, **terms})
-    return Wait("T1", terms, began_at=100.0, random=random, began_on=began_on)
+    return Wait("T1", terms, began_at=100.0, random=random)
 
 
 def test_refused_terms(subtests):
@@ -41,9 +38,6 @@ def test_refused_terms(subtests):
         ({"interval": 31.0}, "interval must be at most max_interval, got 31 and 30"),
         ({"max_interval": float("inf")}, "max_interval must be a number of seconds above 0, got inf"),
         ({"appear": -1}, "appear must be a number of seconds, 0 or more, got -1"),
-        ({"grace": 600.0}, "an expiry ends a wait only with both time_zone and grace"),
-        ({"time_zone": UTC}, "an expiry ends a wait only with both time_zone and grace"),
-        ({"time_zone": "UTC", "grace": 1}, "time_zone must be a tzinfo, such as ZoneInfo('Asia/Jakarta'), got 'UTC'"),
     )
     for terms, problem in cases:
         with subtests.test(terms=terms, problem=problem):
@@ -129,46 +123,6 @@ def test_status_that_comes_back():
     with pytest.raises(UnreachableStatusError) as caught:
         wait.take(seen("Canceled"), 104.0)
     assert caught.value.statuses == {"Pending": 1.0, "Review": 2.0, "Canceled": 4.0}
-
-
-@pytest.mark.parametrize("expdate", [None, datetime(2999, 1, 1)])  # noqa: DTZ001  as the service states it
-def test_no_expiry(expdate):
-    """Without an expiry, or before it, time zone and grace end nothing."""
-    assert begun(time_zone=UTC, grace=0).take(seen("Pending", expdate=expdate), 200.0) is None
-
-
-def test_open_after_the_expiry(subtests):
-    """A payment that is open when the grace is over ends the wait, with the time since its expiry."""
-    cases = (
-        (0.0, 0.0, "0 seconds"),
-        (1.0, 1.0, "1 second"),
-        (59.9, 30.0, "59 seconds"),
-        (60.0, 60.0, "1 minute"),
-        (119.0, 60.0, "1 minute"),
-        (7200.0, 60.0, "120 minutes"),
-    )
-    for seconds, grace, said in cases:
-        with subtests.test(seconds=seconds, grace=grace):
-            expdate = datetime(2026, 11, 22, 0, 5)  # noqa: DTZ001  as the service states it
-            wait = begun(time_zone=UTC, grace=grace)
-            with pytest.raises(StillOpenError) as caught:
-                wait.take(seen("x" * 90, expdate=expdate), 100.0 + 300.0 + seconds)
-            assert str(caught.value) == f"'T1' is still {'x' * 79}… {said} after its expiry"
-            assert caught.value.waited == 300.0 + seconds
-
-
-def test_open_within_the_grace():
-    """Until the grace is over, a payment that has expired may still be paid."""
-    expdate = datetime(2026, 11, 22, 0, 5)  # noqa: DTZ001  as the service states it
-    assert begun(time_zone=UTC, grace=60.0).take(seen("Pending", expdate=expdate), 100.0 + 359.9) is None
-
-
-def test_begins_now():
-    """Unless it is told otherwise, a wait begins at the present time of the calendar."""
-    wait = Wait("T1", Terms(until={"Paid"}, deadline=9.0, time_zone=UTC, grace=0), began_at=0.0, random=lambda: 1.0)
-    assert wait.take(seen("Pending", expdate=datetime(2999, 1, 1)), 1.0) is None  # noqa: DTZ001
-    with pytest.raises(StillOpenError):
-        wait.take(seen("Pending", expdate=datetime(2000, 1, 1)), 1.0)  # noqa: DTZ001
 
 
 def test_deadline():

@@ -174,7 +174,6 @@ async def waits(client: AsyncClient) -> None:
         "a", until={"Paid"}, unless=lambda seen: seen.amount == 0, deadline=900, appear=0, interval=1, max_interval=5
     )
     assert_type(paid, Transaction)
-    await client.wait_for("a", until=["Paid"], deadline=9, time_zone=ZoneInfo("Asia/Jakarta"), grace=600)
     found = await client.confirm("a", amount=15000, merchant_reff="INV-7", status={"Paid"}, deadline=2.0)
     assert_type(found, Confirmation)
     assert_type((found.is_confirmed, bool(found)), tuple[bool, bool])
@@ -217,7 +216,7 @@ def where(error: PayClientError) -> object:
     assert_type((error.http_status, error.detail, error.http_headers), tuple[int, str, dict[str, str]])
     assert_type((error.is_first, error.is_retryable), tuple[bool, bool])
     match error:
-        case WaitDeadlineError() | UnreachableStatusError() | StillOpenError() | WaitError():
+        case WaitDeadlineError() | UnreachableStatusError() | WaitError():
             assert_type((error.lookups, error.waited, error.statuses), tuple[int, float, dict[str, float]])
             return assert_type(error.transaction, Transaction | None)
         case DeadlineExceededError():
