@@ -63,9 +63,7 @@ headers = st.dictionaries(
             "cf-ray",
         ]
     ),
-    st.sampled_from(
-        ["gzip", "deflate", "gzip, gzip", "identity", "br", "nan", "-1", "9" * 5000, "Thu, 31 Jan 2030 00:00:30 GMT"]
-    )
+    st.sampled_from(["gzip", "gzip, gzip", "identity", "br", "nan", "-1", "9" * 5000, "Thu, 31 Jan 2030 00:00:30 GMT"])
     | st.text(max_size=60),
     max_size=4,
 )

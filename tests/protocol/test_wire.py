@@ -3,7 +3,6 @@
 import gzip
 import json
 import tracemalloc
-import zlib
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import product
@@ -319,24 +318,14 @@ LIMIT = 64 * 1024
 PLAIN = b'{"success": true}'
 
 
-def layered(body, *, layers):
-    for _ in range(layers):
-        body = gzip.compress(body, 9)
-    return body
-
-
 def test_undone(subtests):
-    """A coding that we know is undone, the last one first."""
+    """The coding that a proxy may add is undone."""
     cases = {
         "none": (PLAIN, ""),
         "identity": (PLAIN, "identity"),
         "gzip": (gzip.compress(PLAIN), "gzip"),
         "case-and-space": (gzip.compress(PLAIN), " GZip "),
         "x-gzip": (gzip.compress(PLAIN), "x-gzip"),
-        "identity-and-gzip": (gzip.compress(PLAIN), "identity, gzip"),
-        "deflate": (zlib.compress(PLAIN), "deflate"),
-        "gzip-twice": (layered(PLAIN, layers=2), "gzip, gzip"),
-        "last-coding-first": (gzip.compress(zlib.compress(PLAIN)), "deflate, gzip"),
     }
     for case, (body, coding) in cases.items():
         with subtests.test(case):
@@ -353,7 +342,7 @@ def test_refused(subtests):
         "empty": (b"", "gzip", "gzip data that ends too early"),
         "extra": (gzip.compress(PLAIN) + b"more", "gzip", "bytes after the end of the gzip data"),
         "checksum": (gzip.compress(PLAIN)[:-8] + b"\0" * 8, "gzip", "damaged gzip data"),
-        "stacked": (layered(PLAIN, layers=3), "gzip, gzip, gzip", "3 content codings"),
+        "stacked": (gzip.compress(gzip.compress(PLAIN)), "gzip, gzip", "unknown content coding 'gzip, gzip'"),
     }
     for case, (body, coding, problem) in cases.items():
         with subtests.test(case):
@@ -368,19 +357,17 @@ def test_limit_is_inclusive():
         inflate(gzip.compress(b"a" * (LIMIT + 1)), "gzip", limit=LIMIT)
 
 
-def test_bomb(subtests):
-    """A zip bomb costs less than 1 MiB of memory, with any number of layers."""
-    bombs = {layers: layered(bytes(32 * 1024 * 1024), layers=layers) for layers in (1, 2, 10)}
-    for (layers, bomb), named in product(bombs.items(), (1, 2, 10)):
-        with subtests.test(layers=layers, named=named):
-            tracemalloc.start()
-            try:
-                with suppress(InflateError):
-                    inflate(bomb, ", ".join(["gzip"] * named), limit=LIMIT)
-                peak = tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-            assert peak < 1024 * 1024
+def test_bomb():
+    """A zip bomb costs less than 1 MiB of memory."""
+    bomb = gzip.compress(bytes(32 * 1024 * 1024), 9)
+    tracemalloc.start()
+    try:
+        with suppress(InflateError):
+            inflate(bomb, "gzip", limit=LIMIT)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1024 * 1024
 
 
 STRIP = "; strip it, because a reference is sent exactly as given"
