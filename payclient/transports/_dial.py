@@ -15,7 +15,7 @@ from payclient.errors import ClientClosedError, ConfigurationError
 from payclient.transports._connection import Connection
 from payclient.transports._failures import Progress, address_in_words, not_connected, refused
 from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
-from payclient.transports._tls import TlsSession
+from payclient.transports._tls import TlsSession, default_context
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _BUFFER = 16 * 1024
@@ -141,7 +141,4 @@ def _needs_thread() -> Generator[None]:
 @functools.cache
 def _system_trust() -> ssl.SSLContext:
     """Return the SSL context with the system's authorities, one for the process."""
-    context = ssl.create_default_context()
-    # Without `SSLKEYLOGFILE`, whose TLS secrets would reveal the API key. Typeshed does not know that None is allowed.
-    context.keylog_filename = None  # type: ignore[assignment]
-    return context
+    return default_context()

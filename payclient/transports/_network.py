@@ -15,6 +15,7 @@ from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS, optio
 from payclient.errors import ConfigurationError
 from payclient.transports._protocol import Transport
 from payclient.transports._proxy import Proxy
+from payclient.transports._tls import make_context
 
 TransportName: TypeAlias = Literal["httpx", "httpx2", "fast"]
 """The name of a transport; `httpx2` needs the extra `httpx2`."""
@@ -80,11 +81,7 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         raise ConfigurationError(message)
     kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
     network = Network(proxy, **kept)
-    if not given & _TRUST:
-        return network
-    from payclient.transports._trust import make_context  # noqa: PLC0415  few need it
-
-    return evolve(network, ssl_context=make_context(options))
+    return evolve(network, ssl_context=make_context(options)) if given & _TRUST else network
 
 
 def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:

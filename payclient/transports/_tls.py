@@ -1,14 +1,98 @@
 """
-TLS without I/O: received bytes in, bytes to send out.
+TLS: the context that the options ask for, and a session without I/O: received bytes in, bytes to send out.
 
 asyncio's own TLS transport is made for any protocol, and takes twice as long per message as the
 encryption. This one relies on messages being small and sent at once.
 """
 
+import os
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from payclient._shared.checks import unfit
+from payclient._shared.escape import escape_unprintable
+from payclient.errors import ConfigurationError
+
+
+def default_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """Return an SSL context with the authorities of *ca_file*, or else the system's."""
+    context = ssl.create_default_context(cafile=ca_file)
+    # Without `SSLKEYLOGFILE`: with the secrets of TLS one reads the API key. Typeshed does not know None.
+    context.keylog_filename = None  # type: ignore[assignment]
+    return context
+
+
+def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
+    """Return the SSL context of the TLS options."""
+    given = [name for name in ("trust", "ca_file", "client_cert", "client_key") if options.get(name) is not None]
+    trust, context = options.get("trust"), options.get("ssl_context")
+    if context is not None:
+        if not isinstance(context, ssl.SSLContext):
+            raise unfit("ssl_context", "an ssl.SSLContext", type(context).__name__)
+        if given:
+            message = f"pass ssl_context or {', '.join(given)}, not both"
+            raise ConfigurationError(message)
+        return context
+    if trust not in (None, "system"):
+        raise unfit("trust", "'system' or None", repr(trust))
+    if given[:2] == ["trust", "ca_file"]:
+        raise ConfigurationError("pass ca_file or trust, not both")
+    if "client_key" in given and "client_cert" not in given:
+        raise ConfigurationError("client_key needs a client_cert")
+    return _context(trust, {name: _path(name, options[name]) for name in given if name != "trust"})
+
+
+def _context(trust: object, files: Mapping[str, str]) -> ssl.SSLContext:
+    name, certificate = "ca_file", files.get("client_cert")
+    try:
+        context = default_context(files.get(name)) if trust is None else _system_context()
+        if certificate is not None:
+            name = "client_key" if "client_key" in files else "client_cert"
+            context.load_cert_chain(certificate, files.get("client_key"), password=_refuse_to_ask)
+    except ssl.SSLError as error:
+        detail = f" ({error.reason.replace('_', ' ').lower()})" if error.reason else ""
+        problem = f"is not a PEM file with what is expected in it{detail}"
+        if error.reason == "KEY_VALUES_MISMATCH":
+            problem = "does not belong to client_cert"
+    else:
+        return context
+    raise _unusable(name, files.get(name, ""), problem)
+
+
+def _system_context() -> ssl.SSLContext:
+    try:
+        import truststore  # noqa: PLC0415  an extra
+    except ModuleNotFoundError:
+        message = "trust='system' needs truststore; install it with: pip install 'payclient[truststore]'"
+    else:
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    raise ConfigurationError(message)
+
+
+def _refuse_to_ask() -> NoReturn:
+    """Stand in for OpenSSL's question for a pass phrase; it would wait at the terminal."""
+    message = "client_key is encrypted; decrypt it (openssl pkey), or load it into an ssl_context of your own"
+    raise ConfigurationError(message)
+
+
+def _path(name: str, given: object) -> str:
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+        raise unfit(name, "the path of a file", repr(given))
+    path = os.fsdecode(cast("str | os.PathLike[str]", given))
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    else:
+        return path
+    raise _unusable(name, path, problem)
+
+
+def _unusable(name: str, path: str, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"{name} {escape_unprintable(path)} {problem}")
 
 
 class TlsSession:
