@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 from urllib.parse import SplitResult
@@ -27,7 +26,7 @@ from payclient._shared.options import DEADLINE, OPTIONS, TIMEOUT
 from payclient.client._telemetry import OnAttempt, Tracing
 from payclient.client.policies import RetryPolicy
 from payclient.errors import ConfigurationError
-from payclient.protocol import ApiKey, Environment, endpoint, plain
+from payclient.protocol import ApiKey, Environment, plain
 from payclient.transports import Transport
 
 OnOutage: TypeAlias = Literal["fail", "wait"]
@@ -39,15 +38,8 @@ _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
 _PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
 """A name in lower case; one that ends in a number would be an invalid IPv4 address."""
-_ADDED = {
-    **{
-        ending: environment
-        for environment in Environment
-        for ending in accumulate(f"/{part}" for part in endpoint("", environment)[1:].split("/"))
-    },
-    "/transaction/detail": Environment.LIVE,
-}
-"""The beginnings of the operation's path, such as `/api`, and its end; and the environment of each."""
+_OPERATION = re.compile(r"(?:/api(-sandbox)?(?:/transaction(?:/detail)?)?|/transaction/detail)$", re.IGNORECASE)
+"""What payclient adds to the address, its beginnings, and its end."""
 
 
 def _is_tracing(_: object, __: object, value: Any) -> None:
@@ -138,18 +130,14 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
 
 
 def resolve_transport_object(given: object) -> Transport:
-    kind = type(given)
-    problem = f"got {kind.__name__}"
-    if isinstance(given, type):
-        problem = f"got the class {given.__name__}, not an instance of it"
-    elif hasattr(given, "build_request"):
-        problem = f"got {kind.__module__.partition('.')[0]}.{kind.__name__}; pass it as http_client"
-    elif hasattr(given, "handle_async_request") or hasattr(given, "handle_request"):
-        library = kind.__module__.partition(".")[0]
-        problem = f"got {library}.{kind.__name__}; pass http_client=httpx.AsyncClient(transport=...) for it"
-    elif all(callable(getattr(given, name, None)) for name in ("send", "aclose")):
+    has_methods = all(callable(getattr(given, name, None)) for name in ("send", "aclose"))
+    if has_methods and not isinstance(given, type) and not hasattr(given, "build_request"):
         return cast("Transport", given)
-    message = f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, {problem}"
+    found = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    message = (
+        f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got {found}; "
+        "pass a client of httpx, also for its transports, as http_client"
+    )
     raise ConfigurationError(message)
 
 
@@ -209,12 +197,11 @@ def _path_problem(url: str) -> str | None:
     if "?" in url or "#" in url:
         return "must not hold a query or fragment"
     url = url.rstrip("/")
-    ending = next((ending for ending in _ADDED if url.lower().endswith(ending)), None)
-    if ending is None:
+    added = _OPERATION.search(url)
+    if added is None:
         return None
-    option = " and environment='sandbox'" if _ADDED[ending] is Environment.SANDBOX else ""
-    added = url[-len(ending) :]
-    return f"must end before {added}, which payclient adds; write {url.removesuffix(added)}{option}"
+    option = " and environment='sandbox'" if added[1] else ""
+    return f"must end before {added[0]}, which payclient adds; write {url[: added.start()]}{option}"
 
 
 def _is_host(host: str) -> bool:

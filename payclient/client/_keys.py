@@ -35,11 +35,6 @@ class _Call:
 
     task: asyncio.Task[None]
     waiters: int = 0
-    timer: asyncio.TimerHandle | None = None  # that ends it, if it has no waiters by then
-
-    def stop_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 class Keys:
@@ -73,9 +68,8 @@ class Keys:
                 await asyncio.wait([call.task])
             finally:
                 call.waiters -= 1
-                if not call.task.done():
-                    call.stop_timer()
-                    call.timer = asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
+                if not (call.waiters or call.task.done()):
+                    asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
             if failure := _failure(call.task, self.redact):
                 raise failure
         return self.version != known_version
@@ -96,7 +90,6 @@ class Keys:
         return call
 
     def _forget(self, call: _Call, task: asyncio.Task[None]) -> None:
-        call.stop_timer()
         if self._call is call:
             self._call = None
         if not task.cancelled():

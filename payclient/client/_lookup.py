@@ -10,25 +10,16 @@ from typing import Literal, Self, TypeAlias
 
 from attrs import Factory, define, field
 
+from payclient import errors
 from payclient._shared.escape import plural
 from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, OnAttempt
 from payclient.client.policies import Clock, Priority, Retries, Timeout, names_no_reference
-from payclient.errors import (
-    AttemptTimeoutError,
-    DeadlineExceededError,
-    KeySourceError,
-    OutageError,
-    PayClientError,
-    ResponseError,
-    Sent,
-    TransactionNotFoundError,
-    TransportError,
-)
+from payclient.errors import Sent
 from payclient.protocol import Transaction
 from payclient.transports import Progress, progress_of
 
-Refusal: TypeAlias = tuple[PayClientError, bool]
+Refusal: TypeAlias = tuple[errors.PayClientError, bool]
 """A refusal that is not final yet, and whether it came over a fresh connection."""
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 POLL = "poll"
@@ -54,7 +45,7 @@ class LookupPhase(Timeout):
             at_most = None
         self._clock, self._when, self._has_fired, self._is_over = lookup.clock, when, False, False
         self._lookup, self._name, self._began, self._at_most = lookup, name, began, at_most
-        self._refusal: OutageError | None = None
+        self._refusal: errors.OutageError | None = None
         lookup.current = self
 
     def refused_at(self, allowed: float) -> float:
@@ -62,7 +53,7 @@ class LookupPhase(Timeout):
             return math.inf
         return self._lookup.began_at + allowed if self._name == "attempts" else -math.inf
 
-    def refuse(self, error: OutageError) -> None:
+    def refuse(self, error: errors.OutageError) -> None:
         self._refusal = error
         self._clock.cancel(self)
         self.fire()
@@ -105,12 +96,12 @@ class Lookup:
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
     refused_version: int = field(default=0, init=False)  # of the key that the service refused, once in a lookup
-    refusal: PayClientError | None = field(default=None, init=False)  # of that key
+    refusal: errors.PayClientError | None = field(default=None, init=False)  # of that key
     first_refusal: Refusal | None = field(default=None, init=False)
     retries: Retries | None = field(default=None, init=False)  # most lookups need none
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
-    last_error: PayClientError | None = field(default=None, init=False)
+    last_error: errors.PayClientError | None = field(default=None, init=False)
     sent: Sent = field(default="no", init=False)  # by any attempt, as in `TransportError`
     is_fresh: bool = field(default=False, init=False)  # the connection of the last response
     is_probe: bool = field(default=False, init=False)
@@ -121,18 +112,18 @@ class Lookup:
         """Return when an outage ends what it waits for, if an attempt may take *allowed* seconds."""
         return math.inf if self.current is None or self.is_probe else self.current.refused_at(allowed)
 
-    def refuse(self, error: OutageError) -> None:
+    def refuse(self, error: errors.OutageError) -> None:
         if self.current is not None:
             self.current.refuse(error)
 
-    def fail(self, error: PayClientError) -> None:
+    def fail(self, error: errors.PayClientError) -> None:
         """Keep *error* as the last one; its `sent` covers the attempts before it."""
         self.last_error = error
-        if isinstance(error, TransportError):
+        if isinstance(error, errors.TransportError):
             if error.sent == "no":
                 error.sent = self.sent
             self.sent = error.sent
-        elif not isinstance(error, KeySourceError):  # without a key there was no request
+        elif not isinstance(error, errors.KeySourceError):  # without a key there was no request
             self.sent = "yes"
 
     def remaining_time(self, max_retry_after: float) -> float:
@@ -155,7 +146,7 @@ class Lookup:
                 message = "on_attempt gave a coroutine, which would never be awaited; pass a plain function"
                 raise TypeError(message)
 
-    def refused(self, error: OutageError) -> OutageError:
+    def refused(self, error: errors.OutageError) -> errors.OutageError:
         self.fail(error)
         return error
 
@@ -171,31 +162,33 @@ class Lookup:
         self.key_version, self.redact, self.is_fresh = probe.key_version, probe.redact, probe.is_fresh
         self.needs_fresh_connection = True
 
-    def exceeded(self, at_most: float | None, progress: Progress) -> DeadlineExceededError | AttemptTimeoutError:
+    def exceeded(
+        self, at_most: float | None, progress: Progress
+    ) -> errors.DeadlineExceededError | errors.AttemptTimeoutError:
         """Return the error for an attempt that may take *at_most* seconds, or else for the whole lookup."""
         through = f" through the proxy {progress.proxy}" if progress.proxy else ""
         if at_most is not None:
             message = f"no whole answer within {at_most:g} s{through}"
-            return AttemptTimeoutError(message, sent=progress.sent, step=progress.step, address=progress.address)
+            return errors.AttemptTimeoutError(message, sent=progress.sent, step=progress.step, address=progress.address)
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.seconds.items())
         message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{through} ({went})"
         if progress.step:  # of the attempt that it ended
             message += f" [step {progress.step}{', ' if progress.address else ''}{progress.address}]"
-        error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
+        error = errors.DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
         error.__cause__ = self.last_error
         return error
 
 
-def may_end(error: PayClientError, first_refusal: Refusal | None, *, is_fresh: bool) -> bool:
+def may_end(error: errors.PayClientError, first_refusal: Refusal | None, *, is_fresh: bool) -> bool:
     if not names_no_reference(error):
         return True
-    if not isinstance(error, TransactionNotFoundError) or error.is_conclusive:
+    if not isinstance(error, errors.TransactionNotFoundError) or error.is_conclusive:
         return is_fresh or first_refusal is not None
     if first_refusal is None:
         return False
     # Only the same, said twice over fresh connections; a transport that cannot tell has none.
     before, was_fresh = first_refusal
-    return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)
+    return isinstance(before, errors.TransactionNotFoundError) and (was_fresh or not is_fresh)
 
 
 class SingleFlight(dict[str, "dict[str, InFlight]"]):
@@ -240,7 +233,7 @@ class InFlight:
     kind: str = ""
     value: Transaction | None = field(default=None, init=False)
     is_cut_short: bool = field(default=False, init=False)  # the caller gives up earlier than others would
-    _ended: asyncio.Future[PayClientError | None] | None = field(default=None, init=False)  # most are not shared
+    _ended: asyncio.Future[errors.PayClientError | None] | None = field(default=None, init=False)  # most are not shared
 
     async def join(self) -> Transaction | None:
         """Return the result, or None if it ended without one."""
@@ -257,8 +250,8 @@ class InFlight:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        self._others.end(self._key, self, is_told=error is None or isinstance(error, ResponseError))
+        self._others.end(self._key, self, is_told=error is None or isinstance(error, errors.ResponseError))
         if self._ended is not None:
             # The deadline was the caller's own, so waiters with more time try again.
-            is_own = isinstance(error, DeadlineExceededError) or self.is_cut_short
-            self._ended.set_result(error if isinstance(error, PayClientError) and not is_own else None)
+            is_own = isinstance(error, errors.DeadlineExceededError) or self.is_cut_short
+            self._ended.set_result(error if isinstance(error, errors.PayClientError) and not is_own else None)

@@ -25,6 +25,7 @@ from typing import Self
 
 from attrs import asdict, define, field, fields_dict, frozen, setters
 
+from payclient import errors
 from payclient._shared.checks import is_count
 from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded, until_done
@@ -43,19 +44,6 @@ from payclient.client.policies import (
     Ticket,
     classify,
     names_no_reference,
-)
-from payclient.errors import (
-    AttemptTimeoutError,
-    AuthenticationError,
-    ClientClosedError,
-    DeadlineExceededError,
-    KeySourceError,
-    OutageError,
-    OverloadedError,
-    PayClientError,
-    RateLimitedError,
-    ResponseError,
-    TransportError,
 )
 from payclient.protocol import (
     Response,
@@ -98,10 +86,10 @@ class _Result:
     is_over: bool = False  # the deadline of its lookup has ended it
 
     @classmethod
-    def of(cls, error: PayClientError) -> Self:
+    def of(cls, error: errors.PayClientError) -> Self:
         name, signal = type(error).__name__, classify(error).signal
         failure = "" if is_answer(error) else f"{name}: {error}"
-        pause = error.asked_pause if signal is Signal.THROTTLED and isinstance(error, ResponseError) else None
+        pause = error.asked_pause if signal is Signal.THROTTLED and isinstance(error, errors.ResponseError) else None
         return cls(name, signal, failure, pause, is_final(error))
 
 
@@ -230,14 +218,14 @@ class Session:
                     if self._keys.version == lookup.refused_version:
                         await self._renew_key(lookup)
                     return await self._attempt(lookup, options)
-                except (DeadlineExceededError, OutageError, OverloadedError):
+                except (errors.DeadlineExceededError, errors.OutageError, errors.OverloadedError):
                     raise
-                except PayClientError as error:
+                except errors.PayClientError as error:
                     delay = self._delay(error, lookup, options)
                 if delay:
                     with LookupPhase(lookup, "backoff"):
                         await self.sleep(lookup.clock.now() + delay)
-        except PayClientError as error:
+        except errors.PayClientError as error:
             error.attempts = lookup.attempts
             raise
         finally:
@@ -245,7 +233,7 @@ class Session:
             if self._is_closed and not self._pending:
                 self._drained.set()
 
-    def _delay(self, error: PayClientError, lookup: Lookup, options: Options) -> float:
+    def _delay(self, error: errors.PayClientError, lookup: Lookup, options: Options) -> float:
         """Return the seconds from an attempt that failed to the next one, or raise its error if that is final."""
         # If time is over, or an outage has ended the lookup, the error is final. Otherwise the next attempt is, in this
         # order:
@@ -258,7 +246,7 @@ class Session:
             self._check_open()  # a refusal in doubt is not a result, and a closed client cannot confirm it
             lookup.needs_fresh_connection, lookup.first_refusal = True, (error, lookup.is_fresh)
             return 0.0
-        if isinstance(error, AuthenticationError) and self._keys.has_source and not lookup.refused_version:
+        if isinstance(error, errors.AuthenticationError) and self._keys.has_source and not lookup.refused_version:
             self._check_open()  # there may be a newer key, and no source is asked any more
             lookup.refused_version, lookup.refusal = lookup.key_version, error
             return 0.0
@@ -275,9 +263,9 @@ class Session:
                 await self._closing.wait()
                 raise closed()
 
-    def _own_wait(self, error: PayClientError) -> float:
+    def _own_wait(self, error: errors.PayClientError) -> float:
         """Return the seconds that a refusal asks its own lookup to wait; a longer wait is a pause of the client."""
-        seconds = error.asked_pause or 0.0 if isinstance(error, ResponseError) else 0.0
+        seconds = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
         return seconds * (1 + self._random() / 2) if 0 < seconds <= MAX_OWN_WAIT else 0.0
 
     def _check_open(self) -> None:
@@ -289,12 +277,12 @@ class Session:
         try:
             with LookupPhase(lookup, "attempts"):  # which counts for the limit of a lookup in bulk, too
                 is_newer = await self._keys.renew(lookup.refused_version)
-        except DeadlineExceededError as error:
+        except errors.DeadlineExceededError as error:
             problem = "the key source has not answered"
             error.args = (f"{error.message}; {problem}",)
-            error.__cause__ = error.__cause__ or KeySourceError(problem)
+            error.__cause__ = error.__cause__ or errors.KeySourceError(problem)
             raise
-        except KeySourceError:
+        except errors.KeySourceError:
             self._check_open()
             raise
         if lookup.refusal is not None and not is_newer:
@@ -306,10 +294,10 @@ class Session:
         pause = self._limiter.paused_seconds()
         if not pause or pause <= lookup.remaining_time(options.retry.max_retry_after):
             return
-        if isinstance(lookup.last_error, ResponseError) and lookup.last_error.asked_pause is not None:
+        if isinstance(lookup.last_error, errors.ResponseError) and lookup.last_error.asked_pause is not None:
             raise lookup.last_error
         message = "the service asked this client to wait"
-        raise RateLimitedError(message, asked_pause=pause)
+        raise errors.RateLimitedError(message, asked_pause=pause)
 
     def refuse(self, lookup: Lookup) -> None:
         """Raise if *lookup* is to be refused in an outage."""
@@ -319,7 +307,7 @@ class Session:
     def is_refused(self, lookup: Lookup) -> bool:
         return self.outage.is_on and lookup.outage is not None
 
-    async def _probe(self, lookup: Lookup, options: Options, refusal: OutageError | None = None) -> Transaction:
+    async def _probe(self, lookup: Lookup, options: Options, refusal: errors.OutageError | None = None) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
         if (ticket := self.outage.probe(lookup.reference)) is None:
             left = (task for task, is_left in self._probes.items() if is_left)
@@ -364,7 +352,7 @@ class Session:
             else:
                 try:
                     ticket = await self._queue(lookup)
-                except OutageError as error:
+                except errors.OutageError as error:
                     return await self._probe(lookup, options, error)
             lookup.attempts += 1
         response: Response | None = None
@@ -390,12 +378,12 @@ class Session:
                 response, lookup.reference, redact=lookup.redact, not_found_messages=self._not_found_messages
             )
             result = _FOUND
-        except (DeadlineExceededError, OutageError) as error:
-            result = _Result(type(error).__name__, is_over=isinstance(error, DeadlineExceededError))
+        except (errors.DeadlineExceededError, errors.OutageError) as error:
+            result = _Result(type(error).__name__, is_over=isinstance(error, errors.DeadlineExceededError))
             raise  # which cancelled the attempt
-        except PayClientError as error:
+        except errors.PayClientError as error:
             error.args = (lookup.redact(error.message),)  # a transport may quote what came
-            if isinstance(error, TransportError):
+            if isinstance(error, errors.TransportError):
                 error.seconds = lookup.at - ticket.started_at
             result = _Result.of(error)
             await self._discard_if_doubtful(error, response, lookup)
@@ -405,10 +393,12 @@ class Session:
         finally:
             self._account(result, ticket, lookup, response, transaction)
 
-    async def _discard_if_doubtful(self, error: PayClientError, response: Response | None, lookup: Lookup) -> None:
+    async def _discard_if_doubtful(
+        self, error: errors.PayClientError, response: Response | None, lookup: Lookup
+    ) -> None:
         """Use a fresh connection from now on if others may be out of step or dead, and close the one of *response*."""
         is_doubtful = classify(error).again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
-        lookup.needs_fresh_connection |= is_doubtful or isinstance(error, AttemptTimeoutError)
+        lookup.needs_fresh_connection |= is_doubtful or isinstance(error, errors.AttemptTimeoutError)
         if response is not None and self._discard is not None and is_doubtful:
             with LookupPhase(lookup, "attempts"):
                 await self._discard(response)
@@ -444,7 +434,7 @@ class Session:
         result = _FOUND
         try:
             parse_response(response, reference, redact=redact, not_found_messages=self._not_found_messages)
-        except PayClientError as error:
+        except errors.PayClientError as error:
             result = _Result.of(error)
         if not self._is_closed:
             self._limiter.release(ticket, result.signal, retry_after=result.pause, is_late=True)
@@ -460,7 +450,7 @@ class Session:
                     on_failure.callback(self._limiter.release, ticket, Signal.SILENT)
                 on_failure.pop_all()
                 return ticket
-        except (DeadlineExceededError, OverloadedError) as error:
+        except (errors.DeadlineExceededError, errors.OverloadedError) as error:
             error.args = (f"{error.message}; {self._reason_to_queue()}",)
             raise
 
@@ -528,6 +518,6 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def closed(problem: str = "it has been closed") -> ClientClosedError:
+def closed(problem: str = "it has been closed") -> errors.ClientClosedError:
     message = f"this client cannot be used: {problem}"
-    return ClientClosedError(message)
+    return errors.ClientClosedError(message)

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 # What is imported `as` itself is for packages above, and not public.
 __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
-_HOME = {"payclient.protocol": ("BODY_LIMIT", "Request", "Response")}
-_ROOMS = ("_protocol", "_failures", "_network", "_client")
+_HOME = {
+    "payclient.protocol": ("BODY_LIMIT",),
+    "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
+}
+_ROOMS = ("_protocol", "_failures", "_network")
+"""In which the other names are searched; none of them imports httpx."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
     __getattr__, __dir__ = load_at_first_use(__name__, _HOME, _ROOMS)

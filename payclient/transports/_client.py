@@ -14,16 +14,9 @@ from typing import Any, ClassVar, TypeVar, cast
 import anyio
 import httpx
 
+from payclient import errors
 from payclient._shared.checks import unfit
-from payclient.errors import (
-    AttemptTimeoutError,
-    ClientClosedError,
-    ConfigurationError,
-    ConnectionFailedError,
-    PayClientError,
-    Step,
-    TransportError,
-)
+from payclient.errors import Step
 from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
@@ -64,9 +57,9 @@ _loops: weakref.WeakKeyDictionary[HttpClient, weakref.ref[asyncio.AbstractEventL
 """The event loop in which each client first used a network: its connections belong to that loop."""
 
 
-def _unusable(problem: str) -> ClientClosedError:
+def _unusable(problem: str) -> errors.ClientClosedError:
     message = f"this http_client cannot be used: {problem}"
-    return ClientClosedError(message)
+    return errors.ClientClosedError(message)
 
 
 class _ReusedError(Exception):
@@ -282,7 +275,7 @@ async def _exchange(
         body, is_truncated = await _read_body(head)
         # httpx's own stream refers to the response: a circle with the request, and so the key, for the collector.
         head.stream = library.ByteStream(body)
-    except TransportError as error:  # of our own connections
+    except errors.TransportError as error:  # of our own connections
         failure = without_library_frames(error)
     except (library.HTTPError, OSError) as error:
         failure = _translate(error, request, library=library, answered=answered)
@@ -366,19 +359,19 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     return body[:BODY_LIMIT], size > BODY_LIMIT
 
 
-def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> PayClientError:
+def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> errors.PayClientError:
     """Return *error*, of *library* or the system, as our own error without a link to it."""
     if isinstance(error, library.LocalProtocolError):
-        return ConfigurationError(f"the http_client cannot send this request: {reason_of(error)}")
+        return errors.ConfigurationError(f"the http_client cannot send this request: {reason_of(error)}")
     progress, origin = progress_of(error), Origin.of(request.url)
     if isinstance(error, library.PoolTimeout):
         message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"
-        return ConnectionFailedError(message, sent="no")
+        return errors.ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
         is_late = isinstance(error, library.ConnectTimeout)
         return refused(error, origin, progress) or not_connected(error, origin, progress, is_late=is_late)
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
         message = f"{origin} did not answer in time: {reason_of(error)}"
-        return AttemptTimeoutError(message, sent=sent(answered=answered), step=step, address=progress.address)
+        return errors.AttemptTimeoutError(message, sent=sent(answered=answered), step=step, address=progress.address)
     return broken(error, origin, progress, answered=answered)

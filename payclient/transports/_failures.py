@@ -12,15 +12,8 @@ from typing import cast
 
 from attrs import define, field
 
-from payclient.errors import (
-    AttemptTimeoutError,
-    ConnectionFailedError,
-    ProxyRefusedError,
-    Sent,
-    Step,
-    TLSVerificationError,
-    TransportError,
-)
+from payclient import errors
+from payclient.errors import Sent, Step
 from payclient.transports._proxy import Origin, TunnelError
 
 _ATTRIBUTE = "payclient_progress"
@@ -106,17 +99,17 @@ def address_in_words(address: object) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def refused(error: Exception, origin: Origin, progress: Progress) -> TransportError | None:
+def refused(error: Exception, origin: Origin, progress: Progress) -> errors.TransportError | None:
     if refusal := _tls_refusal(error):
         message = f"{_peer(origin, progress)} {refusal}"
-        return TLSVerificationError(message, sent="no", step="tls", address=progress.address)
+        return errors.TLSVerificationError(message, sent="no", step="tls", address=progress.address)
     if any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in chain(error)):
         message = f"no file descriptor left for a connection to {origin}; {_MORE_DESCRIPTORS}"
-        return ConnectionFailedError(message, sent="no", step=progress.step, address=progress.address)
+        return errors.ConnectionFailedError(message, sent="no", step=progress.step, address=progress.address)
     return next((_no_tunnel(link, progress) for link in chain(error) if isinstance(link, TunnelError)), None)
 
 
-def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> TransportError:
+def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> errors.TransportError:
     step: Step = progress.step or _step_of(error)
     reason = reason_of(error)
     if progress.proxy and progress.step == "proxy":
@@ -125,18 +118,18 @@ def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_la
         message = f"cannot connect to the proxy {progress.proxy}: {reason}"
     else:
         message = f"cannot connect to {_peer(origin, progress)}: {reason}"
-    kind = AttemptTimeoutError if is_late else ConnectionFailedError
+    kind = errors.AttemptTimeoutError if is_late else errors.ConnectionFailedError
     return kind(message, sent="no", step=step, address=progress.address)
 
 
-def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bool) -> TransportError:
+def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bool) -> errors.TransportError:
     peer = _peer(origin, progress)
     step: Step = "body" if answered else (progress.step or "waiting")
     if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
-        return TLSVerificationError(f"{peer} {refusal}", sent="no", step="tls", address=progress.address)
+        return errors.TLSVerificationError(f"{peer} {refusal}", sent="no", step="tls", address=progress.address)
     place = "in the middle of its answer" if answered else "before it answered"
     message = f"the connection to {peer} broke {place}: {reason_of(error)}"
-    return ConnectionFailedError(message, sent=sent(answered=answered), step=step, address=progress.address)
+    return errors.ConnectionFailedError(message, sent=sent(answered=answered), step=step, address=progress.address)
 
 
 def sent(*, answered: bool) -> Sent:
@@ -183,13 +176,13 @@ def _step_of(error: Exception) -> Step:
     return "tls" if any(isinstance(link, ssl.SSLError) for link in links) else "connect"
 
 
-def _no_tunnel(error: TunnelError, progress: Progress) -> TransportError:
+def _no_tunnel(error: TunnelError, progress: Progress) -> errors.TransportError:
     message = f"the proxy {progress.proxy} {error.reason}"
     if 300 <= error.status_code < 500 and error.status_code not in _PASSING:
-        return ProxyRefusedError(
+        return errors.ProxyRefusedError(
             message, status_code=error.status_code, sent="no", step="proxy", address=progress.address
         )
-    return ConnectionFailedError(message, sent="no", step="proxy", address=progress.address)
+    return errors.ConnectionFailedError(message, sent="no", step="proxy", address=progress.address)
 
 
 def _tls_refusal(error: Exception) -> str | None:

@@ -27,7 +27,10 @@ from payclient.transports import HttpxTransport
 from support.fakes import KEY, ScriptedTransport, client
 from support.misses import check_table, refusal
 
-TRANSPORT = "transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got "
+TRANSPORT = (
+    "transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got {}; "
+    "pass a client of httpx, also for its transports, as http_client"
+)
 ASYNC = " must be a plain function, got an async one, which would never be awaited"
 CANARY = "canary must be a reference that is known to exist: "
 SECONDS = " must be a number of seconds above 0, got "
@@ -100,17 +103,11 @@ WRONG_OPTIONS = [
     ({"tracing": generator}, "tracing" + ASYNC),
     ({"on_outage": None}, "on_outage must be 'fail' or 'wait', got None"),
     ({"transport": "htpx"}, "transport must be 'httpx', 'httpx2' or 'fast', got 'htpx'"),
-    ({"transport": 5}, TRANSPORT + "int"),
-    ({"transport": HttpxTransport}, TRANSPORT + "the class HttpxTransport, not an instance of it"),
-    (
-        {"transport": httpx.MockTransport(asynchronous)},
-        TRANSPORT + f"{httpx.__name__}.MockTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
-    ),
-    (
-        {"transport": httpx.AsyncHTTPTransport()},
-        TRANSPORT + f"{httpx.__name__}.AsyncHTTPTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
-    ),
-    ({"transport": httpx.AsyncClient()}, TRANSPORT + f"{httpx.__name__}.AsyncClient; pass it as http_client"),
+    ({"transport": 5}, TRANSPORT.format("int")),
+    ({"transport": HttpxTransport}, TRANSPORT.format("the class HttpxTransport")),
+    ({"transport": httpx.MockTransport(asynchronous)}, TRANSPORT.format("MockTransport")),
+    ({"transport": httpx.AsyncHTTPTransport()}, TRANSPORT.format("AsyncHTTPTransport")),
+    ({"transport": httpx.AsyncClient()}, TRANSPORT.format("AsyncClient")),
     ({"transport": None, "http_client": httpx.Client()}, "http_client must be an httpx.AsyncClient, got Client"),
     ({"http_client": httpx.AsyncClient()}, "pass a transport or an http_client, not both"),
 ]

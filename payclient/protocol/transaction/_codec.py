@@ -144,15 +144,15 @@ DOCUMENTED: Mapping[str, type] = {
     "expdate": str,
     "status": str,
 }
-HOOKS: dict[str, Any] = {  # for the checker of types, `**` could also name the options of cattrs
-    "reference": override(struct_hook=_required_text("reference")),
-    "merchant_reff": override(struct_hook=_text),
-    "payment_method": override(struct_hook=_text),
-    "payment_name": override(struct_hook=_text),
-    "amount": override(struct_hook=_money_field("amount")),
-    "fee": override(struct_hook=_money_field("fee")),
-    "amount_received": override(struct_hook=_money_field("amount_received")),
-    "payment_code": override(struct_hook=_text),
-    "expdate": override(struct_hook=_read_expdate),
-    "status": override(struct_hook=_required_text("status")),
-}
+
+
+def _hook(name: str) -> Callable[[object, object], object]:
+    if name == "expdate":
+        return _read_expdate
+    if DOCUMENTED[name] is int:
+        return _money_field(name)
+    return _required_text(name) if name in REQUIRED else _text
+
+
+# For the checker of types, `**` could as well name the options of cattrs.
+HOOKS: dict[str, Any] = {name: override(struct_hook=_hook(name)) for name in DOCUMENTED}

@@ -1,6 +1,5 @@
 """The pydantic core schema of `Transaction`, also used by FastAPI."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
@@ -10,8 +9,6 @@ from payclient.protocol.transaction._codec import DOCUMENTED, REQUIRED
 
 _Transaction = TypeVar("_Transaction")
 
-_DESCRIPTION = r"^\s+{}: (.+?)(?=^\s+\w+: |^\s*$)"
-
 
 def transaction_schema(
     kind: type[_Transaction], *, read: Callable[[Mapping[str, Any]], _Transaction], write: Callable[..., object]
@@ -19,7 +16,7 @@ def transaction_schema(
     """Return the schema of *kind*."""
     # So money is exact here too, and the payment code is masked in the output.
     shape = core_schema.typed_dict_schema(
-        {name: _field(kind, name) for name in DOCUMENTED},
+        {name: _field(name) for name in DOCUMENTED},
         cls_name=kind.__name__,
         config=core_schema.CoreConfig(title=kind.__name__),
     )
@@ -40,13 +37,10 @@ def transaction_schema(
     )
 
 
-def _field(kind: type, name: str) -> core_schema.TypedDictField:
+def _field(name: str) -> core_schema.TypedDictField:
     value = core_schema.str_schema() if DOCUMENTED[name] is str else core_schema.int_schema()
     is_required = name in REQUIRED
-    match = re.search(_DESCRIPTION.format(name), kind.__doc__ or "", re.MULTILINE | re.DOTALL)
-    description = {"description": " ".join(match[1].split())} if match else {}
     return core_schema.typed_dict_field(
         value if is_required else core_schema.nullable_schema(value),
         required=is_required,
-        metadata={"pydantic_js_updates": description},
     )

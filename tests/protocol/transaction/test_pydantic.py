@@ -77,13 +77,11 @@ def test_refused(given, problem):
 
 @pytest.mark.parametrize("mode", ["validation", "serialization"])
 def test_schema(mode):
-    """The schema has the ten fields with their types, and describes each."""
+    """The schema has the ten fields with their types."""
     schema = READ.json_schema(mode=mode)
     fields = schema["properties"]
     assert (list(fields), schema["required"]) == (list(SAMPLE), ["reference", "amount", "status"])
-    assert [name for name, field in fields.items() if not field["description"].endswith(("`.", "."))] == []
     assert (fields["amount"]["type"], fields["fee"]["anyOf"]) == ("integer", [{"type": "integer"}, {"type": "null"}])
-    assert fields["expdate"]["description"].startswith("Expiry of the payment, without a time zone, because")
 
 
 async def test_response_model():
