@@ -396,6 +396,20 @@ async def test_slower(latency, most):
     assert [call for call in calls if call.error is not None and call.at > 10.0] == []
 
 
+@pytest.mark.parametrize("size", [4, 20])
+async def test_slow_connections(size):
+    """Nobody is refused where one connection in four takes a retransmission of TCP: what still connects is not silent."""
+    chance = random.Random(1)
+    service = ScriptedTransport()
+    for burst in range(100):
+        service.latency = 0.05
+        async with client(service) as pay:
+            await pay.get_transaction("T0")
+            service.latency = lambda: 0.05 + 1.05 * (chance.random() < 0.25)
+            await asyncio.gather(*(pay.get_transaction(f"T{burst}-{number}") for number in range(size)))
+            assert pay.stats.refused == 0
+
+
 async def test_halts():
     """A halt of a second is no outage."""
     service = AbsentService("black hole")
