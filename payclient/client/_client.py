@@ -30,7 +30,7 @@ from payclient.client._lookup import POLL, InFlight, Lookup, LookupPhase, Single
 from payclient.client._session import Session
 from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
-from payclient.client._wait import Condition, LastPoll, Terms, Wait
+from payclient.client._wait import Condition, LastPoll, Wait
 from payclient.client.policies import Clock, Priority, RetryPolicy
 from payclient.errors import ConfigurationError, DeadlineExceededError, PayClientError, TransactionNotFoundError
 from payclient.protocol import (
@@ -434,16 +434,18 @@ class AsyncClient:
         """
         refuse_other("wait_for", other)
         check_reference(reference)
-        terms = Terms(
+        clock = self._session.check_usable()
+        wait = Wait(
+            reference=reference,
             until=until,
             unless=unless,
             deadline=deadline,
             appear=appear,
             interval=interval,
             max_interval=max_interval,
+            began_at=clock.now(),
+            random=random.random,
         )
-        clock = self._session.check_usable()
-        wait = Wait(reference, terms, began_at=clock.now(), random=random.random)
         last = self._last_polls.setdefault(reference, LastPoll())
         while (now := clock.now()) < wait.ends_at:
             if now < wait.due_at:

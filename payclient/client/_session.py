@@ -49,9 +49,9 @@ from payclient.protocol import (
     Response,
     Transaction,
     build_request,
-    diagnostic_headers,
     parse_response,
     request_headers,
+    request_id_of,
 )
 from payclient.transports import Transport
 
@@ -490,7 +490,6 @@ class Session:
             )
         if not lookup.observers:
             return
-        request_id, rate_limit = diagnostic_headers({} if response is None else response.headers, lookup.redact)
         attempt = Attempt(
             reference=lookup.reference,
             number=lookup.attempts,
@@ -498,8 +497,7 @@ class Session:
             seconds=seconds,
             error=error or None,
             url=self._url,
-            request_id=request_id,
-            rate_limit=rate_limit,
+            request_id=None if response is None else request_id_of(response.headers, lookup.redact),
             deviations=() if transaction is None else _deviating(transaction),
             is_throttled=signal is Signal.THROTTLED,
         )

@@ -1,10 +1,10 @@
 """The counters of a client, and a record of each attempt."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
-from attrs import field, frozen
+from attrs import frozen
 
 
 @frozen(kw_only=True)
@@ -21,7 +21,6 @@ class Attempt:
             of a deadline or an outage that ended the lookup and the attempt.
         url: Where it was sent.
         request_id: The service's identifier of the request, if it sent one.
-        rate_limit: `retry-after` and the rate-limit headers of the response, names in lower case.
         deviations: The fields that were not as documented; `other` for anything outside of them.
         is_throttled: Whether the service throttled it, as `Stats.throttled` counts.
     """
@@ -33,7 +32,6 @@ class Attempt:
     error: str | None
     url: str = ""
     request_id: str | None = None
-    rate_limit: Mapping[str, str] = field(factory=dict[str, str])
     deviations: tuple[str, ...] = ()
     is_throttled: bool = False
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import Any, TypeAlias, TypeVar, cast
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field
 
 from payclient import errors
 from payclient._shared.checks import check_callback, is_seconds, is_wait, unfit
@@ -29,8 +29,6 @@ class LastPoll:
     result: Result | None = None
 
 
-INTERVAL = 2.0
-MAX_INTERVAL = 30.0
 _GROWTH = 1.5
 _MIN_PART = 0.8
 """Part of an interval: the jitter draws each wait between this part and the whole."""
@@ -50,18 +48,33 @@ def _is_condition(_: object, attribute: Any, value: Any) -> None:
         to_statuses(attribute.name, value, wanted="a set of statuses, such as {'Paid'}, or a predicate")
 
 
-@frozen(kw_only=True)
-class Terms:
-    """The options of a wait."""
+def _holds(condition: Condition, transaction: Transaction) -> bool:
+    return bool(condition(transaction)) if callable(condition) else transaction.status in condition
 
+
+@define(eq=False, repr=False, kw_only=True)
+class Wait:
+    """The options of a wait, and what it has seen."""
+
+    reference: str
     until: Condition = field(validator=_is_condition)
-    unless: Condition = field(default=frozenset[str](), validator=_is_condition)
+    unless: Condition = field(validator=_is_condition)
     deadline: float = field(validator=is_seconds)
-    appear: float = field(default=10.0, validator=is_wait)  # seconds for which "not found" is tolerated
-    interval: float = field(default=INTERVAL, validator=is_seconds)
-    max_interval: float = field(default=MAX_INTERVAL, validator=is_seconds)
+    appear: float = field(validator=is_wait)
+    interval: float = field(validator=is_seconds)
+    max_interval: float = field(validator=is_seconds)
+    began_at: float
+    random: Callable[[], float]
+    due_at: float = field(default=Factory(lambda self: self.began_at, takes_self=True), init=False)
+    taken_at: float = field(init=False)  # the last result
+    transaction: Transaction | None = field(init=False, default=None)
+    _found_at: float = field(default=Factory(lambda self: self.began_at, takes_self=True), init=False)
+    _lookups: int = field(init=False, default=0)
+    _statuses: dict[str, float] = field(init=False, factory=dict)
+    _failure: errors.PayClientError | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
+        self.taken_at = self.began_at - self.interval * _MIN_PART  # the result of another wait may be as old
         problem = ""
         if not (self.until or callable(self.until)):
             problem = "until must name at least one status: no status is known to be final"
@@ -72,49 +85,24 @@ class Terms:
         if problem:
             raise errors.ConfigurationError(problem)
 
-
-def _holds(condition: Condition, transaction: Transaction) -> bool:
-    return bool(condition(transaction)) if callable(condition) else transaction.status in condition
-
-
-@define(eq=False, repr=False)
-class Wait:
-    reference: str
-    _terms: Terms
-    _began_at: float = field(kw_only=True, alias="began_at")
-    _random: Callable[[], float] = field(kw_only=True, alias="random")
-    due_at: float = field(init=False)
-    taken_at: float = field(init=False)  # the last result
-    transaction: Transaction | None = field(init=False, default=None)
-    _found_at: float = field(init=False)
-    _interval: float = field(init=False)
-    _lookups: int = field(init=False, default=0)
-    _statuses: dict[str, float] = field(init=False, factory=dict)
-    _failure: errors.PayClientError | None = field(init=False, default=None)
-
-    def __attrs_post_init__(self) -> None:
-        self.due_at = self._found_at = self._began_at
-        self._interval = self._terms.interval
-        self.taken_at = self._began_at - self._interval * _MIN_PART  # the result of another wait may be as old
-
     @property
     def ends_at(self) -> float:
-        return self._began_at + self._terms.deadline
+        return self.began_at + self.deadline
 
     def take(self, result: Result, now: float) -> Transaction | None:
         """Process the result of a poll, and return the transaction if `until` holds."""
         self._lookups += 1
         self.taken_at = now
-        self.due_at = now + self._interval * (_MIN_PART + (1 - _MIN_PART) * self._random())
-        self._interval = min(self._interval * _GROWTH, self._terms.max_interval)
+        self.due_at = now + self.interval * (_MIN_PART + (1 - _MIN_PART) * self.random())
+        self.interval = min(self.interval * _GROWTH, self.max_interval)
         if isinstance(result, errors.PayClientError):
             self._fail(result, now)
             return None
         self.transaction, self._failure, self._found_at = result, None, now
-        self._statuses.setdefault(result.status, now - self._began_at)
-        if _holds(self._terms.until, result):
+        self._statuses.setdefault(result.status, now - self.began_at)
+        if _holds(self.until, result):
             return result
-        if _holds(self._terms.unless, result):
+        if _holds(self.unless, result):
             message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status cannot come any more"
             raise self._ended(errors.UnreachableStatusError, message, now)
         return None
@@ -122,14 +110,14 @@ class Wait:
     def exceeded(self, now: float) -> errors.WaitDeadlineError:
         """Return the error for a wait that the deadline has ended."""
         saw = f"is {quote(self.transaction.status)}" if self.transaction else "was not seen"
-        message = f"{quote(self.reference)} {saw} after {now - self._began_at:.0f} s"
+        message = f"{quote(self.reference)} {saw} after {now - self.began_at:.0f} s"
         error = self._ended(errors.WaitDeadlineError, f"{message} and {plural(self._lookups, 'lookup')}", now)
         error.__cause__ = self._failure
         return error
 
     def _fail(self, error: errors.PayClientError, now: float) -> None:
         self._failure = error
-        is_missing = isinstance(error, errors.TransactionNotFoundError) and now - self._found_at < self._terms.appear
+        is_missing = isinstance(error, errors.TransactionNotFoundError) and now - self._found_at < self.appear
         if not (is_missing or error.is_retryable):
             raise copy.copy(error)  # other waits may raise it too, each with its own traceback
 
@@ -138,6 +126,6 @@ class Wait:
             message,
             transaction=self.transaction and Transaction.from_json(self.transaction.as_json()),
             lookups=self._lookups,
-            waited=now - self._began_at,
+            waited=now - self.began_at,
             statuses=dict(self._statuses),
         )

@@ -9,7 +9,7 @@ from payclient.protocol._models import Request as Request
 from payclient.protocol._models import Response as Response
 from payclient.protocol._models import WithoutTruth as WithoutTruth
 from payclient.protocol._phrases import plain as plain
-from payclient.protocol._refusal import diagnostic_headers as diagnostic_headers
+from payclient.protocol._refusal import request_id_of as request_id_of
 from payclient.protocol._secret import ApiKey as ApiKey
 from payclient.protocol._wire import build_request as build_request
 from payclient.protocol._wire import check_reference as check_reference

@@ -49,14 +49,8 @@ ABSENCES = frozenset(
 
 REFUSED_KEY_MESSAGES = frozenset(
     {
-        "invalid api key",
-        "api key is invalid",
-        "api key not found",
-        "invalid token",
-        "unauthenticated",
-        "unauthorized",
-        "authentication failed",
-        "api key tidak valid",
+        *("invalid api key", "api key is invalid", "api key not found", "invalid token"),
+        *("unauthenticated", "unauthorized", "authentication failed", "api key tidak valid"),
     },
 )
 """Messages that are believed to mean "the key is refused" when the status does not say so."""

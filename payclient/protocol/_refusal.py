@@ -61,28 +61,13 @@ def _date(value: str) -> datetime | None:
 _Error = TypeVar("_Error", bound=errors.ResponseError)
 
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
-_DIAGNOSTIC_HEADERS = (
-    *_REQUEST_IDS,
-    "ratelimit",
-    "ratelimit-policy",
-    "ratelimit-reset",
-    "retry-after",
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-)
 _KEPT_HEADERS = frozenset(
     {
-        *_DIAGNOSTIC_HEADERS,
-        "cf-cache-status",
-        "cf-mitigated",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "date",
-        "location",
-        "server",
-        "via",
+        *_REQUEST_IDS,
+        *("ratelimit", "ratelimit-policy", "ratelimit-reset", "retry-after"),
+        *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
+        *("cf-cache-status", "cf-mitigated", "content-encoding", "content-length", "content-type", "date"),
+        *("location", "server", "via"),
     },
 )
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
@@ -126,7 +111,7 @@ class ErrorResponse:
             status_code=self.status_code,
             headers=kept,
             body=self.clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT),
-            request_id=next((kept[name] for name in _REQUEST_IDS if kept.get(name)), None),
+            request_id=request_id_of(self.headers, self.redact),
             asked_pause=retry_after(self.headers, is_throttled=kind is errors.RateLimitedError, now=self.now),
             service_message=self.clean(self.words, _EXCERPT),
             **more,
@@ -159,22 +144,19 @@ def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
+def request_id_of(headers: Mapping[str, str], redact: Callable[[str], str]) -> str | None:
+    """Return the service's identifier of a request, cleaned."""
+    return next(filter(None, (_clean(headers[name], _WORDS, redact) for name in _REQUEST_IDS if name in headers)), None)
+
+
 def search_for_key(text: str, headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[bool, str | None]:
     """Return whether a body is without the API key, and the service's identifier of the request, redacted."""
-    request_id = next(filter(None, map(headers.get, _REQUEST_IDS)), "")
-    if not request_id:
-        return redact(text) == text, None
-    both = f"{text}\n{request_id}"  # a second search would take longer than the rest
-    if redact(both) == both and request_id.isprintable() and len(request_id) <= _WORDS:
-        return True, request_id or None
-    return redact(text) == text, _clean(request_id, _WORDS, redact) or None
-
-
-def diagnostic_headers(headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[str | None, dict[str, str]]:
-    """Return the service's identifier of a request, and its rate-limit headers."""
-    found = {name: _clean(headers[name], _WORDS, redact) for name in _DIAGNOSTIC_HEADERS if name in headers}
-    request_id = next((found[name] for name in _REQUEST_IDS if found.get(name)), None)
-    return request_id, {name: value for name, value in found.items() if name not in _REQUEST_IDS}
+    request_id = next(filter(None, map(headers.get, _REQUEST_IDS)), None)
+    if request_id is not None and request_id.isprintable() and len(request_id) <= _WORDS:
+        both = f"{text}\n{request_id}"  # a second search would take longer than the rest
+        if redact(both) == both:
+            return True, request_id
+    return redact(text) == text, None if request_id is None else request_id_of(headers, redact)
 
 
 def refuse(response: ErrorResponse, value: object, reference: str) -> errors.ResponseError:

@@ -9,7 +9,7 @@ told about ours as soon as it is imported, before a request is sent.
 import sys
 from functools import partial
 from importlib import import_module
-from typing import Any, Self
+from typing import Any
 
 import httpx
 from attrs import frozen
@@ -46,12 +46,6 @@ class PoolAdapter:
         self._pools: dict[tuple[bytes, bytes, int | None], Pool] = {}  # by scheme, host and port of the URL
         # httpx does so during a request, where it would block the event loop for some 15 ms.
         import_module(library.__name__.replace("httpx", "httpcore"))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request of httpcore's form, and return its response."""

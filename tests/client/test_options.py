@@ -16,7 +16,6 @@ from payclient._shared.options import OPTIONS, options_of
 from payclient.cli._connection import ConnectionOptions
 from payclient.client._client import ClientOptions, OptionChanges
 from payclient.client._config import Options
-from payclient.client._wait import INTERVAL, MAX_INTERVAL, Terms
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
 from payclient.reconcile import reconcile
@@ -177,11 +176,3 @@ def test_stall_timeout():
     expected = inspect.signature(LookupSpec).parameters["stall_timeout"].default
     for function in (AsyncClient.stream_transactions, reconcile):
         assert inspect.signature(function).parameters["stall_timeout"].default == expected
-
-
-def test_waits_agree():
-    """A wait has the same intervals as its rules, although the signature of the client writes them out."""
-    rules = inspect.signature(Terms).parameters
-    expected = (INTERVAL, MAX_INTERVAL, rules["appear"].default)
-    given = inspect.signature(AsyncClient.wait_for).parameters
-    assert tuple(given[name].default for name in ("interval", "max_interval", "appear")) == expected

@@ -398,7 +398,7 @@ async def test_slower(latency, most):
 
 @pytest.mark.parametrize("size", [4, 20])
 async def test_slow_connections(size):
-    """Nobody is refused where one connection in four takes a retransmission of TCP: what still connects is not silent."""
+    """Nobody is refused where one connection in four is made at the second try: what still connects is not silent."""
     chance = random.Random(1)
     service = ScriptedTransport()
     for burst in range(100):

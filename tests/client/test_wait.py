@@ -9,7 +9,7 @@ from payclient import (
     TransactionNotFoundError,
     UnreachableStatusError,
 )
-from payclient.client._wait import Terms, Wait
+from payclient.client._wait import Wait
 
 MISSING = TransactionNotFoundError("no such transaction", status_code=404)
 
@@ -19,8 +19,9 @@ def seen(status, **fields):
 
 
 def begun(*, random=lambda: 1.0, **terms):
-    terms = Terms(**{"until": {"Paid"}, "deadline": 900.0, **terms})
-    return Wait("T1", terms, began_at=100.0, random=random)
+    terms = {"until": {"Paid"}, "unless": (), "deadline": 900.0, "appear": 10.0, **terms}
+    terms = {"interval": 2.0, "max_interval": 30.0, **terms}
+    return Wait(reference="T1", began_at=100.0, random=random, **terms)
 
 
 def test_refused_terms(subtests):

@@ -69,7 +69,7 @@ def record(attempt: Attempt) -> None:
     assert_type(attempt.seconds, float)
     assert_type(attempt.error, str | None)
     assert_type((attempt.url, attempt.request_id), tuple[str, str | None])
-    assert_type((attempt.rate_limit, attempt.deviations), tuple[Mapping[str, str], tuple[str, ...]])
+    assert_type(attempt.deviations, tuple[str, ...])
 
 
 def counters(stats: Stats) -> None:
