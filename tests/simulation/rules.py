@@ -40,7 +40,7 @@ RULES = {
     ),
     "client/policies/_capacity": (
         ("There is no rate until", "", "client/policies/test_capacity:test_growth_is_cubic"),
-        ("One cut per congestion event", "limiter", "client/test_limiter_laws:test_one_cut_per_congestion"),
+        ("One cut per congestion event", "limiter", "client/test_limiter_laws:test_any_schedule"),
         ("Each refusal in a row halves the rate", "", "client/policies/test_capacity:test_limit_per_minute"),
         ("A refusal of an attempt with more others", "", "client/policies/test_capacity:test_cases"),
         ("Slow start: at the start", "growth", "client/policies/test_capacity:test_cases"),
