@@ -12,6 +12,7 @@ import signal
 import traceback
 from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from importlib import import_module
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -21,7 +22,6 @@ from cyclopts import (
     CycloptsError,
     Group,
     MissingArgumentError,
-    UnknownOptionError,
     UnusedCliTokensError,
 )
 from cyclopts.help import DefaultFormatter, TableSpec
@@ -154,6 +154,8 @@ _OPTION = re.compile(
 _OF_PYTHON = re.compile(r", or None(?=, got )| \(in Python, [^()]*\)")
 _KINDS = {int: "a whole number", float: "a number"}
 _VALUE_OF = re.compile(r"Invalid value for (--[a-z-]+): (?=\1 must )")
+_IS_OPTION = re.compile(r"--?[A-Za-z]")
+_FLAGS = ("--help", "-h", "--version", "-V")
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
@@ -206,7 +208,7 @@ def _about_usage(error: CycloptsError) -> str:
     """Return what is wrong with a call."""
     error.verbose = False
     text = " ".join(str(error).split())
-    if isinstance(error, MissingArgumentError) and error.argument is not None and "Did you mean" not in text:
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = " ".join(filter(None, (error.argument.name, error.argument.parameter.metavar)))
         if error.keyword is not None:
             return f"{error.keyword} needs a value, as in: {name}"
@@ -216,10 +218,6 @@ def _about_usage(error: CycloptsError) -> str:
         text = f"{error.token.keyword} must be {_KINDS[error.target_type]}, got {error.token.value!r}"
     elif isinstance(error, UnusedCliTokensError):
         text = f"these words are too many: {shlex.join(error.unused_tokens or ())}"
-    elif isinstance(error, UnknownOptionError):
-        from payclient.cli._options import about_usage  # noqa: PLC0415  `get` need not load the ledger
-
-        text = about_usage(text, error.token.keyword or error.token.value)
     return _VALUE_OF.sub("", text)
 
 
@@ -251,12 +249,10 @@ def _dispatch(arguments: Sequence[str], streams: Streams, taken: dict[str, Any])
     if arguments[:1] in (["help"], ["version"]):
         arguments = [*arguments[1:], f"--{arguments[0]}"]
     app = make_app(arguments)
+    if arguments and arguments[0] in COMMANDS:
+        _check_options(app[arguments[0]], arguments[1:])
     command: Callable[..., Any]
     command, bound, injected = app.parse_args(list(arguments), exit_on_error=False, print_error=False)
-    if unknown := next((word for word in map(str, bound.args) if word[:1] == "-" != word), None):  # where `-` may be
-        known = (name for each in app[arguments[0]].assemble_argument_collection() if each.parse for name in each.names)
-        meant = did_you_mean(unknown.partition("=")[0], known)
-        refuse(f"unknown option {unknown.partition('=')[0]}{meant}")
     if "console" in bound.arguments:  # help or version; no other command need load rich
         bound.arguments["console"] = streams.console()
     taken.update(bound.arguments)
@@ -264,6 +260,21 @@ def _dispatch(arguments: Sequence[str], streams: Streams, taken: dict[str, Any])
     if inspect.iscoroutine(result):
         result = asyncio.run(_interruptible(result))
     return result if isinstance(result, int) else Exit.DONE
+
+
+def _check_options(command: App, words: Sequence[str]) -> None:
+    """Refuse an option that *command* does not have, before anything is said about options that are missing."""
+    known = [name for each in command.assemble_argument_collection() if each.parse for name in each.names]
+    given = (word.partition("=")[0] for word in takewhile("--".__ne__, words) if _IS_OPTION.match(word))
+    unknown = next((name for name in given if name not in known and name not in _FLAGS), None)
+    if unknown is None:
+        return
+    from payclient.cli._options import key_of_rules  # noqa: PLC0415  `get` need not load the ledger
+
+    if key := key_of_rules(unknown):
+        refuse(f"unknown option {unknown}: it is the key {key} of [ledger] in the rules file")
+    longer = next((name for name in known if len(unknown) == 2 and name.startswith(f"-{unknown}")), None)
+    refuse(f"unknown option {unknown}{did_you_mean(longer or unknown, known)}")
 
 
 async def _interruptible(command: Coroutine[Any, Any, Any]) -> Any:

@@ -72,9 +72,12 @@ class Outcomes:
     as_json: bool
     _waiting: list[Outcome] = field(init=False, factory=list)
     status: Exit = field(init=False, default=Exit.DONE)
+    is_any_found: bool = field(init=False, default=False)
 
     def add(self, outcome: Outcome) -> None:
-        if not isinstance(outcome, Found):
+        if isinstance(outcome, Found):
+            self.is_any_found = True
+        else:
             self.status = most_urgent((self.status, status_of(outcome.error)))
         if self.as_json:
             self._streams.write(json.dumps(record_of(outcome)))
@@ -165,4 +168,9 @@ async def get(
                     shown.add(outcome)
         finally:
             shown.write_table()
+    if shown.status is Exit.DIFFERENT and not shown.is_any_found:
+        from payclient.cli._next import diagnosis  # noqa: PLC0415  it imports reconciliation
+
+        streams.tell("payclient: nothing was found; is it the key of this service and environment?")
+        streams.tell(f"Next: {diagnosis(streams.arguments)}")
     return shown.status

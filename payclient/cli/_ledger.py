@@ -165,7 +165,7 @@ class Declared:
 
         Columns that are not used are ignored by name from then on; the file says so about each, with what it held.
         """
-        if str(self.path) == "-":
+        if str(self.path) == "-" or self.path.is_fifo():
             message = "--save-rules needs the ledger as a file, because it is read again by the rules that are written"
             raise ConfigurationError(message)
         found = self.overview(streams).ledger

@@ -118,9 +118,8 @@ class LedgerOptions:
         given = {**given_options(self, _OF_A_RUN), **(how or {})}
         try:
             ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
-        except ValueError as error:  # its message begins with the name of the attribute
-            name, _, rest = str(error).partition(" ")
-            refuse(f"{option_name(name)} {rest}")
+        except ValueError as error:
+            refuse(_with_option(error))
         return attrs.evolve(rules, ledger=ledger)
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
@@ -152,8 +151,15 @@ def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping
         return open_ledger(source, columns=columns or None, **options)
     except LedgerError:
         raise
-    except ValueError as error:  # a field that does not exist, or an option that the format does not have
-        refuse(f"the {what} cannot be read like this: {error}")
+    except ValueError as error:  # also a field that does not exist, or an option that the format does not have
+        is_of_scope = str(error).startswith("created_")
+        refuse(_with_option(error) if is_of_scope else f"the {what} cannot be read like this: {error}")
+
+
+def _with_option(error: ValueError) -> str:
+    """Return a message, which begins with the name of an attribute, with its option."""
+    name, _, rest = str(error).partition(" ")
+    return f"{option_name(name)} {rest}"
 
 
 def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
@@ -173,10 +179,9 @@ def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[
     return dict(chosen)
 
 
-def about_usage(text: str, option: str) -> str:
-    """Return why a call cannot be read; an option that only `payclient ledger` has is named as its key of the rules."""
-    key = _KEYS.get(option.partition("=")[0])
-    return f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file" if key else text
+def key_of_rules(option: str) -> str | None:
+    """Return the key of an option that only `payclient ledger` has."""
+    return _KEYS.get(option)
 
 
 def duration_option(option: str, text: str) -> timedelta:

@@ -62,6 +62,14 @@ def test_status(configured, service):
     check_each({("T1", "NOPE"): 1, ("T1", " "): 1, ("T1", "BUSY"): 75, ("BUSY", "NOPE"): 75}, status)
 
 
+def test_nothing_found(configured):
+    """When none of the references is known, the command that checks key and environment follows."""
+    result = configured("get", "NOPE", "NIX", "--environment", "sandbox")
+    assert (result.status, result.following) == (1, [["doctor", "--environment", "sandbox"]])
+    assert "payclient: nothing was found; is it the key" in result.err
+    assert configured("get", "NOPE", "T1").err == ""
+
+
 def test_refused_key(configured, monkeypatch):
     """A refused key is reported once, in one line, with its own exit status."""
     monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")

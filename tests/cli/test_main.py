@@ -81,7 +81,10 @@ def test_misspelt(command, subtests):
     """A mistake on the command line is said in one line, with status 2."""
     for arguments, message in [
         (["gte"], 'payclient: Unknown command "gte". Did you mean "get"?'),
-        (["sandbox", "--prot", "1"], "payclient: Unknown option: --prot. Did you mean --port?"),
+        (["sandbox", "--prot", "1"], "payclient: unknown option --prot (did you mean '--port'?)"),
+        (["sandbox", "-p", "1"], "payclient: unknown option -p (did you mean '--port'?)"),
+        (["reconcile", "ledger.csv", "-o", "new"], "payclient: unknown option -o (did you mean '--out'?)"),
+        (["ledger", "ledger.csv", "-x"], "payclient: unknown option -x\n"),
         (
             ["sandbox", "--port", "x"],
             "payclient: --port must be a whole number, got 'x'",

@@ -1,7 +1,9 @@
 """`payclient reconcile`: a ledger in, a report and a verdict out."""
 
 import json
+import os
 import signal
+from threading import Thread
 
 import pytest
 from attrs import fields
@@ -175,7 +177,7 @@ REFUSED = [
     ),
     ("--grace 24h", HEADER, "T1,15000,Paid", "choose one with --column created_at=NAME"),
     ("--profile excel-xx", HEADER, "T1,15000,Paid", "payclient: --profile must be one of excel-de, "),
-    ("--from 2026-13-01", HEADER, "T1,15000,Paid", "from must be a day or a time such as 2026-11-01"),
+    ("--from 26.11.2026", HEADER, "T1,15000,Paid", "payclient: --from must be a day or a time such as 2026-11-01"),
     ("--format csv --sheet 2", HEADER, "T1,1,Paid", "the ledger cannot be read like this: sheet is an option of xlsx"),
     ("", "reference,Amount (IDR)", "T1,15000", "--ignore-column 'Amount (IDR)'"),
     ("", "reference,wert", "T1,15000", "--ignore-column wert"),
@@ -256,6 +258,17 @@ def test_unknown_canary(reconcile, service, report):
     assert (result.status, {request.reference for request in service.requests}) == (3, {"T9"})
     assert "does not know the canary 'T9': is it the right key and environment?" in result.said.splitlines()[-1]
     assert not (report / "summary.json").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_pipe(configured, report, tmp_path):
+    """A pipe is read once, as ledger or as rules, and is not expected to be there again."""
+    files = {"ledger": f"{HEADER}\nT1,15000,Paid\n", "rules": 'grace = "0s"\n'}
+    for name, content in files.items():
+        os.mkfifo(tmp_path / name)
+        Thread(target=(tmp_path / name).write_text, args=(content,), daemon=True).start()
+    result = configured("reconcile", f"{tmp_path}/ledger", "--out", str(report), "--rules", f"{tmp_path}/rules")
+    assert (result.status, result.out.partition(":")[0]) == (0, "CLEAN")
 
 
 def test_options(reconcile, monkeypatch):
@@ -422,7 +435,7 @@ def test_keys_are_no_options(command):
     calls = {key: command("reconcile", "ledger.csv", "--out", "report", option, "x") for key, option in options.items()}
     told = {key: call.said.removeprefix("payclient: ").rstrip() for key, call in calls.items() if call.status == 2}
     assert told == {
-        key: f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file"
+        key: f"unknown option {option}: it is the key {key} of [ledger] in the rules file"
         for key, option in options.items()
     }
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from datetime import tzinfo
 from functools import partial
 from pathlib import Path, PurePath
+from stat import S_ISREG
 from types import MappingProxyType
 from typing import IO, Literal, Self, TypeAlias, cast, get_args
 
@@ -145,7 +146,10 @@ class Source:
         except OSError as error:
             message = f"{self._path} cannot be opened: {error.strerror}"
             raise LedgerError(message) from error
-        self._identity = _identity(os.fstat(self._stream.fileno()))
+        status = os.fstat(self._stream.fileno())
+        self._identity = _identity(status)
+        if not S_ISREG(status.st_mode):  # a pipe can be read once, like a stream
+            self._path = None
 
     def chunks(self) -> Iterator[bytes]:
         while chunk := self._read():

@@ -232,12 +232,12 @@ class Scope:
 
 def _bounds(dialect: Dialect) -> tuple[datetime | None, datetime | None]:
     """Return the first time inside and the first one after it; a date alone means all of that day."""
-    start, stop = _time("from", dialect.created_from), _time("to", dialect.created_to)
+    start, stop = _time("created_from", dialect.created_from), _time("created_to", dialect.created_to)
     if stop is not None:
         is_day = len(dialect.created_to.strip()) == len("2026-11-30")
         stop += timedelta(days=1) if is_day else timedelta(seconds=1)
     if start is not None and stop is not None and stop <= start:
-        message = f"to must not be before from, got {dialect.created_to} and {dialect.created_from}"
+        message = f"created_to must not be before the first day, got {dialect.created_to} and {dialect.created_from}"
         raise ValueError(message)
     return start, stop
 

@@ -100,9 +100,9 @@ def test_unknown_time():
 def test_unusable(subtests):
     """Bounds that cannot be used are refused, and a ledger without the column that they need."""
     for declared, message in [
-        ({"created_from": "01/11/2026"}, "from must be a day or a time such as 2026-11-01"),
-        ({"created_to": "2026-11-01T00:00:00Z"}, "to must be a day or a time such as 2026-11-01"),
-        ({"created_from": "2026-11-02", "created_to": "2026-11-01"}, "to must not be before from"),
+        ({"created_from": "01/11/2026"}, "created_from must be a day or a time such as 2026-11-01"),
+        ({"created_to": "2026-11-01T00:00:00Z"}, "created_to must be a day or a time such as 2026-11-01"),
+        ({"created_from": "2026-11-02", "created_to": "2026-11-01"}, "created_to must not be before the first day"),
         ({"skip_totals": 1}, "skip_totals must be true or false, got 1"),
         ({"created_to": 3}, "created_to must be text"),
         (
