@@ -65,7 +65,7 @@ def llms_txt(folder):
 def _first_paragraph(text):
     after = re.split(r"^# .+\n+", text, maxsplit=1, flags=re.MULTILINE)[1]
     paragraphs = (" ".join(paragraph.split()) for paragraph in after.split("\n\n"))
-    words = next(words for words in paragraphs if not words.startswith(("#", "The examples talk to ")))
+    words = next(words for words in paragraphs if not words.startswith(("#", "The examples use ")))
     return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", words)  # links are relative to their page
 
 
