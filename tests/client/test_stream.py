@@ -138,12 +138,6 @@ async def test_an_end_is_final():
     assert (len(await collect(found, references)), references.calls) == (2, 3)
 
 
-async def test_no_timer_is_left():
-    """After its block a stream leaves no timer in the event loop."""
-    await collect(failing(None, "none"), ["T1", "T2"])
-    assert asyncio.get_running_loop().pending_timers() == []
-
-
 async def test_every_row_once():
     """Each reference has one outcome, whose index is its position in the input."""
     references = [f"T{n % 30}" for n in range(100)]

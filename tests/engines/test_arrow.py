@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from payclient import AuthenticationError, ConfigurationError
+from payclient import ConfigurationError
 from payclient.engines import LookupSpec, ReconcileSpec, arrow
 from payclient.engines._background import _registries
 from payclient.reconcile import Rules, Tolerance
@@ -120,13 +120,6 @@ def test_type_of_references(background):
     columns = [pa.array(["T1"], pa.large_string()), pa.array(["T1"], pa.string_view())]
     for column in (*columns, pa.array(["T1"]).dictionary_encode(), pa.array([None])):
         assert len(looked_up(background, [pa.record_batch({"ref": column})], reference="ref")[0]) == 1
-
-
-def test_fatal(background, transport):
-    """What is the same for every row is raised."""
-    transport.script("T1", answer(b'{"success": false}', 401, content_type="application/json"))
-    with pytest.raises(AuthenticationError):
-        looked_up(background, [references("T1", "T2")])
 
 
 def test_nothing(monkeypatch):

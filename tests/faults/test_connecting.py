@@ -62,6 +62,7 @@ async def test_refused(row):
         async with stage(RawServer(), base_url=url) as pay:
             outcome = await ask(pay)
             assert (type(outcome), outcome.sent, pay.stats.attempts) == (ConnectionFailedError, "no", 4)
+            assert (outcome.step, outcome.address) == ("connect", f"127.0.0.1:{port}")
             assert url.removeprefix("http://") in str(outcome)
         async with stage(RawServer(), base_url=url, retry=None) as pay:
             assert await signal_of(pay) is Signal.OVERLOADED
@@ -84,7 +85,7 @@ async def test_unknown_host(monkeypatch, row):
     monkeypatch.setattr(loop, "getaddrinfo", unknown)
     async with stage(RawServer(), base_url="https://pay.invalid", retry=None) as pay:
         outcome = await ask(pay)
-        assert (type(outcome), outcome.sent) == (ConnectionFailedError, "no")
+        assert (type(outcome), outcome.sent, outcome.step, outcome.address) == (ConnectionFailedError, "no", "name", "")
         assert "pay.invalid: [Errno -2] Name or service not known" in str(outcome)
         assert await signal_of(pay) is Signal.OVERLOADED
 

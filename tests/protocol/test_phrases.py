@@ -297,6 +297,11 @@ OTHER_REFERENCE = {
     "list": {"data": [{"reference": "T9"}]},
     "nested": {"data": {"transaction": {"reference": "T9"}}},
     "number": {"reference": 9},
+    "request": {"request": {"reference": 9}},
+    "capital": {"Reference": "T9"},
+    "capital inside": {"data": {"Reference": "T9"}},
+    "four deep": {"a": {"b": {"c": {"d": {"reference": "T9"}}}}},
+    "four lists deep": {"a": [[[{"reference": "T9"}]]]},
 }
 
 
@@ -305,7 +310,7 @@ def test_another_reference():
     texts, statuses = ("Transaction not found", "Unauthorized", "No", ""), (200, 400, 401, 403, 404, 409, 422)
 
     def expected(place):
-        name = "9" if place == "number" else "T9"
+        name = "9" if place in ("number", "request") else "T9"
         return errors.ReferenceMismatchError, f"the answer is about '{name}', asked for '{REFERENCE}'", "once"
 
     def found(case):

@@ -28,24 +28,6 @@ def test_reference_is_no_word():
     assert (type(error), error.is_conclusive) == (errors.TransactionNotFoundError, True)
 
 
-def test_names_another_reference(subtests):
-    """A refusal that names another reference is not about this one, wherever the name is."""
-    cases = (
-        {"transaction": {"reference": "R-2"}},
-        {"request": {"reference": 2}},
-        {"transactions": [{"reference": "R-2"}]},
-        {"result": {"transaction": {"reference": "R-2"}}},
-        {"Reference": "R-2"},
-        {"data": {"Reference": "R-2"}},
-        {"a": {"b": {"c": {"d": {"reference": "R-2"}}}}},
-        {"a": [[[{"reference": "R-2"}]]]},
-    )
-    for fields in cases:
-        with subtests.test(fields=fields):
-            error = refused({"success": False, "message": "Transaction not found", **fields}, 404)
-            assert type(error) is errors.ReferenceMismatchError
-
-
 @pytest.mark.parametrize(
     "fields", [{"a": {"b": {"c": {"d": {"e": {"reference": "R-2"}}}}}}, {"a": [[[[{"reference": "R-2"}]]]]}], ids=str
 )

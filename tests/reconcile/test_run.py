@@ -58,23 +58,6 @@ def buckets(rows):
     return [row.bucket.value for row in rows]
 
 
-async def test_buckets(service_of, rows_of):
-    """Every row of the ledger comes out once, in the order of the ledger, in its bucket."""
-    answers = {
-        "A": [paid("A")],
-        "B": [paid("B", amount=90)],
-        "D": [errors.PermissionDeniedError("no")],
-        "E": [paid("E", status="pending")],
-    }
-    ledger = [
-        *(entry(2, "A"), entry(3, "B"), entry(4, "C"), entry(5, "D")),
-        *(RejectedEntry(line=6, reason="bad"), entry(7, "E", status="pending")),
-    ]
-    rows = await rows_of(ledger, service_of(answers))
-    assert [row.line for row in rows] == [2, 3, 4, 5, 6, 7]
-    assert buckets(rows) == ["matched", "break", "break", "unresolved", "rejected", "open"]
-
-
 DENIED, DECLINED = errors.PermissionDeniedError("no"), errors.RejectedError("no")
 AGREES, LESS, PENDING, INVOICE = {}, {"amount": 90}, {"status": "pending"}, {"merchant_reff": "INV"}
 LOOKUPS = (

@@ -82,14 +82,6 @@ async def test_deadline(transport):
         assert str(caught.value).endswith(f" [step waiting, {address_of(server)}]")
 
 
-async def test_refused(ask):
-    """A refused connection names each address that was tried."""
-    async with RawServer() as server:
-        url, address = server.url, address_of(server)
-    error = await ask(url)
-    assert (type(error), error.step, error.address) == (ConnectionFailedError, "connect", address)
-
-
 @pytest.mark.virtual_time
 async def test_black_hole(ask):
     """A time-out while connecting names the step and the address, and has sent nothing, whoever ends it."""
@@ -115,17 +107,6 @@ async def test_several_addresses(ask, monkeypatch):
         assert (error.step, error.address) == ("waiting", f"127.0.0.1:{port}")
     error = await ask(f"http://localhost:{port}")
     assert (error.step, error.address) == ("connect", f"[::1]:{port}, 127.0.0.1:{port}")
-
-
-async def test_unknown_name(ask, monkeypatch):
-    """A name that cannot be resolved has no address."""
-
-    async def resolve(*_, **__):
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
-    error = await ask("https://pay.invalid")
-    assert (error.step, error.address) == ("name", "")
 
 
 def test_mark():

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 from payclient.transports import Request
 from payclient.transports.fast import FastTransport
-from pools import connections, idle
 from support.fakes import document
 from support.raw_server import RawServer, Script, http, send
 
@@ -66,13 +65,3 @@ async def test_second_address(monkeypatch):
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
             response = await transport.send(request("http://pay.example"))
     assert response.body == FOUND
-
-
-async def test_closed_while_connecting():
-    """A connection that is made while the transport closes is closed when its exchange has ended."""
-    async with carrying(send(http(FOUND))) as (transport, server):
-        under_way = asyncio.create_task(transport.send(request(server.url)))
-        await asyncio.sleep(0)
-        await transport.aclose()
-        await asyncio.wait([under_way])
-        assert (connections(transport), len(idle(transport))) == (set(), 0)

@@ -396,7 +396,7 @@ async def test_closed_while_connecting(kind):
         await transport.aclose()
         with pytest.raises(ClientClosedError, match="has been closed"):
             await sending
-        assert server.requests == []
+        assert (server.requests, connections(transport)) == ([], set())
 
 
 HOOKED = [

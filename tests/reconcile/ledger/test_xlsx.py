@@ -171,17 +171,6 @@ def test_sheet_chosen():
         opened(data, sheet="Third")
 
 
-@pytest.mark.parametrize(
-    ("rows", "warning"),
-    [((), "is empty"), ([("", " ")], "is empty"), ([HEADER], "has a header and no rows")],
-    ids=["nothing", "blanks", "header"],
-)
-def test_nothing_to_read(rows, warning):
-    """An empty sheet gives no rows, and a warning."""
-    with opened(by_openpyxl(*rows)) as ledger:
-        assert (list(ledger), ledger.warnings) == ([], (f"nothing was read: the file {warning}",))
-
-
 def test_escapes():
     """Escaped characters are restored, and pronunciation guides are left out."""
     sheet = (

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
-from payclient.reconcile.ledger import Entry, LedgerChangedError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger
 from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, verify
 from support import planted
 from support.chance import examples
@@ -171,19 +171,6 @@ def out(tmp_path):
     for name, text in OLD.items():
         (folder / name).write_bytes(text)
     return folder
-
-
-async def test_changed_ledger(tmp_path, out, service_of):
-    """A ledger that changed during the run gets no report, and an older report stays."""
-    path = tmp_path / "ledger.csv"
-    path.write_text(LEDGER)
-    with open_ledger(path) as ledger, ReportFiles(out) as files:
-        async for row in reconcile(ledger, service_of(ANSWERS)):
-            files.add(row)
-        path.write_text(LEDGER + "G,INV-7,1,paid\n")
-        with pytest.raises(LedgerChangedError):
-            files.finish(ABOUT, ledger=ledger)
-    assert content(out) == OLD
 
 
 @pytest.mark.parametrize("size", [0, 100, 3_000, 20_000])
