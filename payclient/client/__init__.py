@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from payclient.client._confirm import FieldDifference as FieldDifference
     from payclient.client._session import closed as closed
     from payclient.client._session import running_loop as running_loop
+    from payclient.client._stream import PASSES as PASSES
     from payclient.client._stream import LookupFunction as LookupFunction
+    from payclient.client._stream import is_passing as is_passing
     from payclient.client._stream import stream as stream
     from payclient.client._telemetry import Attempt as Attempt
     from payclient.client._telemetry import OnAttempt as OnAttempt
     from payclient.client._telemetry import Stats as Stats
     from payclient.client._telemetry import Tracing as Tracing
-    from payclient.client.policies import PASSES as PASSES
     from payclient.client.policies import RetryPolicy as RetryPolicy
     from payclient.client.policies import classify as classify
-    from payclient.client.policies import is_passing as is_passing
 
 _ROOMS = ("policies", "_telemetry", "_stream", "_config", "_confirm", "_session", "_client")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""

@@ -49,11 +49,7 @@ def _is_tracing(_: object, __: object, value: Any) -> None:
         raise ConfigurationError(message)
 
 
-def _is_reaction(_: object, __: object, value: object) -> None:
-    if value not in ("fail", "wait"):
-        raise unfit("on_outage", "'fail' or 'wait'", repr(value))
-
-
+_is_reaction = must_be("'fail' or 'wait'", lambda value: value in ("fail", "wait"))
 _is_policy = must_be("a RetryPolicy or None", lambda value: isinstance(value, RetryPolicy), shows_type=True)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 import sys
-import weakref
 from collections import UserDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -27,7 +26,6 @@ from payclient.transports._failures import (
     progress_of,
     reason_of,
     refused,
-    sent,
     without_library_frames,
 )
 from payclient.transports._pooled import NEEDS_FRESH, ON_LATE, RESPONSE, transport_over
@@ -53,13 +51,8 @@ def _library_of(client: object) -> ModuleType:
     raise unfit("http_client", "an httpx.AsyncClient", type(client).__name__)
 
 
-_loops: weakref.WeakKeyDictionary[HttpClient, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()
-"""The event loop in which each client first used a network: its connections belong to that loop."""
-
-
-def _unusable(problem: str) -> errors.ClientClosedError:
-    message = f"this http_client cannot be used: {problem}"
-    return errors.ClientClosedError(message)
+def _closed() -> errors.ClientClosedError:
+    return errors.ClientClosedError("this http_client cannot be used: it has been closed")
 
 
 class _ReusedError(Exception):
@@ -84,8 +77,7 @@ class _Freshness:
     exposes no connection and reads no time-outs. A transport that exposes no connection and does read them is unknown.
     """
 
-    def __init__(self, client: HttpClient, *, is_required: bool) -> None:
-        self._client = client
+    def __init__(self, *, is_required: bool) -> None:
         self._is_required = is_required
         self._is_proven = False
         self._timeouts = _Timeouts()
@@ -97,7 +89,6 @@ class _Freshness:
 
     async def _watch(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002  the shape that httpcore calls
         """Raise before the first byte is written if the connection must be new and is not."""
-        _loops.setdefault(self._client, weakref.ref(asyncio.get_running_loop()))
         if event.endswith((".connect_tcp.complete", ".connect_unix_socket.complete")):
             self._is_proven = True
         elif event == "http11.send_request_headers.started" and self._is_required and not self._is_proven:
@@ -128,20 +119,18 @@ class HttpxClientTransport:
         self._library = _library_of(client)
         self._client = client
         if client.is_closed:
-            raise _unusable("it has been closed")
+            raise _closed()
 
     async def send(self, request: Request) -> Response:
         if self._client.is_closed:
-            raise _unusable("it has been closed")
-        if (first := _loops.get(self._client)) is not None and first() is not asyncio.get_running_loop():
-            raise _unusable("it belongs to another event loop; make one per loop")
+            raise _closed()
         return await _in_own_scope(self._exchange_until_fresh(request))
 
     async def _exchange_until_fresh(self, request: Request) -> Response:
         # That the service says the same twice would not do: two reused connections may be out of step.
         while True:
             with suppress(_ReusedError):  # which closes that connection; in the end the pool makes a new one
-                freshness = _Freshness(self._client, is_required=request.needs_fresh_connection)
+                freshness = _Freshness(is_required=request.needs_fresh_connection)
                 build = partial(self._native, freshness)
                 head, body, is_truncated = await _exchange(self._library, request, build, self._send)
                 connection = head.extensions.get("network_stream")
@@ -185,14 +174,7 @@ class HttpxTransport:
     Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect
     is followed, and no cookie is kept.
 
-    Args:
-        ssl_context: Which certificates are trusted; the system's own if not given.
-        connect_timeout: Seconds to wait for a connection.
-        keepalive: Seconds an idle connection is kept.
-        proxy: Address of the proxy through which `https` goes, such as `http://proxy:3128`; None for none.
-
-    Raises:
-        ConfigurationError: When *proxy* is not such an address.
+    Args and errors are those of `payclient.transports.fast.FastTransport`.
     """
 
     library: ClassVar[Any] = httpx
@@ -219,7 +201,7 @@ class HttpxTransport:
 
     async def send(self, request: Request) -> Response:
         if self._client.is_closed:
-            raise _unusable("it has been closed")
+            raise _closed()
         head, body, is_truncated = await _exchange(self.library, request, self._native, self._send)
         ours = head.extensions.get(RESPONSE)
         if isinstance(ours, Response):
@@ -373,5 +355,7 @@ def _translate(error: Exception, request: Request, *, library: ModuleType, answe
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
         message = f"{origin} did not answer in time: {reason_of(error)}"
-        return errors.AttemptTimeoutError(message, sent=sent(answered=answered), step=step, address=progress.address)
+        return errors.AttemptTimeoutError(
+            message, sent="yes" if answered else "unknown", step=step, address=progress.address
+        )
     return broken(error, origin, progress, answered=answered)

@@ -84,16 +84,10 @@ async def _open_tunnel(proxy: Proxy, host: str, port: int, progress: Progress) -
         # frame that a cancellation could leave through.
         opened.send(proxy.connect_message(host, port))
         tunnel = Tunnel(has_password=proxy.has_password)
-        while not tunnel.receive(await _receive(opened)):
+        while not tunnel.receive(await asyncio.get_running_loop().sock_recv(opened, _BUFFER)):
             pass
         on_failure.pop_all()
     return opened
-
-
-async def _receive(opened: socket.socket) -> bytes:
-    with suppress(ConnectionResetError):
-        return await asyncio.get_running_loop().sock_recv(opened, _BUFFER)
-    return b""
 
 
 async def _open_socket(host: str, port: int, progress: Progress) -> socket.socket:

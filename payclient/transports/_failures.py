@@ -129,12 +129,9 @@ def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bo
         return errors.TLSVerificationError(f"{peer} {refusal}", sent="no", step="tls", address=progress.address)
     place = "in the middle of its answer" if answered else "before it answered"
     message = f"the connection to {peer} broke {place}: {reason_of(error)}"
-    return errors.ConnectionFailedError(message, sent=sent(answered=answered), step=step, address=progress.address)
-
-
-def sent(*, answered: bool) -> Sent:
-    """Return whether a request has reached the service: a response proves it."""
-    return "yes" if answered else "unknown"
+    return errors.ConnectionFailedError(
+        message, sent="yes" if answered else "unknown", step=step, address=progress.address
+    )
 
 
 def without_library_frames(error: BaseException) -> BaseException:

@@ -1,6 +1,6 @@
 """The interface of a transport, and of an httpx client."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from payclient.protocol import Request, Response
@@ -48,18 +48,12 @@ class HttpClient(Protocol):
         """Its hooks, by event."""
         ...
 
-    def build_request(
-        self,
-        method: str,
-        url: str,
-        *,
-        content: bytes,
-        headers: Mapping[str, str],
-        extensions: dict[str, Any],
-    ) -> Any:
+    @property
+    def build_request(self) -> Callable[..., Any]:
         """Merge a request with the client's own defaults."""
         ...
 
-    async def send(self, request: Any, *, stream: bool, auth: None, follow_redirects: bool) -> Any:
+    @property
+    def send(self) -> Callable[..., Awaitable[Any]]:
         """Send a request, and return when the head of the response has been received."""
         ...

@@ -16,7 +16,6 @@ from payclient import (
     ClientClosedError,
     ConfigurationError,
     InvalidReferenceError,
-    PayClientError,
     RetryPolicy,
 )
 from payclient.otel import OpenTelemetry
@@ -408,17 +407,3 @@ async def test_closed_http_client():
     await later.aclose()
     with pytest.raises(ClientClosedError, match="this http_client cannot be used: it has been closed"):
         await pay.get_transaction("T1")
-
-
-def test_http_client_of_another_loop():
-    """An `http_client` with connections serves one event loop; a second one is told so, and nothing is sent."""
-    http_client = httpx.AsyncClient(trust_env=False)
-
-    async def ask():
-        options = {"api_key": KEY, "base_url": "http://127.0.0.1:9", "retry": None, "http_client": http_client}
-        with pytest.raises(PayClientError) as caught:
-            await AsyncClient(**options).get_transaction("T1")
-        return str(caught.value)
-
-    assert asyncio.run(ask()).startswith("cannot connect")
-    assert asyncio.run(ask()) == "this http_client cannot be used: it belongs to another event loop; make one per loop"

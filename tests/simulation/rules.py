@@ -37,6 +37,9 @@ RULES = {
             "client/test_cancellation:test_no_worker_outlives_its_block",
         ),
         ("A stream is read inside its block", "", "client/test_stream:test_after_leaving"),
+        ("A transient failure is final only", "unanswered", "client/test_deferral:test_outage_costs_no_row"),
+        ("A failure that every reference would have", "error", "client/test_stream:test_fatal_is_raised_once"),
+        ("A redirect, or a 404 of another program", "error", "client/test_deferral:test_row_elsewhere"),
     ),
     "client/policies/_capacity": (
         ("There is no rate until", "", "client/policies/test_capacity:test_growth_is_cubic"),
@@ -46,11 +49,6 @@ RULES = {
         ("Slow start: at the start", "growth", "client/policies/test_capacity:test_cases"),
         ("Some failures of the service are normal", "", "client/policies/test_capacity:test_cases"),
         ("Workers that share a key", "", "client/policies/test_capacity:test_workers_grow_slowly"),
-    ),
-    "client/policies/_deferral": (
-        ("A transient failure is final only", "unanswered", "client/policies/test_deferral:test_outage_costs_no_row"),
-        ("A failure that every reference would have", "error", "client/test_stream:test_fatal_is_raised_once"),
-        ("A redirect, or a 404 of another program", "error", "client/policies/test_deferral:test_row_elsewhere"),
     ),
     "client/policies/_limiter": (
         ("Awaited lookups go before", "", "client/policies/test_limiter:test_newest_first_in_a_standing_queue"),

@@ -1,16 +1,12 @@
 """
-Internal: policies without I/O: limiter, retry, deferral, time-outs.
+Internal: policies without I/O: limiter, retry, time-outs.
 
 Clock and chance are arguments.
 """
 
 from payclient.client.policies._capacity import Ticket as Ticket
-from payclient.client.policies._deferral import PASSES as PASSES
-from payclient.client.policies._deferral import Deferral as Deferral
-from payclient.client.policies._deferral import Disposition as Disposition
-from payclient.client.policies._deferral import PendingRow as PendingRow
-from payclient.client.policies._deferral import is_passing as is_passing
 from payclient.client.policies._limiter import MAX_OWN_WAIT as MAX_OWN_WAIT
+from payclient.client.policies._limiter import MAX_PAUSE as MAX_PAUSE
 from payclient.client.policies._limiter import Limiter as Limiter
 from payclient.client.policies._limiter import Priority as Priority
 from payclient.client.policies._retry import Again as Again

@@ -3,7 +3,7 @@
 import pytest
 
 from payclient import errors
-from payclient.client.policies._deferral import Deferral, Disposition, PendingRow
+from payclient.client._stream import Deferral, Disposition, PendingRow
 from support.misses import check_table
 
 BROKEN = errors.ServiceError("x", status_code=503)
