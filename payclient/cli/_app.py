@@ -27,9 +27,9 @@ from cyclopts import (
 from cyclopts.help import DefaultFormatter, TableSpec
 
 from payclient._shared.escape import did_you_mean
-from payclient._shared.options import OPTIONS, options_of
+from payclient._shared.options import OPTIONS
 from payclient.cli._streams import Exit, Streams, abandon, refuse, status_of
-from payclient.errors import PayClientError
+from payclient.errors import ConfigurationError, PayClientError
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
@@ -144,14 +144,8 @@ def _version() -> str:
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a full or failing disk: the same command may succeed once that is fixed."""
-_OF_COMMANDS = ("canary", "deadline", "grace", "interval", "max_interval", "time_zone")
+_OF_COMMANDS = ("canary", "deadline", "grace", "time_zone")
 """Options of commands that the client does not have, or that each command bounds itself."""
-_OPTION = re.compile(
-    rf"\A(?:(?:{'|'.join([*_OF_COMMANDS, *(name for name, option in OPTIONS.items() if option.attribute)])})"
-    rf"(?= (?:must|begins|is|has|needs) )|(?:{'|'.join(name for name in options_of('network'))})\b)"
-)
-"""An option under its name in the library, at the start of an error message."""
-_OF_PYTHON = re.compile(r", or None(?=, got )| \(in Python, [^()]*\)")
 _KINDS = {int: "a whole number", float: "a number"}
 _VALUE_OF = re.compile(r"Invalid value for (--[a-z-]+): (?=\1 must )")
 _IS_OPTION = re.compile(r"--?[A-Za-z]")
@@ -168,7 +162,7 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
     except CycloptsError as error:
         return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
     except PayClientError as error:
-        message = _for_command_line(str(error), arguments)
+        message = _for_command_line(str(error), arguments) if isinstance(error, ConfigurationError) else str(error)
         return _refused(streams, status_of(error), message, error, bound)
     except BrokenPipeError:
         abandon(streams.stdout)
@@ -192,16 +186,16 @@ def _end(streams: Streams, status: Exit, message: str) -> Exit:
 
 
 def _for_command_line(text: str, arguments: Sequence[str]) -> str:
-    """Return a message of the library with the option, or the variable, that was given here."""
-
-    def named(found: re.Match[str]) -> str:
-        option = OPTIONS.get(found[0])
-        flag = option.command if option is not None and option.attribute else f"--{found[0].replace('_', '-')}"
-        is_option = any(word.partition("=")[0] == flag for word in arguments)
-        is_variable = option is not None and option.variable in os.environ
-        return flag if is_option else option.variable if option is not None and is_variable else found[0]
-
-    return _OF_PYTHON.sub("", _OPTION.sub(named, text))
+    """Return a message of the library, which may begin with an option, with the option or variable that was given."""
+    name = re.split(r"\W", text, maxsplit=1)[0]
+    option = OPTIONS.get(name)
+    if option is not None or name in _OF_COMMANDS:
+        flag = option.command if option is not None and option.attribute else f"--{name.replace('_', '-')}"
+        if any(word.partition("=")[0] == flag for word in arguments):
+            text = flag + text[len(name) :]
+        elif option is not None and option.variable in os.environ:
+            text = option.variable + text[len(name) :]
+    return text.replace(", or None, got ", ", got ")  # an option that is not given has no None
 
 
 def _about_usage(error: CycloptsError) -> str:

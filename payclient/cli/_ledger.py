@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
 import attrs
-from attrs import asdict, field, frozen
+from attrs import field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
@@ -28,7 +28,6 @@ from payclient.cli._streams import (
     TEXT,
     Exit,
     Flag,
-    JsonFlag,
     OwnStreams,
     Streams,
     Texts,
@@ -45,13 +44,12 @@ from payclient.reconcile.ledger import (
     Suggestion,
     UnusedColumn,
     column_names,
-    dialect_as_json,
 )
 
 EXAMPLES = """
 $ payclient ledger ledger.csv
 $ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
-$ payclient ledger ledger.xlsx --profile excel-de --header-row 4 --json | jq .suggestions
+$ payclient ledger ledger.xlsx --profile excel-de --header-row 4
 
 Exit status: 0 every row can be used. 1 rows are rejected. 2 usage, or an unreadable ledger.
 """
@@ -110,7 +108,6 @@ def ledger(
     *,
     rules: Annotated[Path | None, FILE] = None,
     save_rules: Annotated[Path | None, FILE] = None,
-    as_json: JsonFlag = False,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     dialect: DialectOptions = DialectOptions(),
     streams: OwnStreams,
@@ -126,7 +123,6 @@ def ledger(
         rules: TOML file with the column names and the table `ledger`.
         save_rules: New rules file to write, with `--rules`, the options and the suggestions. The ledger is then shown
             as this file reads it.
-        as_json: Print one JSON object.
         source: Reading the ledger.
         dialect: Declaring how it is written.
         streams: Streams of the process.
@@ -136,11 +132,7 @@ def ledger(
         declared, words = declared.save(save_rules, streams), ("ledger", str(ledger), "--rules", str(save_rules))
     overview = declared.overview(streams)
     following = declared.following(overview, words)
-    if as_json:
-        shown = {**overview_as_json(overview), "next": following or None}
-        streams.write(json.dumps(shown, indent=2, ensure_ascii=True))
-    else:
-        streams.show([*overview_lines(overview), *declared.decision(overview, following, words)])
+    streams.show([*overview_lines(overview), *declared.decision(overview, following, words)])
     return Exit.DIFFERENT if overview.rejected else Exit.DONE
 
 
@@ -264,7 +256,6 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007F")  # the rest is the same in TOML
 
 
-VERSION = 1
 _MAX_SHOWN = 5
 _MAX_WORDS = 50
 _QUOTED = re.compile(r"'[^']*'|[0-9]+")
@@ -273,7 +264,7 @@ _TOTALS_ROW = "is a totals row"
 
 @frozen
 class Overview:
-    """How a ledger is read; `shown` is what is said about its rows, as JSON has it."""
+    """How a ledger is read; `shown` is what is said about its rows."""
 
     ledger: Ledger
     rejected: int
@@ -341,34 +332,6 @@ def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount:
     known = statuses.setdefault(word, {"status": word, "meaning": rules.read_status(word), "rows": 0, "amount": 0})
     known["rows"] += 1
     known["amount"] += amount if isinstance(amount, int) else 0
-
-
-def overview_as_json(overview: Overview) -> dict[str, Any]:
-    ledger, columns = overview.ledger, overview.ledger.columns
-    fields = {place: name for name, place in columns.places.items()}
-    return {
-        "schema": "payclient.ledger",
-        "version": VERSION,
-        **asdict(ledger.fingerprint),
-        "format": ledger.format,
-        "delimiter": ledger.delimiter,
-        "header_row": ledger.header_row or None,
-        "declared": dialect_as_json(ledger.dialect),
-        "columns": [
-            {"name": name, "field": fields.get(place), "kind": KINDS[fields[place]] if place in fields else None}
-            for place, name in enumerate(columns.header)
-        ],
-        **overview.shown,
-        "excluded": [asdict(each) for each in ledger.excluded],
-        "suggestions": [
-            {**asdict(each), "is_ambiguous": each.is_ambiguous, "text": str(each)} for each in ledger.suggestions
-        ],
-        "unused": [
-            {"name": each.name, "words": dict(each.words), "amount": each.amount, "text": each.sentence}
-            for each in ledger.unused
-        ],
-        "warnings": list(ledger.warnings),
-    }
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
