@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from attrs import frozen
 
+from payclient._shared.options import OPTIONS
 from payclient.cli._app import run
 from payclient.cli._streams import Streams
 from payclient.testing import FakeService, serve
@@ -54,9 +55,8 @@ def terminal():
 @pytest.fixture(autouse=True)
 def no_configuration(monkeypatch):
     """Start every test from an environment that says nothing about the service or the terminal."""
-    for name in ("API_KEY", "BASE_URL", "ENVIRONMENT"):
-        monkeypatch.delenv(f"PAYCLIENT_{name}", raising=False)
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONUNBUFFERED", "PYTHONIOENCODING"):
+    variables = filter(None, (option.variable for option in OPTIONS.values()))
+    for name in (*variables, "NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONUNBUFFERED", "PYTHONIOENCODING"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
 

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import json
+import pkgutil
 import re
 import runpy
 from pathlib import Path
@@ -83,10 +84,10 @@ def test_front_page():
 
 
 def test_attributes():
-    """Where a public class lists its attributes, it lists each of them."""
-    modules = [importlib.import_module(module) for module in MODULES]
-    public = {id(each): each for module in modules for each in (getattr(module, name) for name in module.__all__)}
-    kinds = [kind for kind in public.values() if inspect.isclass(kind) and attrs.has(kind)]
+    """Where a class lists its attributes, it lists each of them; such lists are the help of the commands, too."""
+    names = {each.name for each in pkgutil.walk_packages(payclient.__path__, "payclient.")}
+    modules = [importlib.import_module(name) for name in names - {*HEAVY, "payclient.__main__"}]
+    kinds = {kind for module in modules for kind in vars(module).values() if inspect.isclass(kind) and attrs.has(kind)}
     listing = {kind: doc for kind in kinds if "\nAttributes:" in (doc := inspect.getdoc(kind) or "")}
     missing = {
         f"{kind.__name__}.{each.name}"
@@ -166,9 +167,13 @@ def test_environment_variables():
     assert documented == set(re.findall(r"\bPAYCLIENT_[A-Z_]+\b", source))
 
 
+def arguments_of(command):
+    found = make_app([command])[command].assemble_argument_collection(parse_docstring=True)
+    return [each for each in found if each.parse]
+
+
 def options_of(command):
-    collection = make_app([command])[command].assemble_argument_collection()
-    return {name for argument in collection if argument.parse for name in argument.names if name.startswith("--")}
+    return {name for argument in arguments_of(command) for name in argument.names if name.startswith("--")}
 
 
 def test_findings():
@@ -205,6 +210,7 @@ def test_command():
     shown = {name for name in COMMANDS if f"<!-- the options of payclient {name} -->" in sections[f"payclient {name}"]}
     assert (with_options - shown, shown - with_options) == ({"verify"}, set())
     assert "<!-- the options of the service -->" in sections["Which service"]
+    assert {(name, each.name) for name in COMMANDS for each in arguments_of(name) if not each.parameter.help} == set()
     table = CONF["options"]("reconcile") + CONF["options"]("service")
     assert set(re.findall(r"^\| `(--[a-z-]+)", table, re.MULTILINE)) == options_of("reconcile")
 
