@@ -7,6 +7,8 @@ import pickle
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import reduce
+from itertools import product
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from payclient.reconcile import (
     STRICT,
     Accepted,
+    Calendar,
     Code,
     FeeSchedule,
     Finding,
@@ -25,6 +28,7 @@ from payclient.reconcile import (
     Kind,
     Kinds,
     Lines,
+    Meta,
     RepeatedReference,
     Rounding,
     Rules,
@@ -39,7 +43,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import ABSENT, Dialect, Entry, LedgerError, RejectedEntry, open_ledger
 from payclient.reconcile.rules import IgnoredCount
 from support.misses import check_table
 from support.ruling import DAYS, rules_of
@@ -136,6 +140,22 @@ REFUSED = (
 )
 
 
+TABLES = (
+    *((Rules, ()), (Calendar, ("calendar",)), (Dialect, ("ledger",)), (Tolerance, ("tolerances", "fee"))),
+    *((FeeSchedule, ("fees", "VA")), (Lines, ("lines",)), (Kinds, ("lines", "kind")), (Meta, ("meta",))),
+    (StatementRules, ("statement",)),
+)
+"""The tables of a rules file that may have any keys, with their places."""
+
+
+def problem_of(document):
+    try:
+        rules_from_json(document)
+    except (TypeError, ValueError) as error:
+        return error
+    return None
+
+
 def refusal(kind, fields):
     with pytest.raises(RulesError) as caught:
         kind(**fields)
@@ -156,6 +176,18 @@ def test_refused():
     for bounds in ({}, {"ledger": 100}, {"service": 100}, {"ledger": 100, "largest_difference": 5}):
         error = refusal(Accepted, BOUNDED | {"largest_difference": None} | bounds)
         assert str(error).startswith("largest_difference must be given, or both ledger and service")
+
+
+def test_number_is_refused():
+    """A number with a fraction, alone or in a list or table, is refused for each key of a file, by the key's name."""
+    misses = []
+    for kind, path in TABLES:
+        for name, value in product((each.name for each in attrs.fields(kind) if each.init), (3.5, [3.5], {"x": 3.5})):
+            table = ({"column": "Type"} if kind is Kinds else {}) | {name: value}
+            error = problem_of(reduce(lambda value, part: {part: value}, reversed(path), table))
+            if not isinstance(error, RulesError) or error.key[: len(path) + 1] != (*path, name):
+                misses.append((*path, name, value, error))
+    assert misses == []
 
 
 def test_unchangeable():

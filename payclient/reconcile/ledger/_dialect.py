@@ -99,7 +99,7 @@ _MONEY = ("amount", "fee", "amount_received")
 
 
 def _is_known(encoding: object) -> bool:
-    return encoding == UTF_8 or encoding in {codecs.lookup(each).name for each in _ENCODINGS}
+    return encoding == UTF_8 or encoding in [codecs.lookup(each).name for each in _ENCODINGS]
 
 
 def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:

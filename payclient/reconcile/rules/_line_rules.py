@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
+from functools import cached_property
 
-from attrs import Factory, define, evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import plural, quote
@@ -48,16 +48,6 @@ class Kind(StrEnum):
 _are_words = are_texts("a list of words", normalise)
 
 
-def _by_word(kinds: Kinds) -> Mapping[str, Kind]:
-    found: dict[str, Kind] = {}
-    for kind in Kind:
-        for word in getattr(kinds, kind.value):
-            if found.setdefault(normalise(word), kind) is not kind:
-                message = f"{kind}: {quote(word)} is listed under {found[normalise(word)]} already"
-                raise RulesError(message, key=(kind.value,))
-    return MappingProxyType(found)
-
-
 @frozen(kw_only=True)
 class Kinds:
     """
@@ -82,7 +72,19 @@ class Kinds:
     refund: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
     fee: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
     ignore: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
-    _kinds: Mapping[str, Kind] = field(init=False, eq=False, repr=False, default=Factory(_by_word, takes_self=True))
+
+    def __attrs_post_init__(self) -> None:
+        self.of("")  # refuses a word of two kinds
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, Kind]:
+        found: dict[str, Kind] = {}
+        for kind in Kind:
+            for word in getattr(self, kind.value):
+                if found.setdefault(normalise(word), kind) is not kind:
+                    message = f"{kind}: {quote(word)} is listed under {found[normalise(word)]} already"
+                    raise RulesError(message, key=(kind.value,))
+        return found
 
     def of(self, word: object) -> Kind | None:
         """Return the kind that *word* means; None if it is not listed, or no word."""

@@ -147,6 +147,7 @@ def _is_percentage(value: object) -> bool:
 
 is_whole = must_be("a whole number that is not negative", lambda value: type(value) is int and 0 <= value <= _MAX_WHOLE)
 is_percent = must_be(f"a percentage from 0 to 100 with at most {_DECIMAL_PLACES} decimal places", _is_percentage)
+is_text = must_be("text", lambda value: isinstance(value, str))
 is_filled = must_be("text that is not empty", lambda value: isinstance(value, str) and value.strip())
 is_side_or_none = must_be(
     "text or a whole number, as it stands in the finding",

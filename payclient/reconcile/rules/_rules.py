@@ -214,7 +214,7 @@ class Meta:
         changed_by: Who decided them last; a report names it next to what changed.
     """
 
-    changed_by: str = field(default="", validator=instance_of(str))
+    changed_by: str = field(default="", validator=values.is_text)
 
 
 @frozen(kw_only=True)
@@ -367,7 +367,7 @@ class Rules:
     )
     ignore_columns: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     not_found_messages: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
-    may_leave: bool = field(default=False, validator=instance_of(bool))
+    may_leave: bool = field(default=False, validator=values.is_flag)
     material_from: int | None = field(default=None, validator=optional(values.is_whole))
     ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     tolerances: Mapping[str, Tolerance] = field(
