@@ -43,10 +43,12 @@ def test_tables(heading, kind):
 
 
 def test_top():
-    """Every key of the file stands in the first table, and `grace` with its default."""
-    strict = rules_as_json(Rules())
-    assert set(keys("The whole file")) == {field.name for field in attrs.fields(Rules) if field.init}
-    assert keys("The whole file")["grace"] == f'"{strict["grace"]}"'
+    """Every key of the file stands in the first table, with its default."""
+    table, fields = keys("The whole file"), {field.name: field for field in attrs.fields(Rules) if field.init}
+    assert set(table) == set(fields)
+    assert parse_rules("\n".join(f"{name} = {text}" for name, text in table.items() if text != "none")) == Rules()
+    none = {name for name, each in fields.items() if each.default in (None, (), EMPTY) or attrs.has(type(each.default))}
+    assert {name for name, text in table.items() if text == "none"} == none
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import re
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
 NO_RULES = frozenset({"$schema", "$defs", "title", "description"})
 
 
@@ -15,7 +15,7 @@ def problems(value, schema, root, at="$"):
 
 def _type(value, rule, _schema, _root, at):
     kinds = [rule] if isinstance(rule, str) else rule
-    if isinstance(value, bool) or not isinstance(value, tuple(TYPES[kind] for kind in kinds)):
+    if type(value) not in [TYPES[kind] for kind in kinds]:
         yield f"{at}: {value!r} is no {' or '.join(kinds)}"
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import attrs
 import pytest
 
+from docs.test_rules import EXAMPLE
 from payclient import Transaction
-from payclient.reconcile import Bucket, Code, Row, Rules, Severity, Status, Step, Verdict
+from payclient.reconcile import Bucket, Code, Row, Rules, Severity, Status, Step, Verdict, parse_rules
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, tally_of
-from support.ruling import SOME_RULES
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "reference" / "summary.schema.json").read_text())
 
@@ -23,7 +23,7 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "reference" / "summary
 def summaries():
     """Return `summary.json` of a run of nothing, and of one with everything."""
     rows = asyncio.run(judged(1000, unresolved=2))
-    return [_summary([], About()), _summary(rows, about(rules=SOME_RULES, canary="T1", ended_by="refused"))]
+    return [_summary([], About()), _summary(rows, about(rules=parse_rules(EXAMPLE), canary="T1", ended_by="refused"))]
 
 
 def _summary(rows, known):
