@@ -248,7 +248,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def conformance(session: nox.Session) -> None:
-    """Compare clients that get an answer too many; names of clients follow `--`."""
+    """Compare HTTP clients that get stray answers; names of clients follow `--`."""
     install(session, "peers")
     session.run("python", "-m", "conformance", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
