@@ -188,8 +188,6 @@ class OutageError(TransportError):
     """
     The service does not answer this client at present, and this lookup was not sent.
 
-    A web application answers 503, with `retry_after` as `Retry-After`.
-
     Attributes:
         last_failure: Class and text of the client's most recent failure, from any lookup.
         outage_seconds: For how long nothing was answered.
@@ -216,8 +214,6 @@ class OutageError(TransportError):
 class OverloadedError(TransportError):
     """
     The lookup cannot be answered in time, because too many others are made, and it was not sent.
-
-    A web application answers 503, with `retry_after` as `Retry-After`.
 
     Attributes:
         waiting: Lookups that queue.

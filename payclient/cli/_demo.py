@@ -1,9 +1,6 @@
 """`payclient demo`: a reconciliation from end to end, on a seeded dataset in which every break is known."""
 
-import asyncio
 import csv
-import os
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import count, islice, repeat
@@ -108,8 +105,6 @@ _FAULT_SHARE = 0.02
 _LATENCY = 0.01
 _MAX_SHOWN = 20
 _CONCURRENCY = 32
-_KILL_AFTER = 5.0
-"""Seconds until the first run is killed: long enough to start, too short to finish with the default rows."""
 _REPRODUCED = "CHECKED: the report was written again from its journal, and every file has the same bytes."
 
 
@@ -124,8 +119,8 @@ async def demo(
     Reconcile a generated ledger with the sandbox, and check what is found.
 
     Exactly the planted breaks must be found. The sandbox runs on a loopback port, limits the rate, and fails now and
-    then with status 500, web pages, truncated answers or closed connections. The first run is killed midway; the second
-    resumes from its journal. Then the report is written again from the journal alone, and must have the same bytes.
+    then with status 500, web pages, truncated answers or closed connections. Then the report is written again from the
+    journal alone, and must have the same bytes.
 
     Args:
         rows: Number of ledger rows.
@@ -162,7 +157,6 @@ async def _run_once(planted: Sequence[_Planted], folder: Path, service: SandboxS
             max_concurrency=_CONCURRENCY,
         ) as client,
     ):
-        streams.tell(await _run_and_kill(folder, base_url, service.api_key))
         with open_ledger(folder / "ledger.csv") as ledger:
             job = Reconciliation(
                 ledger=ledger,
@@ -181,31 +175,6 @@ async def _run_once(planted: Sequence[_Planted], folder: Path, service: SandboxS
     is_passed, checked = check(planted, found)
     streams.show([*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *checked, written])
     return is_passed and is_same
-
-
-async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "payclient", "reconcile", str(folder / "ledger.csv")),
-        *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(_CONCURRENCY)),
-        env={
-            **os.environ,
-            "PAYCLIENT_API_KEY": api_key,
-            "PAYCLIENT_BASE_URL": base_url,
-            "PAYCLIENT_ENVIRONMENT": "sandbox",
-        },
-        stdin=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        async with asyncio.timeout(_KILL_AFTER):
-            await process.wait()
-    except TimeoutError:
-        return f"the first run was killed after {_KILL_AFTER:g} s, without a warning"
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return f"the first run ended by itself within {_KILL_AFTER:g} s, so there was nothing to kill"
 
 
 def check(planted: Sequence[_Planted], rows: Sequence[Row]) -> tuple[bool, list[str]]:

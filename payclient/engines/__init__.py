@@ -5,7 +5,6 @@ The specifications here are plain data for the engine to carry; `payclient.engin
 Arrow (extra `parquet`).
 """
 
-from payclient.engines._background import share_rate
 from payclient.engines._spec import LookupSpec, ReconcileSpec
 
-__all__ = ["LookupSpec", "ReconcileSpec", "share_rate"]
+__all__ = ["LookupSpec", "ReconcileSpec"]

@@ -3,6 +3,8 @@ Pass batches of references through one stream of lookups, several at a time, and
 
 Design rules:
 
+- Each process has one client for each specification, in a thread, which all batches and tasks share: its connections
+  stay open, and its limiter keeps what it has learnt.
 - The caller's thread reads the source and returns batches; the background thread runs the lookups. The threads
   exchange whole batches, never single rows.
 - The next batch is read while slow rows of earlier batches are in flight.
@@ -13,23 +15,58 @@ Design rules:
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from attrs import define, field
 
-from payclient._shared.options import STALL_TIMEOUT
+from payclient._shared.options import OPTIONS, STALL_TIMEOUT
 from payclient.blocking import LoopThread
-from payclient.client import Attempt
+from payclient.client import AsyncClient, Attempt, ClientOptions
+from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
 from payclient.errors import ClientClosedError
 from payclient.protocol import Found, Outcome
 from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_now
 
 _HELD_WINDOWS = 4
 """Windows of rows held at most, while the first batch waits for a slow row and later rows are answered."""
+
+_CLOSE_SECONDS: Final = 2.0
+"""Seconds that the exit of the process waits for connections to close."""
+
+_registries: Final[dict[int, tuple[threading.Lock, dict[LookupSpec, LoopThread]]]] = {}
+"""The clients of each process. The lock is per process, too, because a fork may have copied one that is held."""
+
+
+def background_client(spec: LookupSpec) -> LoopThread:
+    """Return this process's client for *spec*; it lives as long as the process."""
+    lock, clients = _registries.setdefault(os.getpid(), (threading.Lock(), {}))
+    with lock:
+        if spec not in clients:
+            clients[spec] = LoopThread(_connect(spec))
+        return clients[spec]
+
+
+def _connect(spec: LookupSpec) -> AsyncClient:
+    options = {name: getattr(spec, name) for name, option in OPTIONS.items() if option.worker == name}
+    options |= {**dict(spec.network), "not_found_messages": not_found_messages_of(spec)}
+    return AsyncClient(**cast("ClientOptions", {**options, "api_key": key_of(spec)}))  # the key is in no variable
+
+
+@atexit.register
+def _close_all() -> None:
+    _, clients = _registries.setdefault(os.getpid(), (threading.Lock(), {}))
+    for client in clients.values():
+        client.stop(at_once=True)
+        with suppress(TimeoutError):
+            client.join(_CLOSE_SECONDS)
+
 
 _Payload = TypeVar("_Payload")
 

@@ -21,9 +21,8 @@ from attrs import evolve
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient._shared.logger import logger
-from payclient.engines._background import background_client
 from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
-from payclient.engines._window import Batch, Window
+from payclient.engines._window import Batch, Window, background_client
 from payclient.errors import ConfigurationError, InvalidReferenceError, RejectedError
 from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge, needs_confirmation
 from payclient.reconcile.ledger import Columns, Entry, LedgerError, RejectedEntry, RowReader, check_use, find_columns

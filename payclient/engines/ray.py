@@ -21,8 +21,8 @@ except ModuleNotFoundError as _missing:
     _message = "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-from payclient.engines._background import background_client
 from payclient.engines._spec import LookupSpec
+from payclient.engines._window import background_client
 from payclient.engines.arrow import lookup_batches, lookup_schema
 from payclient.errors import ConfigurationError
 

@@ -163,12 +163,7 @@ class Reply:
         return callable(self.body) or (self.body is None and self.status == 200)
 
     def content(self, envelope: dict[str, Any]) -> bytes:
-        """
-        Return the bytes of the body.
-
-        Args:
-            envelope: The normal answer; a function as the body may change it.
-        """
+        """Return the bytes of the body; *envelope* is the normal answer, which a function as the body may change."""
         body: object = self.body(envelope) if callable(self.body) else self.body
         if self.status in _WITHOUT_BODY:
             return b""

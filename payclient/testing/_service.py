@@ -210,22 +210,14 @@ class FakeService:
         """
         Set the replies to the next requests for *reference*, one each; after them, replies are normal.
 
-        Args:
-            reference: It need not have a transaction.
-            replies: Added to those not used yet. A request that is invalid or refused by a limit
-                uses none.
+        They are added to those not used yet. A request that is invalid or refused by a limit uses none.
         """
         for reply in replies:
             _check_type(reply, Reply, "each reply must be a Reply, such as Reply(status=500)")
         self._scripts.setdefault(reference, deque()).extend(replies)
 
     def advance(self, seconds: float) -> None:
-        """
-        Let time pass for transactions with `becomes`, so that a test need not wait.
-
-        Args:
-            seconds: Added to the seconds since the first request, or since `add` if there was none yet.
-        """
+        """Let time pass for transactions with `becomes`, so that a test need not wait."""
         self._advanced += seconds
 
     @property

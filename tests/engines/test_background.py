@@ -1,14 +1,13 @@
 """The client that lives in a worker process."""
 
-import asyncio
 import os
 import threading
 
 import pytest
 
 from payclient import AsyncClient, ConfigurationError, __version__
-from payclient.engines import LookupSpec, ReconcileSpec, share_rate
-from payclient.engines._background import _registries, background_client
+from payclient.engines import LookupSpec, ReconcileSpec
+from payclient.engines._window import _registries, background_client
 from payclient.reconcile import Rules
 from support.fakes import KEY
 
@@ -64,25 +63,6 @@ def test_options():
     assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
     assert client._session._not_found_messages == {"unknown code", "kode tak dikenal"}
     assert repr(client._session._transport._connections._dialer._proxy) == "Proxy('http://proxy:3128')"
-
-
-def limiter_of(spec):
-    """Return the limiter of the background, when its event loop has done what it was asked for before."""
-    background = background_client(spec)
-    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), background.loop).result(10)
-    return background.client._session._limiter
-
-
-def test_share():
-    """A worker has its share of the rate, and another one when it is told of more or fewer; none is refused."""
-    spec, unknown = LookupSpec(base_url=URL, max_rate=100, workers=4), LookupSpec(base_url=URL)
-    assert limiter_of(spec)._gap == 4 / 100
-    share_rate(spec, workers=2)
-    with pytest.raises(ConfigurationError, match="workers must be an integer"):
-        share_rate(spec, workers=0)
-    assert limiter_of(spec)._gap == 2 / 100
-    share_rate(unknown, workers=3)
-    assert (limiter_of(unknown)._gap, limiter_of(unknown)._workers) == (0.0, 3)
 
 
 def test_closing():
