@@ -28,8 +28,8 @@ async def connect(request):
     made = []
 
     def make(base_url=URL):
-        options = {}
-        if request.param != "default":
+        options = {"transport": "httpx2"} if request.param == "httpx2" else {}
+        if request.param == "passed in":
             made.append(httpx.AsyncClient(trust_env=False))
             options["http_client"] = made[-1]
         return AsyncClient(api_key=KEY, base_url=base_url, retry=None, **options)
@@ -78,6 +78,10 @@ async def test_respx_using_httpx(connect):
         assert route.call_count == 1
 
 
+ALL = pytest.mark.parametrize("connect", ["default", "passed in", "httpx2"], indirect=True)
+
+
+@ALL
 async def test_vcrpy(connect, tmp_path):
     """A cassette records a lookup without the key, and replays it without a network."""
     vcr = importlib.import_module("vcr").VCR(filter_headers=["authorization"])
@@ -114,10 +118,11 @@ async def test_opentelemetry(connect):
     assert b"traceparent: 00-" in server.requests[0]
 
 
+@ALL
 async def test_sentry(connect):
     """Sentry has a span of the request, and the key in no frame of an error that it captures."""
     sentry = importlib.import_module("sentry_sdk")
-    integration = importlib.import_module("sentry_sdk.integrations.httpx").HttpxIntegration()
+    modules = [importlib.import_module(f"sentry_sdk.integrations.{name}") for name in ("httpx", "httpx2")]
     sent = []
 
     def keep(envelope):
@@ -130,7 +135,11 @@ async def test_sentry(connect):
         connection.reset()
 
     with sentry.isolation_scope():
-        options = {"traces_sample_rate": 1.0, "default_integrations": False, "integrations": [integration]}
+        options = {
+            "traces_sample_rate": 1.0,
+            "default_integrations": False,
+            "integrations": [modules[0].HttpxIntegration(), modules[1].Httpx2Integration()],
+        }
         sentry.init(dsn="https://public@sentry.example/1", transport=transport, **options)
         try:
             async with RawServer(fall_silent) as server, connect(server.url) as pay:
