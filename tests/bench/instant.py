@@ -26,8 +26,5 @@ class InstantTransport:
 
 def client(**options):
     return AsyncClient(
-        api_key="bench-key-0123456789",
-        base_url="https://pay.example",
-        transport=InstantTransport(),
-        **options,
+        api_key="bench-key-0123456789", base_url="https://pay.example", transport=InstantTransport(), **options
     )

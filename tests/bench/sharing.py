@@ -25,7 +25,7 @@ def measure(name, rate, count, options):
     with closing(VirtualTimeLoop()) as loop:
         service = limits_of(rate, seed=0)[name]
         return loop.run_until_complete(
-            share_key(service, rate, count=count, seed=0, until=END, **(times if count > 1 else {}), **options),
+            share_key(service, rate, count=count, seed=0, until=END, **(times if count > 1 else {}), **options)
         )
 
 

@@ -46,10 +46,7 @@ CLIENTS = {
 }
 OVER_TLS = {"aiohttp": (1, 10, 100), **dict.fromkeys(("payclient", "payclient-fast"), (1, 10, 100, 200, 400))}
 
-LADDERS = {
-    "plain": {name: {*ladder, *OVER_TLS.get(name, ())} for name, ladder in CLIENTS.items()},
-    "tls": OVER_TLS,
-}
+LADDERS = {"plain": {name: {*ladder, *OVER_TLS.get(name, ())} for name, ladder in CLIENTS.items()}, "tls": OVER_TLS}
 
 # Goals as (what, client, compared to, concurrency, at least): lookups per second, as a multiple.
 GOALS = [

@@ -85,10 +85,7 @@ def test_misspelt(command, subtests):
         (["sandbox", "-p", "1"], "payclient: unknown option -p (did you mean '--port'?)"),
         (["reconcile", "ledger.csv", "-o", "new"], "payclient: unknown option -o (did you mean '--out'?)"),
         (["ledger", "ledger.csv", "-x"], "payclient: unknown option -x\n"),
-        (
-            ["sandbox", "--port", "x"],
-            "payclient: --port must be a whole number, got 'x'",
-        ),
+        (["sandbox", "--port", "x"], "payclient: --port must be a whole number, got 'x'"),
         (["sandbox", "--port", "65536"], "payclient: Invalid value"),
         (
             ["reconcile", "ledger.csv"],

@@ -28,12 +28,7 @@ def carry_out(tmp_path):
         )
         with open_ledger(io.StringIO("reference\nT1\nT2\n")) as ledger:
             job = Reconciliation(
-                ledger=ledger,
-                out=tmp_path,
-                client=client,
-                concurrency=1,
-                streams=streams,
-                clock=clock,
+                ledger=ledger, out=tmp_path, client=client, concurrency=1, streams=streams, clock=clock
             )
             summary = await job.run()
         return summary.verdict, streams.stderr.getvalue()

@@ -51,10 +51,7 @@ async def test_visitors(transport):
     chance, loop, tasks, at = random.Random(1), asyncio.get_running_loop(), [], 0.0
     service = LimitedService(api_key=KEY, limits=[TokenBucket(rate=50, burst=5)])
     references = [service.add()["reference"] for _ in range(450)]
-    async with (
-        serve(service) as url,
-        AsyncClient(api_key=KEY, base_url=url, deadline=5.0, transport=transport) as pay,
-    ):
+    async with serve(service) as url, AsyncClient(api_key=KEY, base_url=url, deadline=5.0, transport=transport) as pay:
         for reference in references:
             at += chance.expovariate(45)
             loop.call_later(at, lambda ref=reference: tasks.append(loop.create_task(pay.get_transaction(ref))))

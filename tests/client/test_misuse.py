@@ -11,13 +11,7 @@ import re
 import httpx
 import pytest
 
-from payclient import (
-    AsyncClient,
-    ClientClosedError,
-    ConfigurationError,
-    InvalidReferenceError,
-    RetryPolicy,
-)
+from payclient import AsyncClient, ClientClosedError, ConfigurationError, InvalidReferenceError, RetryPolicy
 from payclient.otel import OpenTelemetry
 from payclient.reconcile import RulesError, parse_rules, reconcile
 from payclient.reconcile.ledger import LedgerError, open_ledger

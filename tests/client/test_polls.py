@@ -5,12 +5,7 @@ from functools import partial
 
 import pytest
 
-from payclient import (
-    ClientClosedError,
-    RetryPolicy,
-    Transaction,
-    WaitDeadlineError,
-)
+from payclient import ClientClosedError, RetryPolicy, Transaction, WaitDeadlineError
 from support.fakes import DOWN, client, now, timeline
 
 pytestmark = pytest.mark.virtual_time

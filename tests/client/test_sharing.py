@@ -242,10 +242,7 @@ async def test_deadline_per_call():
     """Each call may have a deadline of its own, and ten of them share a request."""
     transport = stating((3.0,))
     pay = client(transport)
-    for late in (
-        pay.get_transaction("T1", deadline=1.0),
-        pay.confirm("T1", deadline=1.0, **CLAIM),
-    ):
+    for late in (pay.get_transaction("T1", deadline=1.0), pay.confirm("T1", deadline=1.0, **CLAIM)):
         with pytest.raises(DeadlineExceededError):
             await late
     began = now()

@@ -2,13 +2,7 @@
 
 import pytest
 
-from payclient import (
-    ConfigurationError,
-    ServiceError,
-    Transaction,
-    TransactionNotFoundError,
-    UnreachableStatusError,
-)
+from payclient import ConfigurationError, ServiceError, Transaction, TransactionNotFoundError, UnreachableStatusError
 from payclient.client._wait import Wait
 
 MISSING = TransactionNotFoundError("no such transaction", status_code=404)

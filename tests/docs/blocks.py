@@ -56,8 +56,7 @@ SAVED = {"text", "toml", "bash"}
 RUN = {"python", "output", "console"}
 
 _FENCE = re.compile(
-    r"^[ \t]*(`{3,}|~{3,}|:{3,})(?P<language>[^\n`]*)\n(?:.*?\n)?[ \t]*\1[ \t]*$",
-    re.MULTILINE | re.DOTALL,
+    r"^[ \t]*(`{3,}|~{3,}|:{3,})(?P<language>[^\n`]*)\n(?:.*?\n)?[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL
 )
 _DEFINES_TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)
 

@@ -31,7 +31,7 @@ STARTS_MANY_PROCESSES = frozenset(
         "docs/reference/cli.md",
         "docs/second-night.md",
         "docs/tutorial.md",
-    },
+    }
 )
 
 

@@ -38,11 +38,7 @@ def night(tmp_path):
         (tmp_path / "next.txt").write_text("".join(f"{status}\n" for status in statuses))
         path = os.pathsep.join([str(bin_), *folders, "/usr/bin", "/bin"])
         done = subprocess.run(
-            ["bash", "nightly.sh"],
-            cwd=tmp_path,
-            env={"PATH": path, **environment},
-            timeout=90,
-            check=False,
+            ["bash", "nightly.sh"], cwd=tmp_path, env={"PATH": path, **environment}, timeout=90, check=False
         )
         lines = {name: tmp_path / f"{name}.txt" for name in ("asked", "mails", "slept")}
         found = {name: file.read_text().splitlines() if file.exists() else [] for name, file in lines.items()}

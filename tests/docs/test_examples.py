@@ -89,7 +89,4 @@ async def test_script(service):
         sys.executable, EXAMPLES / "script.py", "T1", "T2", stdout=asyncio.subprocess.PIPE
     )
     printed, _ = await process.communicate()
-    assert printed.decode().splitlines() == [
-        "T1 Paid",
-        "T2 no such transaction: Transaction not found (HTTP 404)",
-    ]
+    assert printed.decode().splitlines() == ["T1 Paid", "T2 no such transaction: Transaction not found (HTTP 404)"]

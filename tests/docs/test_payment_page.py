@@ -106,10 +106,7 @@ async def test_turns_by_itself(becomes, state):
 
 @pytest.mark.parametrize(
     ("fields", "difference"),
-    [
-        ({"amount": 1}, "amount is 1, expected 15000"),
-        ({"merchant_reff": "INV-9"}, "merchant_reff is"),
-    ],
+    [({"amount": 1}, "amount is 1, expected 15000"), ({"merchant_reff": "INV-9"}, "merchant_reff is")],
     ids=["amount", "merchant reference"],
 )
 async def test_not_as_ordered(fields, difference, caplog):

@@ -34,8 +34,7 @@ def shown(field):
 
 
 @pytest.mark.parametrize(
-    ("heading", "kind"),
-    [("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)],
+    ("heading", "kind"), [("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)]
 )
 def test_tables(heading, kind):
     """Every key of a table stands in its section, with its default."""
@@ -52,8 +51,7 @@ def test_top():
 
 
 @pytest.mark.parametrize(
-    ("heading", "names"),
-    [("columns", FIELDS), ("tolerances", MONEY), ("statuses", tuple(Status))],
+    ("heading", "names"), [("columns", FIELDS), ("tolerances", MONEY), ("statuses", tuple(Status))]
 )
 def test_names(heading, names):
     """Every field and every state that may be named is named."""

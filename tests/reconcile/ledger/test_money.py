@@ -159,11 +159,7 @@ def test_side_ahead(subtests):
 def test_typed_numbers():
     """A number with a type is put in the service's unit as spreadsheets round it; more digits are refused."""
     reader = MoneyReader(Dialect(minor_units=2))
-    assert (reader.read(15.5), reader.read(0.1 + 0.2), reader.read(Decimal("-15.50"))) == (
-        1550,
-        30,
-        -1550,
-    )
+    assert (reader.read(15.5), reader.read(0.1 + 0.2), reader.read(Decimal("-15.50"))) == (1550, 30, -1550)
     assert (reader.read(1_234_567_890_123.45), reader.read(-0.07)) == (123_456_789_012_345, -7)
     with pytest.raises(CellProblem, match="--minor-units 2"):
         reader.read(15.505)

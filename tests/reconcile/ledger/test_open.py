@@ -45,8 +45,7 @@ def as_json_lines(header, rows):
 def as_parquet(header, rows):
     file = io.BytesIO()
     kinds = {"amount": pa.int64(), "fee": pa.int64(), "amount_received": pa.int64()} | dict.fromkeys(
-        TIMES,
-        pa.timestamp("us"),
+        TIMES, pa.timestamp("us")
     )
     columns = {
         name: pa.array([row[place] for row in rows], kinds.get(name, pa.string())) for place, name in enumerate(header)
@@ -131,8 +130,7 @@ def test_packed_twice(form):
 
 
 @pytest.mark.parametrize(
-    ("named", "real"),
-    [("csv", "xlsx"), ("xlsx", "csv"), ("parquet", "xlsx"), ("jsonl", "parquet")],
+    ("named", "real"), [("csv", "xlsx"), ("xlsx", "csv"), ("parquet", "xlsx"), ("jsonl", "parquet")]
 )
 def test_misnamed(named, real, tmp_path):
     """A file whose content does not match its suffix is refused with both formats, unless the format was chosen."""

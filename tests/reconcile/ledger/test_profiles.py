@@ -17,11 +17,7 @@ FILES = {
         ("reference", "amount", "fee", "created_at"),
         [("T1", 15000, 2500, NAIVE("2026-11-20 14:05")), ("T2", 7000, 0, NAIVE("2026-02-01"))],
     ),
-    "excel-fr": (
-        FRENCH.encode("cp1252"),
-        ("reference", "amount", "created_at"),
-        [("T1", 15000, NAIVE("2026-11-20"))],
-    ),
+    "excel-fr": (FRENCH.encode("cp1252"), ("reference", "amount", "created_at"), [("T1", 15000, NAIVE("2026-11-20"))]),
     "excel-id": (INDONESIAN, ("reference", "amount", "created_at"), [("T1", 15000, NAIVE("2026-11-20 14:05"))]),
 }
 """A file of each profile, the fields that it has, and their values."""

@@ -38,7 +38,7 @@ def test_only_currency():
     rows, ledger = read(CURRENCIES, only_currency="IDR")
     assert [row.reference for row in rows if not isinstance(row, RejectedEntry)] == ["T1", "T3"]
     assert [row.reason for row in rows if isinstance(row, RejectedEntry)] == [
-        "currency: the cell is empty, and --only-currency needs it",
+        "currency: the cell is empty, and --only-currency needs it"
     ]
     (excluded,) = ledger.excluded
     assert (excluded.why, excluded.rows, excluded.amount, excluded.lines) == ("in USD", 3, 31, "3, 6-7")
@@ -91,9 +91,7 @@ def test_unknown_time():
     """A row that does not say when it was created may be inside, so it is rejected and not dropped."""
     rows, ledger = read("reference,date\nT1,\nT2,20/11/2026\n", created_from="2026-11-01")
     assert [type(row) for row in rows] == [RejectedEntry, RejectedEntry]
-    assert {row.reason for row in rows} == {
-        "created_at: the cell is empty or unreadable, and --from and --to need it",
-    }
+    assert {row.reason for row in rows} == {"created_at: the cell is empty or unreadable, and --from and --to need it"}
     assert ledger.excluded == ()
 
 

@@ -171,11 +171,7 @@ def test_name_of_the_column():
             assert [each.rows for each in ledger.suggestions] == [1] * count
 
 
-MANY = st.lists(
-    st.tuples(st.integers(0, 10**9), st.booleans()),
-    min_size=1,
-    max_size=6,
-)
+MANY = st.lists(st.tuples(st.integers(0, 10**9), st.booleans()), min_size=1, max_size=6)
 
 
 @given(st.data(), MANY)

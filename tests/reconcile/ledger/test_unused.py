@@ -140,8 +140,7 @@ def test_one_source(number, mark, decimal):
 
 
 @pytest.mark.parametrize(
-    ("header", "field"),
-    [("reference,status,state", "status"), ("reference,amount,total", "amount")],
+    ("header", "field"), [("reference,status,state", "status"), ("reference,amount,total", "amount")]
 )
 def test_two_candidates(header, field):
     """Of two columns that could be one field, none is taken by guess."""
@@ -176,8 +175,7 @@ def test_ignored_by_name():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [("", "the ledger is empty"), ("reference\n", "the ledger has a header and no rows")],
+    ("text", "message"), [("", "the ledger is empty"), ("reference\n", "the ledger has a header and no rows")]
 )
 def test_empty(text, message):
     """A ledger without a row is refused where that is not allowed, in every format."""

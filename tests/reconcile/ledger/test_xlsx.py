@@ -327,7 +327,7 @@ def test_other_zip():
 
 GOOD = by_openpyxl(HEADER, ("T1", 1, TIME), ("T2", 2, None))
 ROWS = b"".join(
-    [b'<row r="1"><c r="A1" t="inlineStr"><is><t>reference</t></is></c></row><row><c s="1"><v>5</v></c></row>'],
+    [b'<row r="1"><c r="A1" t="inlineStr"><is><t>reference</t></is></c></row><row><c s="1"><v>5</v></c></row>']
 )
 
 
@@ -339,9 +339,7 @@ def test_any_bytes(place, data, lost):
 
 
 @given(
-    st.integers(0, len(ROWS)),
-    st.binary(max_size=8) | st.sampled_from([b"<f>", b' t="s"', b"<v>"]),
-    st.integers(0, 8),
+    st.integers(0, len(ROWS)), st.binary(max_size=8) | st.sampled_from([b"<f>", b' t="s"', b"<v>"]), st.integers(0, 8)
 )
 def test_any_sheet(place, data, lost):
     """A sheet with any damage inside the zip file gives entries or a `LedgerError`."""

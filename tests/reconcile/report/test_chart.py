@@ -20,11 +20,7 @@ def tie_out(ledger_total, *amounts):
 def tied(ledger_total, *steps):
     total = ledger_total + sum(step.amount for step in steps)
     return TieOut(
-        ledger_paid_total=ledger_total,
-        steps=steps,
-        service_paid_total=total,
-        rows_without_amount=0,
-        states={},
+        ledger_paid_total=ledger_total, steps=steps, service_paid_total=total, rows_without_amount=0, states={}
     )
 
 
@@ -51,7 +47,7 @@ def test_bars():
 def test_steps_of_nothing():
     """A step that changes nothing has no bar."""
     assert [bar.label for bar in chart_of(tie_out(100, 0, -50)).bars] == [
-        *("Ledger, paid", "Tolerated", "Service, paid"),
+        *("Ledger, paid", "Tolerated", "Service, paid")
     ]
 
 

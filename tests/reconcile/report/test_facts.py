@@ -26,7 +26,7 @@ RULES = Rules(
             owner="Ana",
             expires=date(2026, 12, 31),
             largest_difference=500,
-        ),
+        )
     ],
 )
 

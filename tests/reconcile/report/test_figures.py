@@ -277,7 +277,7 @@ RULES = Rules(
             reason="agreed",
             owner="Ana",
             expires=date(2026, 12, 31),
-        ),
+        )
     ],
 )
 ACCEPTANCE = "underpaid of 'T9', accepted by Ana until 2026-12-31, matches no row; remove it"
@@ -287,12 +287,7 @@ LEAKAGE = "VA: 1 row, 40,000 not received, fees +100 against the schedule"
 async def test_to_review(tmp_path):
     """An acceptance that matches no row, and leakage by method, stand in page, workbook, summary and terminal."""
     transaction = Transaction(
-        reference="T1",
-        amount=100_000,
-        fee=500,
-        amount_received=59_500,
-        status="Paid",
-        payment_method="VA",
+        reference="T1", amount=100_000, fee=500, amount_received=59_500, status="Paid", payment_method="VA"
     )
     seen = Observation(answer=Answer.FOUND, at=NOON, transaction=transaction)
     entry = Entry(line=2, reference="T1", amount=100_000, fee=500, status="Paid")

@@ -83,7 +83,7 @@ async def test_rows(tmp_path, report_in):
     await report_in(tmp_path)
     rows = rows_of(tmp_path)
     assert [(row["line"], row["bucket"]) for row in rows] == [
-        *((2, "matched"), (3, "break"), (4, "open"), (5, "rejected"), (6, "unresolved"), (7, "break")),
+        *((2, "matched"), (3, "break"), (4, "open"), (5, "rejected"), (6, "unresolved"), (7, "break"))
     ]
     assert rows[0]["ledger"] == {"reference": "A", "merchant_reff": "INV-1", "amount": 100, "status": "paid"}
     assert rows[0]["service"]["status"] == "Paid"

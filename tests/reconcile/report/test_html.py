@@ -62,12 +62,7 @@ def says_everywhere(text):
         Row(entry=entry(), bucket=Bucket.MATCHED, findings=(Finding(Code.UNDERPAID, text, waived=text or "so"),)),
     ]
     ledger = attrs.evolve(
-        about().ledger,
-        name=text,
-        columns={"amount": text},
-        ignored_columns=(text,),
-        warnings=(text,),
-        sha256=text,
+        about().ledger, name=text, columns={"amount": text}, ignored_columns=(text,), warnings=(text,), sha256=text
     )
     known = dict.fromkeys(("base_url", "environment", "key_fingerprint", "canary", "ended_by"), text)
     return rows, {"ledger": ledger, **known}
@@ -228,9 +223,7 @@ def test_size():
     """With any number of rows, the page stays under a megabyte."""
     rows = [
         broken(
-            f"a sentence of a usual length about {code} and both sides of it",
-            code=code,
-            reference=f"T{line:010d}DEMO",
+            f"a sentence of a usual length about {code} and both sides of it", code=code, reference=f"T{line:010d}DEMO"
         )
         for code in Code
         for line in range(300)

@@ -69,7 +69,7 @@ def test_not_listed(report):
         files.finish(about())
     (report / "notes.txt").touch()
     assert [problem.file for problem in verify(report)] == [
-        *("rows.jsonl", "rows.parquet", "breaks.csv", "report.xlsx", "report.html"),
+        *("rows.jsonl", "rows.parquet", "breaks.csv", "report.xlsx", "report.html")
     ]
 
 
@@ -119,11 +119,7 @@ def test_content(report):
         "rules": {"fingerprint": known.rules.fingerprint, "assume_status": "paid", "ledger": {}},
         "compared": json.loads((report / "summary.json").read_text())["compared"],
         "reused": None,
-        "ledger": {
-            "name": known.ledger.name,
-            "size_bytes": known.ledger.size_bytes,
-            "sha256": known.ledger.sha256,
-        },
+        "ledger": {"name": known.ledger.name, "size_bytes": known.ledger.size_bytes, "sha256": known.ledger.sha256},
         "statement": None,
         "decisions": None,
         "files": [

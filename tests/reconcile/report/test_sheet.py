@@ -185,7 +185,7 @@ def test_nothing_runs(tmp_path):
         types = ET.fromstring(archive.read("[Content_Types].xml"))
     kinds = {each.get("ContentType").rpartition(".")[2] for each in types if each.get("PartName")}
     assert kinds - {"core-properties+xml", "extended-properties+xml"} == {
-        *("main+xml", "styles+xml", "theme+xml", "worksheet+xml"),
+        *("main+xml", "styles+xml", "theme+xml", "worksheet+xml")
     }
 
 

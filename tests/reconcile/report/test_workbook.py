@@ -34,9 +34,7 @@ def values(sheet):
 @pytest.fixture(scope="module")
 def rows():
     rejected = Row(
-        entry=RejectedEntry(line=9, reason="no amount", amount=5),
-        bucket=Bucket.REJECTED,
-        reason="no amount",
+        entry=RejectedEntry(line=9, reason="no amount", amount=5), bucket=Bucket.REJECTED, reason="no amount"
     )
     return [*asyncio.run(judged(1000, unresolved=3)), rejected]
 
@@ -61,7 +59,7 @@ def test_types(tmp_path):
     sheet = written([row], tmp_path)["Breaks"]
     cells = {title.value: cell for title, cell in zip(sheet[1], sheet[2], strict=True)}
     assert [cells[name].value for name in ("Reference", "payment_code, ledger", "merchant_reff, service")] == [
-        *("0012", "007", "1E5"),
+        *("0012", "007", "1E5")
     ]
     amounts = [cells[name] for name in ("amount, ledger", "amount, service", "Difference")]
     assert [(cell.value, cell.data_type, cell.number_format) for cell in amounts] == [
