@@ -172,7 +172,7 @@ class Declared:
             raise ConfigurationError(message)
         with file.open("x", encoding="utf-8") as new:
             new.writelines([*(f"# {each}\n" for each in decided), text])
-        source = attrs.evolve(self.source, column=(), ignore_column=(), require="", profile=None)
+        source = attrs.evolve(self.source, column=(), ignore_column=(), profile=None)
         return attrs.evolve(self, rules_file=file, source=source, dialect={})
 
     def _with(self, suggestions: Iterable[Suggestion]) -> Self:
@@ -226,9 +226,9 @@ class Declared:
         ledger = {**given_options(self.source, ["profile"]), **self.dialect}
         if "debit_columns" in ledger:
             ledger["debit_columns"] = chosen_columns(ledger["debit_columns"], option="--debit-column")
-        top = {"require": self.source.required, "ignore_columns": list(self.source.ignore_column)}
+        ignored = list(self.source.ignore_column)
         return {
-            "": {name: value for name, value in top.items() if value},
+            "": {"ignore_columns": ignored} if ignored else {},
             "ledger": ledger,
             "columns": chosen_columns(self.source.column),
         }

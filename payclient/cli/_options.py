@@ -92,7 +92,6 @@ class LedgerOptions:
         created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
         created_to: Last day, included, or time.
         ignore_column: Column to leave unused, and not to name in the verdict. May be repeated.
-        require: Fields that the ledger must have, such as `amount,status`.
         allow_empty: Accept a ledger without rows, which may be a failed export.
         format: `csv`, `jsonl`, `xlsx` or `parquet`. Default: by the name of the file.
         sheet: Sheet of an XLSX file. Default: the first.
@@ -104,15 +103,10 @@ class LedgerOptions:
     created_from: Annotated[str | None, Parameter(name="--from"), DATE] = None
     created_to: Annotated[str | None, Parameter(name="--to"), DATE] = None
     ignore_column: Annotated[Texts, NAME, RARE] = ()
-    require: Annotated[str, Parameter(metavar="FIELDS", show_default=False), RARE] = ""
     allow_empty: Annotated[Flag, RARE] = False
     format: Annotated[LedgerFormat | None, Parameter(metavar="NAME", show_choices=False), RARE] = None
     sheet: Annotated[str | None, NAME, RARE] = None
     delimiter: Annotated[str | None, MARK, RARE] = None
-
-    @property
-    def required(self) -> list[str]:
-        return list(filter(None, map(str.strip, self.require.split(","))))
 
     def declared(self, rules: Rules, how: Mapping[str, Any] | None = None) -> Rules:
         given = {**given_options(self, _OF_A_RUN), **(how or {})}
@@ -133,7 +127,7 @@ class LedgerOptions:
             sheet=self.sheet,
             delimiter=self.delimiter,
             ignore=(*rules.ignore_columns, *self.ignore_column),
-            require=[*rules.require, *self.required],
+            require=rules.require,
             allow_empty=self.allow_empty,
             dialect=rules.ledger,
             time_zone=rules.time_zone,

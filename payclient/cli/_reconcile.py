@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -117,7 +117,7 @@ async def reconcile(
     (confirm_after, max_age), payout = earlier.read(), other.payout_amount
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:
-        with _opened(ledger, source, other, rules, streams) as (entries, statement):
+        with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
             job = Reconciliation(
                 ledger=entries,
                 statement=statement,
@@ -135,14 +135,6 @@ async def reconcile(
                 streams=streams,
             )
             return await _run(job)
-
-
-@contextmanager
-def _opened(
-    path: Path, source: LedgerOptions, other: StatementOptions, rules: Rules, streams: Streams
-) -> Generator[tuple[Ledger, Ledger | None]]:
-    with source.open(path, rules, streams) as ledger, other.open(rules, ledger) as statement:
-        yield ledger, statement
 
 
 def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 import attrs
 
-from payclient._shared.checks import check_count
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._next import command
 from payclient.cli._options import JudgingOptions, settling_within
@@ -24,7 +23,7 @@ from payclient.cli._output import (
     roll_forward,
     verdict_lines,
 )
-from payclient.cli._streams import DURATION, FOLDER, NAME, NUMBER, Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
+from payclient.cli._streams import DURATION, FOLDER, NAME, Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import (
     AtomicFiles,
@@ -154,7 +153,6 @@ def show(
     /,
     *,
     markdown: Flag = False,
-    worst: Annotated[int, NUMBER] = 10,
     streams: OwnStreams,
 ) -> int:
     """
@@ -166,13 +164,11 @@ def show(
         folder: Folder of the report.
         markdown: Write Markdown, for a chat message or the summary of a job. Nothing in the ledger or in an answer
             can become markup in it.
-        worst: Breaks to show at most.
         streams: Streams of the process.
     """
-    check_count("worst", worst)
     summary = _unchanged_summary(folder, "cannot be shown")
     with open_rows(folder / ROWS) as file:
-        breaks = worst_breaks(file, worst)
+        breaks = worst_breaks(file, _MAX_BREAKS)
     streams.show(line if markdown else _MARKS.sub("", line) for line in markdown_lines(summary, breaks))
     if not markdown:
         streams.show(_next([row["reference"] for row in breaks if row["reference"]], summary["verdict"], folder))

@@ -14,15 +14,9 @@ from typing import TYPE_CHECKING
 from payclient._shared.lazy import load_at_first_use
 
 if TYPE_CHECKING:
-    from payclient.testing._reply import Assumptions, Reply, changed, envelope, transaction, without
+    from payclient.testing._reply import Assumptions, Reply, changed, envelope, transaction
     from payclient.testing._serve import serve
     from payclient.testing._service import FakeService, Latency, ReceivedRequest
-
-_HOME = {
-    "payclient.testing._reply": (*("Assumptions", "Reply", "changed", "envelope", "transaction", "without"),),
-    "payclient.testing._serve": ("serve",),
-    "payclient.testing._service": ("FakeService", "Latency", "ReceivedRequest"),
-}
 
 __all__ = [
     "Assumptions",
@@ -34,8 +28,7 @@ __all__ = [
     "envelope",
     "serve",
     "transaction",
-    "without",
 ]
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)
+    __getattr__, __dir__ = load_at_first_use(__name__, {}, ("_reply", "_service", "_serve"))

@@ -235,17 +235,9 @@ def changed(**fields: _Change | object) -> Malformation:
         fields: Values to send, or functions of the original value.
     """
 
-    def change(data: dict[str, Any]) -> dict[str, Any]:
+    def change(envelope: dict[str, Any]) -> dict[str, Any]:
+        data = envelope["data"]
         new = {name: value(data.get(name)) if callable(value) else value for name, value in fields.items()}
-        return {**data, **new}
+        return {**envelope, "data": {**data, **new}}
 
-    return _with_data(change)
-
-
-def without(*names: str) -> Malformation:
-    """Return a body for `Reply` in which these fields of the transaction are absent."""
-    return _with_data(lambda data: {name: value for name, value in data.items() if name not in names})
-
-
-def _with_data(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Malformation:
-    return lambda envelope: {**envelope, "data": change(envelope["data"])}
+    return change

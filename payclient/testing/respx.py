@@ -28,7 +28,7 @@ except ModuleNotFoundError as _missing:
     _message = "payclient.testing.respx needs respx; install it with: pip install 'payclient[testing]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-__all__ = ["answered", "envelope", "found", "not_found", "refused_key", "throttled", "unavailable"]
+__all__ = ["answered", "envelope", "found", "not_found", "throttled", "unavailable"]
 
 _PATH = re.compile(r"/api(-sandbox)?/transaction/detail$")
 _ASSUMED = Assumptions()
@@ -69,11 +69,6 @@ def found(reference: str, **fields: object) -> respx.Route:
 def not_found(reference: str | None = None) -> respx.Route:
     """Return a route that answers "not found", as in `Assumptions`."""
     return answered(reference, _ASSUMED.unknown_reference)
-
-
-def refused_key() -> respx.Route:
-    """Return a route that refuses the API key, as in `Assumptions`."""
-    return answered(None, _ASSUMED.refused_key)
 
 
 def throttled(reference: str | None = None, *, retry_after: float | str | None = None) -> respx.Route:

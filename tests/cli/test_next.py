@@ -76,7 +76,7 @@ CALLS = {
 
 MENDED = {
     f"{RUN} --rules bad.toml": ("bad.toml", 'grace = "0s"\n'),
-    f"{RUN} --require amount --rules none.toml": ("none.toml", ""),
+    f"{RUN} --rules none.toml": ("none.toml", ""),
     "ledger web.csv": ("web.csv", CLEAN),
     "ledger quote.csv": ("quote.csv", CLEAN),
     "rejudge 20 --rules bad.toml --out new": ("bad.toml", ""),

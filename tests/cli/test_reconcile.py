@@ -181,7 +181,7 @@ REFUSED = [
     ("--format csv --sheet 2", HEADER, "T1,1,Paid", "the ledger cannot be read like this: sheet is an option of xlsx"),
     ("", "reference,Amount (IDR)", "T1,15000", "--ignore-column 'Amount (IDR)'"),
     ("", "reference,wert", "T1,15000", "--ignore-column wert"),
-    ("--require amount,status", "reference,status,x", "T1,Paid,y", "--column amount=x"),
+    ("--rules rules.toml", "reference,status,x", "T1,Paid,y", "--column amount=x"),
     ("", "reference,amount", "", "--allow-empty"),
     ("--from 2026-11-01", "reference,amount,date", "T1,1,2026-01-01", "--allow-empty"),
     ("", "November\n\nreference,amount", "T1,1", "--header-row 3"),

@@ -2,8 +2,8 @@
 
 from types import MappingProxyType
 
-from payclient.testing import Reply, changed, without
-from payclient.testing._reply import _with_data, json_bytes
+from payclient.testing import Reply, changed
+from payclient.testing._reply import json_bytes
 
 _ONLY_REQUIRED = ("reference", "amount", "status")
 _HTML = MappingProxyType({"content-type": "text/html; charset=utf-8"})
@@ -13,9 +13,18 @@ _MAINTENANCE_PAGE = (
 _WARNING = b"<br />\n<b>Warning</b>:  Undefined variable $row in <b>/srv/detail.php</b> on line <b>7</b><br />\n"
 
 
+def _with_data(change):
+    return lambda envelope: {**envelope, "data": change(envelope["data"])}
+
+
 def _only_required(value):
     """Return a body in which every optional field has *value*."""
     return _with_data(lambda data: {name: old if name in _ONLY_REQUIRED else value for name, old in data.items()})
+
+
+def _without(name):
+    """Return a body in which this field of the transaction is absent."""
+    return _with_data(lambda data: {each: value for each, value in data.items() if each != name})
 
 
 def _in_bytes(old, new):
@@ -28,14 +37,14 @@ _BODIES = {
     "amount_as_text_with_cents": changed(amount=lambda amount: f"{amount}.00"),
     "amount_with_separators": changed(amount=lambda amount: f"{amount:,}".replace(",", ".")),
     "amount_with_fraction": changed(amount=lambda amount: amount + 0.5),
-    "amount_missing": without("amount"),
+    "amount_missing": _without("amount"),
     "amount_null": changed(amount=None),
     "amount_true": changed(amount=True),
     "amount_infinite": changed(amount=float("inf")),
     "amount_of_5000_digits": _in_bytes(b'"amount":', b'"amount":' + b"9" * 5000),
     "fee_null": changed(fee=None),
     "fee_as_words": changed(fee="free"),
-    "status_missing": without("status"),
+    "status_missing": _without("status"),
     "status_as_number": changed(status=1),
     "optional_fields_null": _only_required(None),
     "optional_fields_empty": _only_required(""),
@@ -44,7 +53,7 @@ _BODIES = {
     "expdate_zero": changed(expdate="0000-00-00 00:00:00"),
     "unknown_field": changed(settlement="T+1"),
     "wrong_reference": changed(reference=lambda reference: f"{reference}-OTHER"),
-    "reference_missing": without("reference"),
+    "reference_missing": _without("reference"),
     "success_missing": lambda envelope: {"data": envelope["data"]},
     "success_as_text": lambda envelope: {**envelope, "success": "true"},
     "success_false": lambda envelope: {**envelope, "success": False},

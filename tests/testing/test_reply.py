@@ -14,7 +14,7 @@ from payclient.errors import (
     UnexpectedResponseError,
 )
 from payclient.protocol._wire import parse_response
-from payclient.testing import FakeService, Reply, changed, without
+from payclient.testing import FakeService, Reply, changed
 from payclient.transports import Response
 from support.malformed import MALFORMED
 from support.misses import check_table
@@ -128,13 +128,6 @@ async def test_changed():
     normal = (await answer_to(Reply())).json()
     odd = (await answer_to(Reply(body=changed(amount=lambda amount: amount + 1, fee=None)))).json()
     assert odd == {**normal, "data": {**normal["data"], "amount": normal["data"]["amount"] + 1, "fee": None}}
-
-
-async def test_without():
-    """A missing field is the only difference."""
-    normal = (await answer_to(Reply())).json()["data"]
-    odd = (await answer_to(Reply(body=without("fee", "expdate")))).json()["data"]
-    assert normal.keys() - odd.keys() == {"fee", "expdate"}
 
 
 async def test_stored_stays():

@@ -15,8 +15,8 @@ from payclient.errors import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient.testing import Reply
-from payclient.testing.respx import answered, found, not_found, refused_key, throttled, unavailable
+from payclient.testing import Assumptions, Reply
+from payclient.testing.respx import answered, found, not_found, throttled, unavailable
 from support.malformed import MALFORMED
 
 
@@ -64,7 +64,7 @@ async def test_routes_by_reference(router, look_up):
     [
         (lambda: not_found("T1"), TransactionNotFoundError),
         (not_found, TransactionNotFoundError),
-        (refused_key, AuthenticationError),
+        (lambda: answered(None, Assumptions().refused_key), AuthenticationError),
         (lambda: throttled("T1"), RateLimitedError),
         (throttled, RateLimitedError),
         (unavailable, ServiceError),
