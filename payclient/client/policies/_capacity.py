@@ -17,8 +17,9 @@ How much the service takes, learnt from the results of attempts: a number in fli
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
-    exceed twice the accepted ones, a fifth fewer may be in flight; if ten times, failures count as refusals. Nothing
-    else counts: not latency, because the service has other users; not cancellation.
+    exceed twice the accepted ones, a fifth fewer may be in flight; if ten times, failures count as refusals. A seventh
+    more is enough if those that failed had more in flight: others share that limit. Then as many as the accepted had
+    may be in flight. Nothing else counts: not latency, because the service has other users; not cancellation.
 7.  Workers that share a key grow more slowly, because each sees only its own refusals.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
@@ -31,7 +32,7 @@ from collections import deque
 from attrs import frozen
 
 _KEEP = 0.9  # of the rate at a cut
-_DOUBLING = 8.0  # seconds in which a cubic doubles from where it is flat
+_DOUBLING = 6.0  # seconds in which a cubic doubles from where it is flat
 _SHARED = 0.17  # for each of many workers it takes longer, by this power of their number
 _PACE = 1.5  # times the throughput of a bound in flight is the highest rate under it
 _BURST = 0.3  # seconds of the rate that may be used at once
@@ -42,8 +43,10 @@ _MIN_ROUND_TRIP = 0.001  # seconds
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
 _MIN_RECENT = 10
+_REQUESTS_OF_A_CROWD = 1.15  # for each accepted one
+_MORE_IN_FLIGHT = 1.2  # as the mean of those that failed, for each one as that of the accepted
 _REQUESTS_PER_ACCEPTED = 2
-_REQUESTS_OF_A_STORM = 10  # for each accepted one
+_REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
 _FAILURES = 2  # that show what one refusal shows: some failures are normal
 _SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
@@ -172,14 +175,18 @@ class Capacity:
     def overloaded(self, ticket: Ticket, now: float) -> None:
         """Record that the service, or the network, failed."""
         self._recent.append((ticket, False))
-        requests, accepted = len(self._recent), sum(is_accepted for _, is_accepted in self._recent)
-        if requests < _MIN_RECENT or requests <= _REQUESTS_PER_ACCEPTED * accepted:
+        failed = [each.load for each, is_accepted in self._recent if not is_accepted]
+        loads = [each.load for each, is_accepted in self._recent if is_accepted]
+        requests, accepted = len(self._recent), len(loads)
+        needed = sum(loads) / accepted if requests <= _REQUESTS_PER_ACCEPTED * accepted else 0.0
+        is_crowd = sum(failed) > _MORE_IN_FLIGHT * needed * len(failed)
+        if requests < _MIN_RECENT or requests <= _REQUESTS_OF_A_CROWD * accepted or not is_crowd:
             self._is_crowded(ticket, now, evidence=_FAILURES)
         elif requests > _REQUESTS_OF_A_STORM * accepted:
             self._note_refusal(ticket, now)
             self.start_slowly()
         elif ticket.started_at >= self._bound_at:
-            self._limit_to(self.limit(now) * _KEEP_IN_FLIGHT, now)
+            self._limit_to(max(needed, self.limit(now) * _KEEP_IN_FLIGHT), now)
 
     def _is_crowded(self, ticket: Ticket, now: float, evidence: int = 1) -> bool:
         """Return whether the refusal of *ticket* shows a limit of concurrency, and bound the number in flight then."""

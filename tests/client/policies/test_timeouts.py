@@ -50,6 +50,15 @@ async def test_any_order(clock):
     assert found == ["ended at 3", "ended at 1", "ended at 2", "done", "ended at 1.5"]
 
 
+async def test_late_timer_decides_nothing(clock):
+    """After the event loop was blocked, a block has some time to read what has come, and not more."""
+    late, read = bounded(clock, 1.0, asleep(9.0)), bounded(clock, 1.0, asleep(5.05))
+    blocks = asyncio.gather(late, read)
+    await asyncio.sleep(0.5)
+    clock.loop.advance(4.5)
+    assert await blocks == ["ended at 5.1", "done"]
+
+
 async def test_ended_twice(clock):
     """A block that is ended twice before its task runs cancels that once."""
     block = Timeout(clock, clock.now() + 9.0)
