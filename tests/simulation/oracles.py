@@ -10,7 +10,7 @@ from payclient import Transaction, errors
 from payclient.client.policies._capacity import Capacity
 from payclient.client.policies._limiter import Limiter
 from payclient.client.policies._retry import Signal
-from pools import pools
+from pools import late, pools
 from simulation import proxy
 from simulation.keys import EVERY
 from simulation.service import amount_of, is_known
@@ -223,6 +223,7 @@ class ObservedLimiter(Limiter):
 
     def _learn_late(self, ticket, signal, retry_after):
         in_flight = self.in_flight
+        self._is_out &= signal is not Signal.ACCEPTED  # by which the limit grows
         self._world.count("late responses")
         if ticket.number in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} is held, although its caller has left")
@@ -389,6 +390,7 @@ def check_abandoned(world):
         if peer.is_busy and peer.is_open and not peer.connection.client.is_closing()
     ]
     in_flight = sum(limiter.in_flight for limiter in world.limiters)
+    in_flight += sum(len(late(client._session._transport)) for client in world.clients)
     if len(open_ends) > in_flight:
         world.fail("abandoned", f"{len(open_ends)} requests are under way, and {in_flight} attempts in flight")
 
@@ -410,7 +412,7 @@ def check_pools(world, client):
         theirs = transport._client._transport._pool.connections
         if sum(not each.is_idle() and not each.is_closed() for each in theirs) > in_flight:
             world.fail("left behind", "a connection of httpcore's pool that is in use, and nobody uses it")
-    lost = sum(len(pool.connections) - len(pool.idle) for pool in pools(transport))
+    lost = sum(len(pool.connections) - len(pool.idle) for pool in pools(transport)) - len(late(transport))
     if lost > in_flight:
         world.fail("left behind", f"{lost} connections of a pool that nobody uses")
 
