@@ -35,6 +35,7 @@ class _Call:
 
     task: asyncio.Task[None]
     waiters: int = 0
+    timer: asyncio.TimerHandle | None = None  # at which it ends if none takes over
 
 
 class Keys:
@@ -69,7 +70,7 @@ class Keys:
             finally:
                 call.waiters -= 1
                 if not (call.waiters or call.task.done()):
-                    asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
+                    call.timer = asyncio.get_running_loop().call_later(_TAKEOVER, self._end_unused, call)
             if failure := _failure(call.task, self.redact):
                 raise failure
         return self.version != known_version
@@ -92,6 +93,8 @@ class Keys:
     def _forget(self, call: _Call, task: asyncio.Task[None]) -> None:
         if self._call is call:
             self._call = None
+        if call.timer is not None:
+            call.timer.cancel()
         if not task.cancelled():
             task.exception()  # without a reader, asyncio would log it with the words of the source
 
