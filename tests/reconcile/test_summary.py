@@ -63,11 +63,6 @@ def summary(*rows, rules=None, previous=None):
 
 def test_verdict():
     """Unresolved rows never hide a break that matters from the exit status; breaks below a severity do not fail."""
-
-    def status_of(rows, fail_on, verdict):
-        found = summary(*rows)
-        return found.exit_status(fail_on) if found.verdict is verdict else found.verdict
-
     check_table(
         (
             ((), "medium", Verdict.EMPTY, 0),
