@@ -259,7 +259,6 @@ def _toml(value: object) -> str:
 _MAX_SHOWN = 5
 _MAX_WORDS = 50
 _QUOTED = re.compile(r"'[^']*'|[0-9]+")
-_TOTALS_ROW = "is a totals row"
 
 
 @frozen
@@ -289,12 +288,11 @@ class Overview:
         first: list[dict[str, Any]] = []
         statuses: dict[str | None, dict[str, Any]] = {}
         reasons: dict[str, dict[str, Any]] = {}
-        totals: dict[str, Any] = {"rows": 0, "lines": []}
         with Journal() as journal:
             for entry in ledger:
                 journal.add(entry)
                 if isinstance(entry, RejectedEntry):
-                    _add_reason(reasons, totals, entry)
+                    _add_reason(reasons, entry)
                     continue
                 if len(first) < _MAX_SHOWN:
                     first.append({name: _plain(getattr(entry, name)) for name in names})
@@ -311,16 +309,12 @@ class Overview:
             "first": first,
             "by_status": list(statuses.values()),
             "rejected": {"rows": rejected, "reasons": list(reasons.values())},
-            "totals_rows": {**totals, "amount": ledger.totals_amount},
         }
         return cls(ledger, rejected, shown)
 
 
-def _add_reason(reasons: dict[str, dict[str, Any]], totals: dict[str, Any], entry: RejectedEntry) -> None:
+def _add_reason(reasons: dict[str, dict[str, Any]], entry: RejectedEntry) -> None:
     """Count a rejected row under its reason, without the values in it; the first row of each reason is shown."""
-    if entry.reason.startswith(_TOTALS_ROW):
-        totals["rows"] += 1
-        totals["lines"] += [entry.line] * (len(totals["lines"]) < _MAX_SHOWN)
     key = _QUOTED.sub("", entry.reason)
     if len(reasons) == _MAX_WORDS and key not in reasons:
         key = ""
@@ -363,10 +357,8 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     yield f"rejected: {plural(shown['rejected']['rows'], 'row')}"
     for each in sorted(shown["rejected"]["reasons"], key=lambda each: -each["rows"]):
         yield f"  {plural(each['rows'], 'row')}, first on line {each['line']}: {each['reason']}"
-    if count := shown["totals_rows"]["rows"]:
-        lines = ", ".join(map(str, shown["totals_rows"]["lines"])) + (" …" if count > _MAX_SHOWN else "")
-        word = "line" if count == 1 else "lines"
-        yield f"totals: {ledger.totals_amount:,} on {word} {lines}, which would be counted twice"
+    if ledger.totals_amount:
+        yield f"totals rows: {ledger.totals_amount:,}, which would be counted twice"
     for each in ledger.unused:
         yield f"{'not used' if each.amount is None else 'not compared'}: {each.sentence}"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)

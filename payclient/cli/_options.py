@@ -43,20 +43,19 @@ from payclient.reconcile import (
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import (
     KINDS,
-    CellProblem,
     Dialect,
     Entry,
     Ledger,
     LedgerError,
     LedgerFile,
     LedgerFormat,
-    MoneyReader,
     RejectedEntry,
     open_ledger,
 )
 from payclient.reconcile.report import carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
+_MAX_DIGITS = 18
 _OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}
 """Declarations that are options of `payclient reconcile` too, because they may be another each night."""
 
@@ -285,14 +284,11 @@ class StatementOptions:
     def payout_amount(self) -> int | None:
         if self.payout is None:
             return None
-        if not _AMOUNT.fullmatch(self.payout):
-            refuse(
-                f"--payout must be a whole number in the unit of the service, such as 12,345,000, got {self.payout!r}"
-            )
-        try:
-            return MoneyReader().read(re.sub("[,_ ]", "", self.payout))
-        except CellProblem as problem:
-            refuse(f"--payout: {problem}")
+        digits = re.sub("[,_ ]", "", self.payout)
+        if not _AMOUNT.fullmatch(self.payout) or len(digits) > _MAX_DIGITS:
+            wanted = "a whole number in the unit of the service, such as 12,345,000"
+            refuse(f"--payout must be {wanted}, got {quote(self.payout)}")
+        return int(digits)
 
     @contextmanager
     def open(self, rules: Rules, ledger: Ledger) -> Generator[Ledger | None]:

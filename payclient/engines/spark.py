@@ -23,7 +23,7 @@ from payclient.engines._spec import LookupSpec, ReconcileSpec
 from payclient.engines.arrow import ledger_columns, lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.errors import ConfigurationError
 
-__all__ = ["lookup", "partitions_of", "reconcile"]
+__all__ = ["lookup", "reconcile"]
 
 _arrow: Any = pa
 _DataFrame: TypeAlias = Any
@@ -44,8 +44,8 @@ def lookup(
         df: With the column of the references.
         spec: The service, its limits and the columns. Its `workers` are the tasks of the cluster that run at once.
         reference: Name of the column with the references. Default: the one of *spec*.
-        partitions: Number of tasks; equal references go to the same one. The partitions of *df* if not given.
-            `partitions_of` computes a number.
+        partitions: Number of tasks; equal references go to the same one. The partitions of *df* if not given: Spark
+            partitions by bytes, and references are short, so a file with a million of them would be a single task.
 
     Returns:
         A data frame with the columns of `payclient.engines.arrow.lookup_schema`.
@@ -105,23 +105,6 @@ def reconcile(
     rows = _spread(df, column, partitions).mapInArrow(partial(reconcile_batches, spec=spec), schema)
     writer = rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
     return writer.trigger(availableNow=True).start(output)
-
-
-def partitions_of(df: _DataFrame, *, rows: int = 50_000) -> int:
-    """
-    Return the number of partitions with about *rows* rows each; counting the rows is a separate Spark job.
-
-    Spark partitions by bytes, and references are short: a file with a million of them would be a single task, done by
-    one worker and restarted from the beginning when it fails.
-
-    Raises:
-        ConfigurationError: When *rows* is below 1.
-    """
-    if rows < 1:
-        problem = f"rows must be at least 1, got {rows}"
-        raise ConfigurationError(problem)
-    counted: int = df.count()
-    return max(1, -(-counted // rows))
 
 
 def _named(spec: Any, reference: str | None) -> Any:

@@ -367,7 +367,6 @@ def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:
 
 def on_spark(df: Any, ledger: Any, spec: LookupSpec, rules: ReconcileSpec) -> None:
     """The same in Spark, whose own types are not looked at."""
-    assert_type(spark.partitions_of(df, rows=20_000), int)
     spark.lookup(df, spec, reference="trx_id", partitions=8).write.parquet("answers")
     spark.reconcile(ledger, rules, output="rows", checkpoint="state", partitions=8).awaitTermination()
 

@@ -45,7 +45,7 @@ def connect(output):
     df = session.range(100).selectExpr("concat('T', id) as reference", "id as order_id")
     assert type(df).__module__ == "pyspark.sql.connect.dataframe"
     spec = LookupSpec(keep=["order_id"])
-    spark.lookup(df, spec, partitions=spark.partitions_of(df, rows=50)).write.parquet(output)
+    spark.lookup(df, spec, partitions=1 + df.count() // 50).write.parquet(output)
     assert session.read.parquet(output).count() == 100
 
 

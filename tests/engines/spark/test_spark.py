@@ -193,10 +193,3 @@ def test_refused_columns(session, engine, query, problem):
     """Columns that are not as the specification says are refused before a job begins."""
     with pytest.raises(ConfigurationError, match=problem):
         engine.lookup(session.sql(query), LookupSpec(base_url="https://pay.example", keep=None))
-
-
-def test_partitions(session, engine):
-    """`partitions_of` returns enough partitions for the rows, and at least one."""
-    assert [engine.partitions_of(session.range(rows), rows=10) for rows in (0, 1, 10, 11, 95)] == [1, 1, 1, 2, 10]
-    with pytest.raises(ConfigurationError, match="rows must be at least 1"):
-        engine.partitions_of(session.range(1), rows=0)
