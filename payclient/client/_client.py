@@ -282,11 +282,8 @@ class AsyncClient:
         Raises:
             InvalidReferenceError: When *reference* is invalid; nothing was sent.
             TransactionNotFoundError: When the service says that it has no such transaction.
-            DeadlineExceededError: When `deadline` seconds were not enough.
-            KeySourceError: When the function that gives the API key failed.
-            TransportError: When no usable response was received.
-            OutageError: At once, when the service answers no lookup at present.
-            ResponseError: When the response is not a transaction; its subclasses say more.
+            RejectedError: When the service declines the request.
+            CouldNotAskError: When nothing is known of the transaction; its subclasses say why.
             ClientClosedError: When the client is closed, or used in another event loop or after a fork.
 
         Source:

@@ -23,7 +23,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Self
 
-from attrs import asdict, define, field, fields_dict, frozen, setters
+from attrs import define, field, fields_dict, frozen, setters
 
 from payclient import errors
 from payclient._shared.checks import is_count
@@ -56,6 +56,7 @@ from payclient.protocol import (
 from payclient.transports import Transport
 
 _FIELDS = frozenset(fields_dict(Transaction))
+_COUNTED = ("lookups", "attempts", "retries", "throttled")
 _OTHER_LOOP = (
     "it belongs to another event loop; "
     "asyncio.run makes one per call: keep one asyncio.Runner, or use payclient.blocking"
@@ -64,14 +65,6 @@ _NO_LOOP = (
     "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
     "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
 )
-
-
-@define
-class _Counters:
-    lookups: int = 0
-    attempts: int = 0
-    retries: int = 0
-    throttled: int = 0
 
 
 @frozen
@@ -117,7 +110,7 @@ class Session:
     _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
     _limiter: Limiter = field(init=False)
     outage: Outage = field(init=False)
-    _counts: _Counters = field(init=False, factory=_Counters)
+    _counts: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_COUNTED, 0))
     _probes: dict[asyncio.Task[Transaction], bool] = field(init=False, factory=dict)  # and whether its caller has left
     _pending: int = field(init=False, default=0)
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
@@ -192,7 +185,7 @@ class Session:
     def stats(self) -> Stats:
         limiter, outage = self._limiter, self.outage
         return Stats(
-            **asdict(self._counts),
+            **self._counts,
             in_flight=limiter.in_flight,
             limit=limiter.limit,
             paused_seconds=limiter.paused_seconds(),
@@ -207,7 +200,7 @@ class Session:
 
     async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
         """Make attempts until there is a result or a reason to stop; *lookup* holds the state."""
-        self._counts.lookups += 1
+        self._counts["lookups"] += 1
         self._pending += 1
         try:
             while True:
@@ -360,8 +353,8 @@ class Session:
         result = _CANCELLED
         try:
             lookup.sent_at = ticket.started_at
-            self._counts.attempts += 1
-            self._counts.retries += lookup.attempts > 1
+            self._counts["attempts"] += 1
+            self._counts["retries"] += lookup.attempts > 1
             self.outage.sent(ticket, lookup.reference, lookup.clock)
             keys = self._keys
             lookup.key_version, lookup.redact = keys.version, keys.redact  # the response is redacted with the same key
@@ -413,7 +406,7 @@ class Session:
     ) -> None:
         """Tell the outage, the limiter and the observers how an attempt ended, and free its slot."""
         signal, now, paused = result.signal, lookup.at, 0.0
-        self._counts.throttled += signal is Signal.THROTTLED
+        self._counts["throttled"] += signal is Signal.THROTTLED
         try:
             paused = self._limiter.paused_seconds() if result.pause else 0.0
             if result.failure == "":
