@@ -49,17 +49,6 @@ def check_order(name: str, given: float, bound: str, limit: float, *, defaults: 
         raise ConfigurationError(message)
 
 
-def check_arguments(name: str, given: Callable[..., object], number: int) -> None:
-    """Refuse a function that cannot be called with *number* arguments; a builtin that does not say is accepted."""
-    try:  # the signature is neither kept in a variable nor shown: a default may be an API key
-        inspect.signature(given).bind(*[None] * number)
-    except TypeError:
-        wanted = f"callable with {number or 'no'} argument{'s' * (not number)}"
-        raise unfit(name, wanted, "a function of other arguments") from None
-    except ValueError:
-        pass
-
-
 def check_callback(name: str, given: object) -> None:
     """Refuse anything but a callable, and async functions, whose coroutine would never be awaited."""
     if not callable(given):
@@ -76,7 +65,6 @@ def check_callback(name: str, given: object) -> None:
 
 def is_callback(_: object, attribute: Any, value: Any) -> None:
     check_callback(attribute.name, value)
-    check_arguments(attribute.name, value, 1)
 
 
 def is_number(value: object) -> bool:

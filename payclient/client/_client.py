@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from attrs import evolve
 
-from payclient._shared.checks import check_arguments, check_count, check_seconds
+from payclient._shared.checks import check_count, check_seconds
 from payclient._shared.options import STALL_TIMEOUT, options_of
 from payclient.client._config import (
     OnOutage,
@@ -174,8 +174,6 @@ class AsyncClient:
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
-            if callable(api_key):
-                check_arguments("api_key", api_key, 0)
             self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
             address = resolve_base_url(base_url)
             settings = resolve_network({**network}, address, is_ours=is_ours)

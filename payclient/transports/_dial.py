@@ -4,14 +4,13 @@ import asyncio
 import functools
 import socket
 import ssl
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import aiohappyeyeballs
 
 from payclient._shared.logger import logger
-from payclient.errors import ClientClosedError, ConfigurationError
+from payclient.errors import ClientClosedError, ConfigurationError, PayClientError
 from payclient.transports._connection import Connection
 from payclient.transports._failures import Progress, address_in_words, not_connected, refused
 from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
@@ -38,7 +37,11 @@ class Dialer:
                 return await self._connect(origin, progress)
         except (OSError, TunnelError) as error:
             is_late = isinstance(error, TimeoutError) and scope.expired()
-            failure = refused(error, origin, progress) or not_connected(error, origin, progress, is_late=is_late)
+            failure: PayClientError = refused(error, origin, progress) or not_connected(
+                error, origin, progress, is_late=is_late
+            )
+        except RuntimeError as error:  # Python or its event loop is about to end, and starts no thread
+            failure = ClientClosedError(f"no new connection can be made: {error}")
         except asyncio.CancelledError as error:
             progress.attach_to(error)
             raise
@@ -68,8 +71,7 @@ class Dialer:
 
     async def _trust(self) -> ssl.SSLContext:
         if self._context is None:
-            with _needs_thread():  # it reads some hundred certificates
-                self._context = await asyncio.to_thread(_system_trust)
+            self._context = await asyncio.to_thread(_system_trust)  # it reads some hundred certificates
         return self._context
 
 
@@ -93,8 +95,7 @@ async def _open_tunnel(proxy: Proxy, host: str, port: int, progress: Progress) -
 async def _open_socket(host: str, port: int, progress: Progress) -> socket.socket:
     loop = asyncio.get_running_loop()
     progress.enter("name", loop.time())
-    with _needs_thread():
-        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     progress.enter("connect", loop.time())
     progress.address = ", ".join(address_in_words(address) for *_, address in addresses[:_MAX_ADDRESSES])
     opened = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
@@ -118,18 +119,6 @@ def _new_socket(address: tuple[Any, ...]) -> socket.socket:
         if hasattr(socket, name):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return made
-
-
-@contextmanager
-def _needs_thread() -> Generator[None]:
-    """Translate the error of an executor that starts no thread, because Python or its event loop is about to end."""
-    try:
-        yield
-    except RuntimeError as error:
-        message = f"no new connection can be made: {error}"
-    else:
-        return
-    raise ClientClosedError(message)
 
 
 @functools.cache

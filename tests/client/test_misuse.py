@@ -83,8 +83,6 @@ WRONG_OPTIONS = [
         "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
     ),
     ({"on_attempt": 3}, "on_attempt must be callable, got int"),
-    ({"on_attempt": lambda: None}, "on_attempt must be callable with 1 argument, got a function of other arguments"),
-    ({"api_key": lambda _: "k"}, "api_key must be callable with no arguments, got a function of other arguments"),
     ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
     ({"on_attempt": generator}, "on_attempt" + ASYNC),
     ({"on_attempt": functools.partial(asynchronous, 1)}, "on_attempt" + ASYNC),
