@@ -26,6 +26,7 @@ def test_accepted():
         "utf-8": ('"é😀"'.encode(), "é😀"),
         "surrogate-pair": (b'"\\ud83d\\ude00"', "😀"),
         "escapes": (b'"a\\/b\\"c"', 'a/b"c'),
+        "escape-and-point": (b'["\\u00e9",1.5]', ["é", Decimal("1.5")]),
         "40-digits": (b"1" * 40, int("1" * 40)),
         "minus-zero": (b"-0", 0),
         "point": (b"1.10", Decimal("1.10")),
@@ -50,6 +51,8 @@ REFUSED = {
     "two-values": (b"{} {}", "not JSON: Extra data at character 2"),
     "quotes": (b"{'a': 1}", "not JSON: Expecting property name enclosed in double quotes"),
     "newline-in-text": (b'"a\nb"', "not JSON: Invalid control character"),
+    "letter-before": (b"X{}", "not JSON: Expecting value at character 0"),
+    "blank-of-python": ("\xa0{}".encode(), "not JSON: Expecting value at character 0"),
     "latin-1": (b"\xa0{}", "not UTF-8 at byte 0"),
     "not-utf-8": (b'"a\xff"', "not UTF-8 at byte 2"),
     "surrogate-in-utf-8": (b'"\xed\xa0\x80"', "not UTF-8 at byte 1"),
@@ -89,9 +92,10 @@ def test_refused(subtests):
 
 def test_long_key_is_not_shown():
     """A long duplicate key is named by its length, because a part of it could be a part of a secret."""
-    with pytest.raises(JSONProblem) as caught:
-        read_json(b'{"%(key)s":1,"%(key)s":2}' % {b"key": b"k" * 5000})
-    assert str(caught.value) == "the key of 5000 characters is duplicated in one object"
+    for size, shown in ((40, repr("k" * 40)), (41, "of 41 characters"), (5000, "of 5000 characters")):
+        with pytest.raises(JSONProblem) as caught:
+            read_json(b'{"%(key)s":1,"%(key)s":2}' % {b"key": b"k" * size})
+        assert str(caught.value) == f"the key {shown} is duplicated in one object"
 
 
 def test_worst_bodies_end(subtests):
