@@ -34,7 +34,9 @@ def script(text):
         ("from payclient import RetryPolicy\n", "RetryPolicy"),
         ("from payclient import AsyncClient\nclient = AsyncClient()\n", "client.wait_for"),
         *(
-            ("from payclient.blocking import Client\nclient = Client()\n", f"client.{name}")
+            pytest.param(
+                "from payclient.blocking import Client\nclient = Client()\n", f"client.{name}", marks=pytest.mark.slow
+            )
             for name in ("get_transaction", "get_transactions", "stream_transactions", "wait_for", "confirm")
         ),
         ("from payclient.transports import HttpxTransport\n", "HttpxTransport"),
@@ -60,9 +62,10 @@ def test_signature(start, called):
             "from payclient import AsyncClient\nclient = AsyncClient()\nclient.",
             [name for name in dir(AsyncClient) if name[0] != "_"],
         ),
-        (
+        pytest.param(
             "from payclient import AsyncClient\nasync def f(pay: AsyncClient):\n  (await pay.get_transaction('')).",
             ["amount", "reference", "status"],
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -17,6 +17,7 @@ from payclient.protocol._secret import ApiKey, Redaction
 from payclient.protocol._wire import parse_response
 from payclient.testing import envelope
 from payclient.transports import Response
+from support.chance import examples
 from support.misses import check_each
 
 KEY = "sk/live+51Hx7Qd9ZpT3vKw0RmYb"
@@ -95,6 +96,7 @@ def test_other_text(subtests):
             assert Redaction(KEY)(text) == text
 
 
+@examples(40)
 @given(keys, spellings, st.text(max_size=20), st.text(max_size=20))
 def test_every_key(key, name, before, after):
     """For any key, no encoding of it is left in a text."""
