@@ -16,14 +16,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from cyclopts import (
-    App,
-    CoercionError,
-    CycloptsError,
-    Group,
-    MissingArgumentError,
-    UnusedCliTokensError,
-)
+from cyclopts import App, CoercionError, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
 from cyclopts.help import DefaultFormatter, TableSpec
 
 from payclient._shared.escape import did_you_mean

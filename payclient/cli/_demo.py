@@ -144,17 +144,14 @@ async def _run_once(planted: Sequence[_Planted], folder: Path, service: SandboxS
         writer.writerows(row for row, _, _ in planted)
     streams.tell(
         f"{plural(len(planted), 'row')} in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
-        f"{_FAULT_SHARE:.0%} of its responses fail",
+        f"{_FAULT_SHARE:.0%} of its responses fail"
     )
     found, worst, report = list[Row](), Worst(), folder / "report"
     service.load(each for _, each, _ in planted if each is not None)
     async with (
         serving(service) as base_url,
         AsyncClient(
-            api_key=service.api_key,
-            base_url=base_url,
-            environment=Environment.SANDBOX,
-            max_concurrency=_CONCURRENCY,
+            api_key=service.api_key, base_url=base_url, environment=Environment.SANDBOX, max_concurrency=_CONCURRENCY
         ) as client,
     ):
         with open_ledger(folder / "ledger.csv") as ledger:

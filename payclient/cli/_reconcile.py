@@ -30,16 +30,7 @@ from payclient.cli._options import (
 )
 from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
 from payclient.cli._progress import shown
-from payclient.cli._streams import (
-    FOLDER,
-    REFERENCE,
-    Exit,
-    OwnStreams,
-    Streams,
-    refuse,
-    status_of,
-    stop_in_order,
-)
+from payclient.cli._streams import FOLDER, REFERENCE, Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.client import resolve_environment
 from payclient.errors import PayClientError
 from payclient.reconcile import (
@@ -263,7 +254,7 @@ class Reconciliation:
         answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
         self.streams.tell(
             f"resuming {self.out / JOURNAL}: answered already: {answered:,} of {total}; "
-            "for new answers, choose another folder",
+            "for new answers, choose another folder"
         )
 
     async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:

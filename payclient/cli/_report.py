@@ -148,13 +148,7 @@ def report(
     return output.finish(summary, lines, folder, streams)
 
 
-def show(
-    folder: Path,
-    /,
-    *,
-    markdown: Flag = False,
-    streams: OwnStreams,
-) -> int:
+def show(folder: Path, /, *, markdown: Flag = False, streams: OwnStreams) -> int:
     """
     Show the result in a few lines: the verdict, the money and the worst breaks.
 
@@ -269,13 +263,7 @@ def _text(name: str, value: Any) -> str:
     return escape_unprintable(masked(value) if name == "payment_code" else str(value), max_length=60)
 
 
-def verify(
-    folder: Path,
-    /,
-    *,
-    allow_edits: Flag = False,
-    streams: OwnStreams,
-) -> int:
+def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -> int:
     """
     Check the files and the journal of a report against their checksums.
 

@@ -139,7 +139,7 @@ async def sandbox(
         load(service, transactions)
     async with serving(service, host, port) as url:
         streams.write(
-            f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox",
+            f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox"
         )
         for fields in _READY_MADE if transactions is None else ():
             streams.tell(_described(fields))

@@ -216,7 +216,7 @@ def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
             return
         stop.set()
         streams.tell(
-            f"payclient: stopping; lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)",
+            f"payclient: stopping; lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)"
         )
         if task is not None:
             timers.append(loop.call_later(_STOP_GRACE, task.cancel))

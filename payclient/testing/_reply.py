@@ -38,16 +38,7 @@ FIELDS = tuple(Fields.__annotations__)
 
 
 def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
-    """
-    Return the `data` object of an answer.
-
-    Args:
-        fields: Fields that matter to the test. The others have defaults: `status` is `Canceled`, the
-            only word in the specification, and `amount_received` is amount minus fee, never negative.
-
-    Raises:
-        TypeError: When a field is not one of the ten.
-    """
+    """Return the `data` object of an answer, as `FakeService.add` stores it."""
     if unknown := sorted(fields.keys() - Fields.__annotations__.keys()):
         message = f"a transaction has no field {', '.join(unknown)}; it has {', '.join(FIELDS)}"
         raise TypeError(message)

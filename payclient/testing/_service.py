@@ -185,7 +185,8 @@ class FakeService:
         Args:
             becomes: Later statuses, such as `[(30, "Paid")]`, each with the seconds since the first request for
                 the transaction. `advance` adds to the real seconds.
-            fields: Fields of the transaction; the others have defaults, see `transaction`.
+            fields: Fields of the transaction. The others have defaults: `status` is `Canceled`, the only word in the
+                specification, and `amount_received` is amount minus fee, never negative.
 
         Returns:
             The stored transaction itself; changing it changes later answers.
