@@ -31,7 +31,7 @@ from payclient.reconcile.ledger._unused import UnusedColumn as UnusedColumn
 from payclient.reconcile.ledger._xlsx import FORMULA as FORMULA
 from payclient.reconcile.ledger._xlsx import read_cells as read_cells
 
-# What is imported `as` itself is for packages above, and not public.
+# Names that are imported `as` themselves are for packages above, and not public.
 __all__ = [
     "ABSENT",
     "Columns",

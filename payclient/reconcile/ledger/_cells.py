@@ -89,11 +89,11 @@ _NO_REFERENCES = frozenset(
         *("missing", "not set", "leer", "kosong", "vide", "vacio", "vacío", "tidak ada", "kein", "keine", "aucun"),
     )
 )
-"""What programs and people write for nothing, without the marks around it."""
+"""The words that programs and people write for nothing, without the marks around them."""
 
 
 def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
-    """Return a reference, or None for an empty cell; what programs write for nothing is none unless *allowed*."""
+    """Return a reference, or None for an empty cell, or for a word for nothing that is not *allowed*."""
     text = read_code(cell)
     if text is not None and text not in allowed:
         plain = text.casefold().strip(" .-_/?*#'()[]<>{}\u2013\u2014\u2212")

@@ -46,7 +46,7 @@ MAX_WORDS = 4
 _OPPOSITES = tuple(
     (credit, debit) for credit, _, debit in (each.partition("/") for each in word_list("direction", "opposites"))
 )
-"""Words that mean credit and debit side by side, and so do their beginnings; alone, many mean something else."""
+"""Words that, like their beginnings, mean credit and debit side by side; alone, many mean something else."""
 
 SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
 _LETTERS = {"p": 1, "n": -1}

@@ -122,7 +122,7 @@ class RejectedEntry:
 
     Attributes:
         line: Position in the ledger.
-        reason: What is wrong with it, and what to do.
+        reason: The problem with it, and its remedy.
         reference: The reference as written, if there is one.
         amount: The amount for the ledger's total, if it is readable.
         amount_received: The amount received, if it is readable; of a statement, or a ledger with kinds.

@@ -110,7 +110,7 @@ class MoneyReader:
 
 def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
     """Return a number with *places* decimal places as a whole number of its smallest units."""
-    # The only place where digits of any length become a number: `int` refuses long ones with a plain error.
+    # The only place in which digits of any length become a number: `int` refuses long ones with a plain error.
     digits = fraction.rstrip("0")
     if len(digits) > places:
         unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"

@@ -357,7 +357,7 @@ def open_ledger(
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
         dialect: How numbers and times are written, in which encoding, and more.
-        time_zone: The zone of `created_from` and `created_to`, for a ledger whose times of creation state a zone.
+        time_zone: The zone of `created_from` and `created_to`, for a ledger whose times of creation have a zone.
         is_statement: Whether it is the second list of a reconciliation, in which a row with `amount_received` needs no
             `amount`.
         format: The format; if not given, recognised from the file name or the first bytes.
@@ -482,5 +482,5 @@ def check_use(
     ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
     left = [name for name in columns.ignored if name not in ignored]
     if doubled := [name for name in left if field_of(name) in {*COMPARED} - {*chosen}]:
-        refuse_unused(doubled, f"could be {field_of(doubled[0])} as well and is not used", f"{field_of(doubled[0])}")
+        refuse_unused(doubled, f"could also be {field_of(doubled[0])} and is not used", f"{field_of(doubled[0])}")
     return ignored

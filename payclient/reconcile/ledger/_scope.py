@@ -1,4 +1,4 @@
-"""Which rows of a ledger belong to this run: one currency, a span of time, and no totals rows.
+"""The rows of a ledger that belong to this run: one currency, a span of time, and no totals rows.
 
 Rows outside are neither looked up nor part of any total. They are counted, with their lines and amounts.
 
@@ -40,7 +40,7 @@ def is_totals_text(text: str) -> bool:
 
 
 class Totals:
-    """Keeps the sums of the rows above, to recognise a row that states one."""
+    """Keeps the sums of the rows above, to recognise a row that has one."""
 
     def __init__(self) -> None:
         self._parts = [[0, 0], [0, 0]]
@@ -119,8 +119,8 @@ class _Group:
 class Scope:
     """Decides about each row, and counts those outside."""
 
-    # `time_zone` is that of the declared times, and of times in the ledger that have none. A row of a statement needs
-    # no amount if it states what was received. `on_left_out` gets the reference of each row with another currency or
+    # `time_zone` belongs to the declared times, and to times in the ledger that have none. A row of a statement needs
+    # no amount if it has the amount received. `on_left_out` gets the reference of each row with another currency or
     # time.
 
     def __init__(
@@ -211,7 +211,7 @@ class Scope:
         if created.tzinfo is None:
             return created
         if self._time_zone is None:
-            message = "created_at states a zone; declare with --time-zone in which one --from and --to are meant"
+            message = "created_at has a zone; declare with --time-zone the zone of --from and --to"
             raise LedgerError(message)
         return created.astimezone(self._time_zone).replace(tzinfo=None)
 

@@ -58,7 +58,7 @@ class Reading:
 
     Attributes:
         options: The options that declare it, each with its value.
-        value: What the first cell that was refused, or that is read in several ways, is then.
+        value: The value of the first cell that was refused, or that has several readings.
     """
 
     options: tuple[tuple[str, str], ...]
@@ -120,7 +120,7 @@ class Suggester:
         if is_needed and text and not _DIGITS.search(text):
             self._unreadable.add("amounts")
         if len(self._shapes) <= _MAX_SHAPES and text and text not in self._dialect.null:
-            # Of a run of digits, the reading depends on its length and on the zeros at its end.
+            # The reading of a run of digits depends on its length and on the zeros at its end.
             shape = _DIGITS.sub(lambda run: f"<{len(run[0])},{len(run[0]) - len(run[0].rstrip('0'))}>", text)
             self._shapes.setdefault(shape, text)
 

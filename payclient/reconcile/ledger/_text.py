@@ -135,7 +135,7 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 
 def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
     # A delimiter that is not given is recognised from the header: comma, semicolon or tab. A first line `sep=;`, as
-    # Excel reads it, declares it as well.
+    # Excel reads it, declares it too.
     dialect = scope.dialect
     lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())

@@ -103,7 +103,7 @@ class _Archive:
         return part in self._zip.NameToInfo
 
     def _pieces(self, part: str, max_bytes: int) -> Iterator[bytes]:
-        """Yield the decompressed bytes, and an empty piece at the end; `zipfile` gives no more than the stated size."""
+        """Yield the decompressed bytes, and an empty piece at the end; `zipfile` stops at the size it lists."""
         info = self._zip.getinfo(part)
         name = escape_unprintable(info.filename, max_length=80)
         if info.flag_bits & 1:
@@ -218,7 +218,7 @@ class _Workbook:
     time_styles: frozenset[int]
     day_styles: frozenset[int]
     labels: Mapping[int, tuple[str, str]]
-    """What a style shows next to a number above zero, and next to one below."""
+    """The text that a style shows next to a number above zero, and next to one below."""
     epoch: datetime
 
 

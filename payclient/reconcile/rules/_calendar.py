@@ -91,7 +91,7 @@ class Calendar:
     The business days: Monday to Friday, but for the holidays.
 
     Attributes:
-        holidays: Days that are none, in order.
+        holidays: Days that are not business days, in order.
         cut_off: Time of the day from which a row counts as of the next business day; None if each counts as of its
             own day.
 

@@ -58,7 +58,7 @@ class Kinds:
         charge: Words for money that was asked for.
         refund: Words for money that was paid back. Such a line is subtracted.
         fee: Words for a fee on a line by itself.
-        ignore: Words for lines that are no part of a payment.
+        ignore: Words for lines that are not part of a payment.
 
     A line with another word, or with none, is rejected. The amounts of all refunds or fees with one word are written
     with a minus, or all without.
@@ -179,7 +179,7 @@ class IgnoredCount:
     _counts: dict[str, IgnoredLines] = field(init=False, factory=dict)
 
     def takes(self, kind: object, amount: object, *, is_alone: bool = False) -> bool:
-        """Return whether a line of *kind* is left out, and count it; so is a fee that *is_alone*, without a payment."""
+        """Return whether a line of *kind*, or a fee that *is_alone* without a payment, is left out, and count it."""
         left_out = {Kind.IGNORE, Kind.FEE} if is_alone else {Kind.IGNORE}
         if self._kind_of(kind) not in left_out or not isinstance(kind, str):
             return False

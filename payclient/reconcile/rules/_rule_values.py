@@ -32,7 +32,7 @@ LAST_ON_EARTH = timezone(timedelta(hours=-12))
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return a time of the ledger with its zone: its own, or that of the rules; without either, the first on Earth."""
+    """Return a time of the ledger with its zone: its own, else the one of the rules, else the first on Earth."""
     return moment if moment.tzinfo else moment.replace(tzinfo=zone or FIRST_ON_EARTH)
 
 

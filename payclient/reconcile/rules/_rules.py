@@ -328,8 +328,8 @@ class Rules:
             has passed in every zone, and a row is young when it is young in every zone.
         grace: A row younger than this that is missing, or pending on one side only, is open. The
             ledger's `created_at` tells its age; a row without is never young.
-        calendar: The business days, where `grace` or `settles_within` counts them.
-        assume_status: Status of each row where the ledger has no such column: `paid`, or `none`, with which the status
+        calendar: The business days, if `grace` or `settles_within` counts them.
+        assume_status: Status of each row if the ledger has no such column: `paid`, or `none`, with which the status
             is not compared and no report is clean.
         columns: Name of the ledger's column, by field, if it is not recognised.
         require: Fields without which a ledger is refused.
@@ -390,7 +390,7 @@ class Rules:
         return read_status(word, self.statuses)
 
     def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
-        """Return the state that the ledger gives to a row, or that is assumed; None if it is not known."""
+        """Return the state of a row in the ledger, or the assumed one; None if it is not known."""
         if entry.status is ABSENT:
             return Status.PAID if self.assume_status is Assumed.PAID else None
         return self.read_status(entry.status)
@@ -406,7 +406,7 @@ class Rules:
 
     def check_zone(self) -> None:
         """
-        Check that there is a time zone where business days are counted: they begin and end in one.
+        Check that there is a time zone if business days are counted: they begin and end in one.
 
         Raises:
             RulesError: When there is none.

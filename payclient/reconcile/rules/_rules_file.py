@@ -183,7 +183,7 @@ def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any
         table = {name: _made(kinds[name], (*key, name), one) for name, one in table.items()}
     try:
         return Dialect.named(**{"profile": "", **table}) if kind is Dialect else kind(**table)
-    except ValueError as error:  # that of a dialect begins with the name of the key
+    except ValueError as error:  # the message of a dialect begins with the name of the key
         within = error.key if isinstance(error, RulesError) else (str(error).partition(" ")[0],)
         raise RulesError(f"{dotted}.{error}" if key else str(error), key=(*key, *within)) from error
 

@@ -144,7 +144,7 @@ def test_one_source(number, mark, decimal):
 )
 def test_two_candidates(header, field):
     """Of two columns that could be one field, none is taken by guess."""
-    with pytest.raises(LedgerError, match=f"could be {field} as well and is not used"):
+    with pytest.raises(LedgerError, match=f"could also be {field} and is not used"):
         read(f"{header}\nT1,5,5\n")
     assert len(read(f"{header}\nT1,5,5\n", ignore=[header.rpartition(",")[2]])) == 1
 
