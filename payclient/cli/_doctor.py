@@ -33,7 +33,7 @@ Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this a
 75 the service could not be asked, try again. 130 interrupted.
 """
 
-_MADE_UP = "PAYCLIENT-DOCTOR"  # no transaction has it: that the service says so is all that is needed
+_MADE_UP = "PAYCLIENT-DOCTOR"  # no transaction has it; it is enough that the service says so
 
 
 async def doctor(
@@ -121,7 +121,7 @@ def table(checks: Iterable[Check]) -> list[str]:
 
 
 def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
-    """Check what was given and where it comes from; return how the service is reached, if nothing is wrong."""
+    """Check the options and their sources; return how the service is reached, if nothing is wrong."""
     try:
         url = resolve_base_url(connection.base_url)
     except errors.ConfigurationError as error:

@@ -271,7 +271,7 @@ class Overview:
 
     @property
     def unknown_statuses(self) -> list[str]:
-        """The words for a state that have no meaning, so that each of their rows would be a break."""
+        """The status words without a meaning; each of their rows would be a break."""
         return [each["status"] for each in self.shown["by_status"] if each["status"] and each["meaning"] is None]
 
     @property

@@ -214,8 +214,8 @@ class Reconciliation:
 
     async def run(self, *on_row: OnRow) -> Summary:
         """Start or resume the run, write the report, and return its summary; each *on_row* gets every row."""
-        # What may pass makes an incomplete report; when the service refuses the caller, or the ledger or the journal
-        # cannot be trusted, no report is written.
+        # A temporary failure makes an incomplete report. No report is written if the service refuses the caller, or the
+        # ledger or the journal cannot be trusted.
         with Journal(self.out / JOURNAL, identity=self._identity()) as journal:
             self._tell_resumed(journal)
             note = None if self.previous is None else self.previous.note
