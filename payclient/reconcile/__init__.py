@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from payclient.reconcile.values import observe as observe
     from payclient.reconcile.values import utc_now as utc_now
 
-# What is imported `as` itself is for packages above, and not public.
+# Names that are imported `as` themselves are for packages above, and not public.
 __all__ = [
     "STRICT",
     "Accepted",

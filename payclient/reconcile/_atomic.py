@@ -68,7 +68,7 @@ class AtomicFiles:
     """New files that replace old ones together, after all of them have been synced to disk."""
 
     # Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
-    # the old files stay as they are. Temporary files are removed at the end, and those of killed runs at the start.
+    # the old files stay as they are. Temporary files are removed at the end, and the ones of killed runs at the start.
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder
@@ -85,7 +85,7 @@ class AtomicFiles:
             for name, path in self._partial.items():
                 check_own(self._folder / name)
                 remove_stale_files(self._folder, f".{escape(name)}.*.partial")
-                path.unlink(missing_ok=True)  # of a killed run with the same process id, where there are no locks
+                path.unlink(missing_ok=True)  # of a killed run with the same process id, if there are no locks
                 self._files[name] = io.BufferedRandom(open(path, "x+b", buffering=0, opener=own), _BUFFER_BYTES)
                 lock(self._files[name])
             on_failure.pop_all()

@@ -71,7 +71,7 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
 
 def judge_again(journal: Journal, *, rules: Rules) -> int:
     """Derive a copy of a journal again by other *rules*; return the number of second lookups it lacks by them."""
-    # The ledger and the answers stay as they are. What lacks its second lookup is unresolved.
+    # The ledger and the answers stay as they are. A difference without a second lookup is unresolved.
     rules.check_zone()
     guard = KindGuard(rules.lines.kind)
     for case in islice(journal.cases(rules=STRICT), 1):  # if one row has a kind, all have

@@ -128,7 +128,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         stop: When set, no new lookup starts; those in flight finish, and the run ends.
         clock: Returns the time of each answer; aware.
         on_progress: Receives a snapshot after each answer, and regularly in between.
-        previous: The run before, and its records about each reference. Its breaks, open and unresolved rows that the
+        previous: The previous run, and its records about each reference. Its breaks, open and unresolved rows that the
             ledger does not have any more are asked about again, and come after all others.
         statement: A second list of references, such as a settlement report. What is in it and not in the ledger is
             looked up too, and comes after all other rows.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from payclient.transports._protocol import HttpClient as HttpClient
     from payclient.transports._protocol import Transport
 
-# What is imported `as` itself is for packages above, and not public.
+# Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
 _HOME = {

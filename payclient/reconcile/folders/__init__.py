@@ -11,5 +11,5 @@ from payclient.reconcile.folders._folder import write_again
 from payclient.reconcile.folders._past_run import JOURNAL as JOURNAL
 from payclient.reconcile.folders._past_run import PastRun, open_past_run
 
-# What is imported `as` itself is for packages above, and not public.
+# Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["PastRun", "RunDiff", "open_past_run", "write_again"]

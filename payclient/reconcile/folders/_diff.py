@@ -75,7 +75,7 @@ class RunDiff:
         if ended is None or began is None or ended >= began:
             return ""
         later, earlier = self.later.note.folder, self.earlier.note.folder
-        return f"All answers of {later} came before those of {earlier}: name the earlier run first."
+        return f"All answers of {later} came before the answers of {earlier}: name the earlier run first."
 
     def _counted(self, states: Iterable[BreakState]) -> str:
         return ", ".join(f"{self.counts[each]:,} {each.label}" for each in states if self.counts[each])

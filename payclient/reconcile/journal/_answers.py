@@ -215,7 +215,7 @@ class Answers:
                 if marks[:2] != derived:
                     self._unwritten.add(last, *derived, *answer)
 
-    # What they say
+    # Their content
 
     def count_found(self) -> int:
         return int(self._value(f"SELECT count(DISTINCT id / 2) {FOUND}"))

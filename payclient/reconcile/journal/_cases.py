@@ -342,7 +342,7 @@ def carry_over(
 
 def _without_smallest(cells: Iterable[StoredCell]) -> str | None:
     """Return the sum of some amounts without the smallest; None if there is none."""
-    # Not without that of the first row: the order of a ledger means nothing, and may be another tomorrow.
+    # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
     total, smallest, is_stated = 0, None, False
     for cell in cells:
         size = abs(int(cell or 0))  # text if it needs more than 64 bits, and empty bytes if it is not stated

@@ -256,7 +256,7 @@ class Database:
 
 @define
 class Buffer:
-    """Rows that *query* inserts, with their checksums, *size* at a time; each batch is committed where it *commits*."""
+    """Rows that *query* inserts, with their checksums, *size* at a time; each batch is committed if it *commits*."""
 
     _database: Database
     _query: str

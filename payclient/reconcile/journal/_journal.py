@@ -83,7 +83,7 @@ class Journal:
 
     Args:
         path: The file, created with its folder if missing; None for a temporary one, deleted at the end.
-        identity: What must be the same to resume a run, such as the address of the service.
+        identity: The facts that must be the same to resume a run, such as the address of the service.
         must_exist: Refuse to create a new one.
 
     Attributes:
@@ -245,7 +245,7 @@ class Journal:
 
     @property
     def ledger_change(self) -> LedgerChange | None:
-        """The rows of the ledger beside those of the previous run; None without one."""
+        """The rows of the ledger next to the rows of the previous run; None without one."""
         noted = self.note("ledger change")
         return None if noted is None else from_json(json.loads(noted), LedgerChange)
 
@@ -308,7 +308,7 @@ class Journal:
         return None if cells is None else observation_from(json.loads(cells))
 
     def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
-        """Yield the case of each ledger row in order, as *rules* put rows together; or only those of *reference*."""
+        """Yield the case of each ledger row in order, as *rules* put rows together; or only of *reference*."""
         yield from self._cases(rules).of(reference)
 
     def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[ReferenceRecord, list[Case]]]:

@@ -40,7 +40,7 @@ ANSWER = ", ".join(ANSWER_COLUMNS)
 
 
 def of(table: str, columns: str) -> str:
-    """Return *columns* as those of *table*, for a query on several."""
+    """Return *columns* with the name of *table*, for a query on several."""
     return ", ".join(f"{table}.{column}" for column in columns.split(", "))
 
 

@@ -6,7 +6,7 @@ Design rules:
 - A pure function of values that a journal stores, so a report can be made again at any time.
 - A difference counts when it was seen twice. Seen once, it is unresolved.
 - "Not found", and an answer that cannot be used, count when another reference was found: a wrong key finds none.
-- What a tolerance or the grace waives needs no second lookup. What was accepted does, because only a
+- A difference that a tolerance or the grace waives needs no second lookup. An accepted one does, because only a
   confirmed difference can be accepted.
 """
 
@@ -231,7 +231,7 @@ class _Judgement:
             suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
             found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
         is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
-        # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
+        # The first findings are still worth showing if asking again failed; an unusable answer hides its own.
         seen = last if is_answered else first
         row = Row(
             entry=self.entry,

@@ -63,11 +63,11 @@ class Decision:
         reference: Reference of the row.
         code: Code of the finding; `unresolved` for an unresolved row.
         owner: Who is responsible; empty if it is not said.
-        resolution: What was decided; None if nothing was yet.
+        resolution: The decision; None if there is none yet.
         until: The last day of what is accepted; None for any other resolution.
         comment: Why.
-        ledger: What the ledger said, as the finding has it.
-        service: What the service said.
+        ledger: The ledger's side of the finding.
+        service: The service's side.
         by: Who took it.
         at: When it was taken, aware.
         evidence: SHA-256, in hexadecimal, of the row's line in `rows.jsonl`, without its line end.

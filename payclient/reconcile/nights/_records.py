@@ -254,7 +254,7 @@ Args: whether today's ledger lists a reference, and a function that takes each r
 
 @frozen(kw_only=True)
 class PreviousRun:
-    """The run before this one."""
+    """The previous run."""
 
     run: str
     folder: str

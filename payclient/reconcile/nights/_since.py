@@ -34,7 +34,7 @@ class RowTotal:
 
 @frozen(kw_only=True)
 class LedgerChange:
-    """The rows of the ledger beside those of the previous run: `before + new - left = now`, amounts with `changed`."""
+    """The rows of the ledger next to the previous run: `before + new - left = now`, amounts with `changed`."""
 
     before: RowTotal = RowTotal()
     new: RowTotal = RowTotal()

@@ -40,7 +40,7 @@ from payclient.reconcile.report._wording import settlement_lines as settlement_l
 from payclient.reconcile.report._wording import verdict_wording as verdict_wording
 from payclient.reconcile.report._wording import worst_breaks as worst_breaks
 
-# What is imported `as` itself is for packages above, and not public.
+# Names that are imported `as` themselves are for packages above, and not public.
 __all__ = [
     "About",
     "LedgerAbout",

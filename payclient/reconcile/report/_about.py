@@ -82,9 +82,9 @@ class StatementAbout:
     The statement that was read.
 
     Attributes:
-        file: What was read.
-        totals: What its lines come to.
-        payout: What came to the bank for it; None if that was not given.
+        file: The file that was read.
+        totals: The sums of its lines.
+        payout: The amount that the bank received for it; None if that was not given.
     """
 
     file: LedgerAbout
@@ -100,7 +100,7 @@ class About:
     Attributes:
         run: Name of the run: when it began, in UTC, and a fingerprint of ledger, service, key and rules, such as
             `20261121T020003Z-3f9a1c2d`. Names sort by time. Empty when it is not known.
-        ledger: What was read; None when it was not a file that we read.
+        ledger: The file that was read; None if it was not a file.
         rules: How differences were judged.
         base_url: Address of the service; empty when it is not known.
         environment: `live` or `sandbox`; empty when it is not known.
@@ -110,7 +110,7 @@ class About:
         ended_by: The failure that ended the run early; empty when it was not.
         ignored_lines: Ledger lines that the rules leave out, by kind.
         statement: The other side; None without one.
-        ledger_change: The rows of the ledger beside those of the previous run; None without one.
+        ledger_change: The rows of the ledger next to the rows of the previous run; None without one.
         payclient_version: Version of the package that wrote the report.
     """
 

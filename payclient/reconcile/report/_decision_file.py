@@ -72,10 +72,10 @@ def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
 
 def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
     """
-    Add those of the *decisions* that are not known yet, wait for the disk, and return them.
+    Add the *decisions* that are not known yet, wait for the disk, and return them.
 
-    Of a row with several findings, the first one tells whether anything was decided: what the work list still shows of
-    an earlier night decides nothing about a finding that is new.
+    Of a row with several findings, the first one tells whether anything was decided: an entry of an earlier night that
+    the work list still shows decides nothing about a new finding.
     """
     path = folder / DECISIONS
     with open(path, "a+b", opener=own) as file:

@@ -39,8 +39,8 @@ class ReportFiles:
         folder: Where the files go; made if it is not there.
         rules: By which the rows were judged.
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
-            stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
-        previous: The run before; None without one. With one, there is a `history.jsonl` too.
+            stays as it is. Default: all, but `rows.parquet` only if the extra `parquet` is installed.
+        previous: The previous run; None without one. With one, there is a `history.jsonl` too.
         has_statement: Whether there is a statement, so that there is a `payouts.csv` too.
 
     Note:
@@ -148,7 +148,7 @@ class ReportFiles:
 
         Args:
             about: The run; its rules are those that `ReportFiles` was given.
-            ledger: What was read; it is checked once more.
+            ledger: The file that was read; it is checked once more.
 
         Raises:
             LedgerChangedError: When the ledger is no longer what was read; no file is changed then.

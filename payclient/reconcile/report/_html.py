@@ -55,7 +55,7 @@ class Bar:
     """One bar of the chart: its edges, and the running total after it."""
 
     label: str
-    kind: str  # `total`, `down`, `up`, or `both` where rows of one step add and others take off
+    kind: str  # `total`, `down`, `up`, or `both` if some rows of the step add and others take off
     amount: int
     gross: tuple[int, ...] = ()  # both parts of the amount, for the kind `both`
     start: float
@@ -179,7 +179,7 @@ class RowGroups:
         return [self._of_code(code, rest, severity) for severity, code in kinds if (severity, code) in self._tops]
 
     def remarks(self, files: Collection[str]) -> list[Group]:
-        """Return the rows that are no breaks, although there is something to say about them."""
+        """Return the rows that are not breaks, although there is something to say about them."""
         return [self._of_code(code, _first(_HAS_ALL, files)) for code in Code if code in self._tops]
 
     def of(self, bucket: Bucket, files: Collection[str]) -> Group:
@@ -263,7 +263,7 @@ class HtmlReport:
         *,
         files: Collection[str] = FILES.keys(),
     ) -> None:
-        """Write the page, with links to those of the *files* beside it that it knows."""
+        """Write the page, with links to the *files* next to it that it knows."""
         breaks = self._groups.breaks(files)
         shown = {
             **_figures(summary, about),

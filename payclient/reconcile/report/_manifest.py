@@ -42,7 +42,7 @@ class Problem:
 
     Attributes:
         file: Its name.
-        what: What was found, in one sentence without a full stop.
+        what: The problem, in one sentence without a full stop.
     """
 
     file: str

@@ -47,7 +47,7 @@ class RowLine:
 
     @property
     def listed(self) -> ListedRow | None:
-        """What the ledger of its run lists; None for a row that was carried over, or is of the statement alone."""
+        """The line of the ledger of its run; None for a row that was carried over, or is of the statement alone."""
         data = self.data
         if data.get("carried_from") or not data.get("statement", {"is_in_ledger": True})["is_in_ledger"]:
             return None

@@ -177,7 +177,7 @@ class BookWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Without `finish`, or after it failed, files are still open; on a full disk, closing them fails as well.
+        # Without `finish`, or after it failed, files are still open; on a full disk, closing them fails too.
         self._output.file = BytesIO()
         for sheet in self._book.worksheets():
             for file in (sheet.row_data_fh, sheet.fh):

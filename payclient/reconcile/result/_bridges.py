@@ -56,7 +56,7 @@ class Settlement:
         steps: Every step, empty ones included.
         statement: The statement, with its total.
         not_in_ledger: References that the statement has and the ledger does not.
-        payout: What came to the bank; None if it was not given.
+        payout: The amount that the bank received; None if it was not given.
     """
 
     service_paid_total: int
@@ -151,9 +151,9 @@ class StateTotal:
 
     Attributes:
         ledger_rows: Ledger rows that are in it.
-        ledger_amount: Sum of what the ledger states for them.
+        ledger_amount: Sum of their amounts in the ledger.
         service_rows: References that are in it at the service.
-        service_amount: Sum of what the service states for them, each reference once.
+        service_amount: Sum of their amounts at the service, each reference once.
     """
 
     ledger_rows: int = 0
@@ -168,10 +168,10 @@ class TieOut:
     The whole bridge.
 
     Attributes:
-        ledger_paid_total: Sum of what the ledger states as paid.
+        ledger_paid_total: Sum of the paid amounts in the ledger.
         steps: Every step, empty ones included.
         service_paid_total: Sum of what the service has as paid, each reference once.
-        rows_without_amount: Ledger rows that state no amount.
+        rows_without_amount: Ledger rows that have no amount.
         states: Rows and money by state, paid or not; None stands for no status, or an unknown word.
     """
 

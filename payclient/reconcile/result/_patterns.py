@@ -37,7 +37,7 @@ def causes(row: Row) -> Iterator[Cause]:
     decisive = [finding for finding in row.findings if finding.is_decisive]
     has_amount = any(each.code in (Code.UNDERPAID, Code.OVERPAID) for each in decisive)
     for finding in decisive:
-        # A net amount that differs beside the gross one says the same again.
+        # A net amount that differs next to the gross one says the same again.
         if finding.code.pattern is not None and not (finding.code is Code.NET_DIFFERS and has_amount):
             yield from _CAUSES[finding.code.pattern](row, finding)
 
@@ -197,7 +197,7 @@ class Pattern:
     Something that many breaks have in common.
 
     Attributes:
-        kind: What that is.
+        kind: The kind of this feature.
         sentence: The same in words, with the values; safe to print.
         rows: Breaks that have it. A break may be in several patterns.
         amount: The amount at stake in them, as `Row.at_stake` has it; of each payment, the largest.

@@ -88,11 +88,11 @@ class Total:
 
     Attributes:
         rows: How many.
-        ledger_amount: Sum of what the ledger states for them; for what was carried over, the earlier ledger.
-        service_amount: Sum of what the service states for them, row by row, so a transaction that is
+        ledger_amount: Sum of their amounts in the ledger; for carried rows, in the earlier ledger.
+        service_amount: Sum of their amounts at the service, row by row, so a transaction that is
             on two rows counts twice; the tie-out counts it once.
-        ledger_paid: What of it adds to the ledger's paid total.
-        service_paid: What adds to the service's paid total, each reference once.
+        ledger_paid: The part of it that adds to the ledger's paid total.
+        service_paid: The part that adds to the service's paid total, each reference once.
     """
 
     rows: int = 0
@@ -228,7 +228,7 @@ class Leakage:
         method: The service's short code; empty if it has none.
         rows: Rows with such a finding that is not waived.
         short_received: Money of paid transactions that did not arrive.
-        fee_off_schedule: Fees above their schedule; negative where below.
+        fee_off_schedule: Fees above their schedule; negative if below.
         possible: Money of paid transactions that may not have arrived: it is less than the amount, and no fee is known.
     """
 
@@ -337,7 +337,7 @@ class OpenFindings:
 
     @property
     def at_stake_sentence(self) -> str:
-        """The open findings, those of more than 30 days, and those that count the same money twice."""
+        """The open findings, the ones of more than 30 days, and the ones that count the same money twice."""
         old = f"; {self.old.count:,} of them for more than 30 days, with {self.old.amount:,}" if self.old.count else ""
         once = ""
         if self.payments != self.closing:
@@ -358,14 +358,14 @@ class Summary:
     The result of a reconciliation.
 
     Attributes:
-        rows: Ledger rows, or payments where the rows of one reference are summed. With the rows that were carried over
+        rows: Ledger rows, or payments if the rows of one reference are summed. With the rows that were carried over
             from the previous run, it is the sum of all buckets.
         lines: Ledger rows, each counted by itself.
         period: The first and the last creation of these.
         buckets: Rows and money by bucket, empty ones included.
         codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
-        open_findings: What makes these rows breaks, and how it follows from the run before.
+        open_findings: The findings that make these rows breaks, and how they follow from the previous run.
         tolerated: Rows that matched within a tolerance, or because the difference was accepted.
         material: Breaks with as much at stake as the rules call material.
         changed_during_run: Rows whose two answers differ.
@@ -373,14 +373,14 @@ class Summary:
         first_observed_at: Time of the first answer; answers of earlier runs do not count.
         last_observed_at: Time of the last answer, second lookups included.
         tie_out: The bridge from the ledger's paid total to the service's.
-        compared: What was compared, and what was not.
+        compared: The fields that were compared, and those that were not.
         leakage: Losses from short payouts and off-schedule fees, by payment method.
         still_there: Decisions of earlier runs that a break was corrected in the ledger, although it is still there.
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
-        patterns: What many breaks have in common, those of the most rows first.
-        since: What changed since the previous run; None without one.
-        shown: What the service has shown in this run and those before, by kind.
-        first_seen: What no earlier run has shown; empty without a previous run.
+        patterns: Common features of many breaks, the ones with the most rows first.
+        since: The changes since the previous run; None without one.
+        shown: The service's behaviour in this run and earlier ones, by kind.
+        first_seen: The part of it that no earlier run has shown; empty without a previous run.
         settlement: The bridge from the service's paid total to the statement's; None without a statement.
         statuses: Rows and money by both status words, as they are but cut to 80 characters, and by payment method; None
             where there is none. Those with the most rows are first; those for which there is no room are together.

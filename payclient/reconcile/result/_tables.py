@@ -27,7 +27,7 @@ FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amoun
 """The fields that are compared, in the order of the bits of `stated` and `compared`."""
 
 ASSUMED = "paid (assumed)"
-"""Stands for the ledger's word where the ledger has no status column."""
+"""Stands for the ledger's word if the ledger has no status column."""
 
 Value: TypeAlias = str | int | None
 
@@ -251,7 +251,7 @@ def creations(row: Row) -> list[datetime]:
 
 
 def _bits(entry: Entry) -> tuple[int, int]:
-    """Return the fields that the ledger has, and those of them with a value; a dash is none, an empty fee is 0."""
+    """Return the fields that the ledger has, and the ones with a value; a dash isn't one, an empty fee is 0."""
     stated = compared = 0
     for (bit, is_text, is_fee), cell in zip(_BITS, _cells_of(entry), strict=True):
         if cell is not ABSENT:

@@ -68,7 +68,7 @@ _MAX_LINES = 3
 _SOON_DAYS = 7
 
 _OPENING, _CHANGED = "opening", "changed amount"
-"""The parts of the roll-forward of open findings beside the states."""
+"""The parts of the roll-forward of open findings other than the states."""
 _OPEN = tuple(state for state in BreakState if state is not BreakState.RESOLVED)
 _NEWS = tuple(state for state in BreakState if state.is_news)
 
@@ -110,8 +110,8 @@ class Tally:
 
     Args:
         rules: The rules that the rows were judged by.
-        decisions: What was decided, by reference and code; those that were accepted are among the rules.
-        previous: The run before; None without one.
+        decisions: The decisions, by reference and code; accepted differences are among the rules.
+        previous: The previous run; None without one.
         folder: Where the temporary file of the rows lies; None for the system's folder of such files.
 
     Note:
@@ -196,10 +196,10 @@ class Tally:
 
         Args:
             statement: The statement as a whole, if there is one.
-            payout: What came to the bank for it.
+            payout: The amount that the bank received for it.
             unused: `Ledger.unused`, which a verdict has to name.
             unused_in_statement: That of the statement.
-            ledger_change: The rows of the ledger beside those of the previous run.
+            ledger_change: The rows of the ledger next to the rows of the previous run.
 
         Raises:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
@@ -246,7 +246,7 @@ class Tally:
 
     def open_findings(self) -> OpenFindings:
         """
-        Return the roll-forward, from the closing total that the previous run states itself, if it does.
+        Return the roll-forward, from the closing total of the previous run, if it has one.
 
         Raises:
             TieOutError: When it does not tie, which is a bug of payclient.

@@ -47,7 +47,7 @@ class DecisionError(ConfigurationError):
 
 class RulesError(ConfigurationError):
     """
-    A rule cannot be used; the message names the key, and the line where rules came from a file.
+    A rule cannot be used; the message names the key, and the line if rules came from a file.
 
     Attributes:
         key: The path to the key, from the outermost table; a number is a position in a list, from 0.

@@ -209,7 +209,7 @@ class Origin(StrEnum):
 @frozen(kw_only=True)
 class Row:
     """
-    One ledger row, reconciled; or one payment, where the rules put the rows of a reference together.
+    One ledger row, reconciled; or one payment, if the rules put the rows of a reference together.
 
     Attributes:
         entry: The ledger's side; of a payment of several lines their sum, with the line of the first.
@@ -256,7 +256,7 @@ class Row:
 
     @property
     def origin(self) -> Origin:
-        """What lists it."""
+        """The file that lists it."""
         if self.carried_from:
             return Origin.CARRIED
         return Origin.LEDGER if self.other_side is None or self.other_side.is_in_ledger else Origin.STATEMENT
@@ -317,7 +317,7 @@ class Row:
 
     @property
     def at_stake(self) -> int:
-        """The money that depends on it: of the primary finding, or else the larger amount; 0 where none is known."""
+        """The money that depends on it: of the primary finding, or else the larger amount; 0 if none is known."""
         if self.findings and self.findings[0].at_stake is not None:
             return self.findings[0].at_stake
         return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))

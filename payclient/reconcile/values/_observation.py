@@ -46,7 +46,7 @@ class Observation:
         error: Name of the error class, when nothing was.
         message: The error's text.
         status_code: Status of the last attempt; None when it got no response, or was not watched.
-        attempts: HTTP exchanges, those of earlier passes included; 0 when they were not watched.
+        attempts: HTTP exchanges, including earlier passes; 0 when they were not watched.
         reused_from: Name of the earlier run that it is from; empty for an answer of this run.
 
     A journal keeps neither `status_code` nor `attempts`.

@@ -53,7 +53,7 @@ class Settled:
         return f"{named_lines(self.lines)} of the statement" + ("" if self.before is None else " and on an earlier one")
 
     def with_earlier(self, earlier: Settled) -> Settled:
-        """Return the sum of this statement and those of earlier runs."""
+        """Return the sum of this statement and the statements of earlier runs."""
         return evolve(
             self,
             amount=stated_sum((earlier.amount, self.amount)),
@@ -138,11 +138,11 @@ class StatementTotals:
         rejected_amount: Sum of what these state.
         fee_lines: Fees that belong to no payment.
         fee_amount: Sum of these; 0 or less.
-        is_net: Whether any line states what was paid out.
+        is_net: Whether any line has the amount that was paid out.
         ignored_lines: Lines of kinds that the rules leave out, which are not among the others.
-        ignored_amount: Sum of what these state.
+        ignored_amount: Sum of their amounts.
         problems: The first few lines that cannot be used, each with its line and why.
-        payouts: What it consists of: its payouts in their order or, where it names none, one for all of its lines.
+        payouts: Its payouts in their order or, if it names none, one for all of its lines.
     """
 
     lines: int = 0
