@@ -25,7 +25,6 @@ NEVER_ONE = {
     "len(response.body)": "above a limit",
     "client.stats.limit": "no whole number",
     "len(places)": "two or more, or another sentence",
-    "counts[other]": "columns of a header that was split",
     "case.rows": "two or more, or no finding",
     "planted": "of the demo, in which each finding is planted",
     "path.stat().st_size": "of a report, which is longer",

@@ -49,7 +49,7 @@ from payclient.reconcile.ledger import (
 EXAMPLES = """
 $ payclient ledger ledger.csv
 $ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
-$ payclient ledger ledger.xlsx --profile excel-de --header-row 4
+$ payclient ledger ledger.xlsx --header-row 4
 
 Exit status: 0 every row can be used. 1 rows are rejected. 2 usage, or an unreadable ledger.
 """
@@ -66,7 +66,6 @@ class DialectOptions:
         header_row: Line or row that names the columns. Default: the first that is not empty.
         decimal: Mark before the fraction of an amount: `.` or `,`.
         thousands: Mark between thousands: `.`, `,`, `space` or `apostrophe`.
-        grouping: Digits between these marks: `western`, or `indian` as in 12,50,000.
         negative: How amounts below zero are written: `leading`, `trailing` as in 15-, `parentheses` as in (15) or
             `debit` as in 15 DB.
         minor_units: Decimal places that the service counts as whole units: 2 if it counts cents.
@@ -76,6 +75,7 @@ class DialectOptions:
         null: Text that means an empty cell, such as `NULL`. May be repeated.
         allow_references: Reference that would be taken for an empty cell, such as `NA` or `0`. May be repeated.
         debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
+        fees_below_zero: Read fees that are written below zero, as what is taken from the amount.
         skip_totals: Leave totals rows out, instead of rejecting them.
         skip_rows_like: Beginning of rows to leave out, such as `Saldo` or `----` of a footer. May be repeated.
         only_currency: Read the rows of this currency only, such as `IDR`.
@@ -85,7 +85,6 @@ class DialectOptions:
     header_row: Annotated[int | None, NUMBER] = None
     decimal: Annotated[str | None, MARK] = None
     thousands: Annotated[str | None, MARK] = None
-    grouping: Annotated[str | None, NAME] = None
     negative: Annotated[str | None, NAME] = None
     minor_units: Annotated[int | None, NUMBER] = None
     currency_prefix: Annotated[str | None, TEXT] = None
@@ -94,6 +93,7 @@ class DialectOptions:
     null: Annotated[Texts, TEXT] = ()
     allow_references: Annotated[Texts, Parameter(name="--allow-reference"), REFERENCE] = ()
     debit_columns: Annotated[Texts, Parameter(name="--debit-column"), NAMED_COLUMN] = ()
+    fees_below_zero: Flag = False
     skip_totals: Flag = False
     skip_rows_like: Texts = ()
     only_currency: Annotated[str | None, NAME] = None
@@ -165,14 +165,14 @@ class Declared:
         decided = [f"ignored, because nothing uses it: {each.sentence}" for each in found.unused]
         for each in decided:
             streams.tell(f"payclient: {file}: {each}")
-        text = full.rules_text(file.parent)
+        text = full.rules_text()
         if text is None:
             keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
             message = f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them: edit it by hand"
             raise ConfigurationError(message)
         with file.open("x", encoding="utf-8") as new:
             new.writelines([*(f"# {each}\n" for each in decided), text])
-        source = attrs.evolve(self.source, column=(), ignore_column=(), profile=None)
+        source = attrs.evolve(self.source, column=(), ignore_column=())
         return attrs.evolve(self, rules_file=file, source=source, dialect={})
 
     def _with(self, suggestions: Iterable[Suggestion]) -> Self:
@@ -198,7 +198,7 @@ class Declared:
             or overview.unknown_statuses
             or overview.ledger.unused
         )
-        if is_open or full.rules_text(Path() if self.rules_file is None else self.rules_file.parent) is None:
+        if is_open or full.rules_text() is None:
             return ""
         return self._saving(overview, words) if full.dialect else reconciling(words)
 
@@ -223,7 +223,7 @@ class Declared:
             yield f"{how}: {self._saving(overview, words)}"
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        ledger = {**given_options(self.source, ["profile"]), **self.dialect}
+        ledger = dict(self.dialect)
         if "debit_columns" in ledger:
             ledger["debit_columns"] = chosen_columns(ledger["debit_columns"], option="--debit-column")
         ignored = list(self.source.ignore_column)
@@ -233,8 +233,8 @@ class Declared:
             "columns": chosen_columns(self.source.column),
         }
 
-    def rules_text(self, folder: Path) -> str | None:
-        """Return a rules file of *folder* with all declarations; None if the one that is given has other values."""
+    def rules_text(self) -> str | None:
+        """Return a rules file with all declarations; None if the one that is given has other values."""
         text = "" if self.rules_file is None else self.rules_file.read_text(encoding="utf-8-sig")
         for name, table in self.tables().items():
             lines = "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
@@ -243,7 +243,7 @@ class Declared:
                 before, header, after = f"{text}\n" if text else "", f"[{name}]\n", ""
             text = before + header + lines + after
         try:
-            parse_rules(text, folder=folder)
+            parse_rules(text)
         except RulesError:  # the key is there already
             return None
         return text
@@ -373,8 +373,6 @@ def _format(ledger: Ledger) -> Iterator[str]:
         yield f"delimiter {ledger.delimiter!r}"
     if ledger.header_row:
         yield f"header in row {ledger.header_row}"
-    if ledger.dialect.profile:
-        yield f"profile {ledger.dialect.profile}"
 
 
 def _columns(ledger: Ledger) -> Iterator[Sequence[str]]:

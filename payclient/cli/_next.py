@@ -16,9 +16,9 @@ from payclient.errors import ConfigurationError
 from payclient.reconcile import Bucket, DecisionError, JournalError, PastRunError, RulesError, Summary, Verdict
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, as_option, as_word
 
-_SWITCHES = ("--allow-empty", "--skip-totals", "--allow-edits", "--json", "--markdown", "--quiet")
+_SWITCHES = ("--allow-empty", "--skip-totals", "--fees-below-zero", "--allow-edits", "--json", "--markdown", "--quiet")
 _WORD = r"(?!(?:needs?|and|or|in|for|declares)\b)(?:(?:'[^']*'|\"[^\"]*\"|[^\s;,'\"…()])+|,)"
-_VALUED = rf"--(?!allow-empty|skip-totals)[a-z-]+[= ](?![A-Za-z_]+=NAME\b)(?:[a-z_]+=)?{_WORD}"
+_VALUED = rf"--(?!allow-empty|skip-totals|fees-below-zero)[a-z-]+[= ](?![A-Za-z_]+=NAME\b)(?:[a-z_]+=)?{_WORD}"
 _OPTION = rf"(?:--(?:allow-empty|skip-totals)\b|{_VALUED})"
 _PROPOSED = re.compile(rf"{_OPTION}(?: {_OPTION})*")
 """Options with their values; those that belong together stand side by side."""

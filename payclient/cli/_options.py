@@ -56,7 +56,7 @@ from payclient.reconcile.report import carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _MAX_DIGITS = 18
-_OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}
+_OF_A_RUN = {"created_from": "from", "created_to": "to"}
 """Declarations that are options of `payclient reconcile` too, because they may be another each night."""
 
 
@@ -73,7 +73,6 @@ _OPTION = re.compile(r"--[a-z][a-z-]*")
 LEDGER_ONLY = frozenset(_KEYS)
 _OF_STATEMENT = {
     "--column": "--statement-column",
-    "--profile": "[statement.reading] profile",
     "--ignore-column": "[statement] ignore_columns",
     "[lines.kind]": "[statement.kind]",
 }
@@ -87,7 +86,6 @@ class LedgerOptions:
 
     Attributes:
         column: Column of a field whose name is not recognised. May be repeated.
-        profile: Notation of a known program, such as `excel-de`, instead of `[ledger]` of the rules.
         created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
         created_to: Last day, included, or time.
         ignore_column: Column to leave unused, and not to name in the verdict. May be repeated.
@@ -98,7 +96,6 @@ class LedgerOptions:
     """
 
     column: Annotated[Texts, NAMED_COLUMN] = ()
-    profile: Annotated[str | None, NAME] = None
     created_from: Annotated[str | None, Parameter(name="--from"), DATE] = None
     created_to: Annotated[str | None, Parameter(name="--to"), DATE] = None
     ignore_column: Annotated[Texts, NAME, RARE] = ()
@@ -110,7 +107,7 @@ class LedgerOptions:
     def declared(self, rules: Rules, how: Mapping[str, Any] | None = None) -> Rules:
         given = {**given_options(self, _OF_A_RUN), **(how or {})}
         try:
-            ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
+            ledger = attrs.evolve(rules.ledger, **given)
         except ValueError as error:
             refuse(_with_option(error))
         return attrs.evolve(rules, ledger=ledger)
@@ -344,6 +341,6 @@ def about_statement(text: str) -> str:
     """Move the declarations of a ledger to the corresponding options of a statement."""
     for of_ledger, of_statement in _OF_STATEMENT.items():
         text = text.replace(of_ledger, of_statement)
-    if (_DECLARED.keys() - {"--profile"}) & {*_OPTION.findall(text)}:
+    if _DECLARED.keys() & {*_OPTION.findall(text)}:
         return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"
     return text

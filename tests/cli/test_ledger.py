@@ -92,13 +92,13 @@ def test_rules(ledger, tmp_path):
 def test_declared(ledger):
     """What is declared of each column is shown, and what could not be read; a name in the header cannot act."""
     content = "reference;amount;D/C;date;status;\x1b[31mnote\nT1;15,00;C;20.11.2026;;x\nT2;7,00;D;soon;Paid;x\n"
-    out = ledger("--profile", "excel-de", "--minor-units", "2", content=content).out
-    formats = "%d.%m.%Y or %d.%m.%Y %H:%M or %d.%m.%Y %H:%M:%S"
+    declared = ("--decimal", ",", "--thousands", ".", "--currency-suffix", "€", "--minor-units", "2")
+    out = ledger(*declared, "--date-format", "%d.%m.%Y", "--encoding", "cp1252", content=content).out
     for told in (
-        "format: csv, cp1252, delimiter ';', header in row 1, profile excel-de",
+        "format: csv, cp1252, delimiter ';', header in row 1",
         "  amount            amount      number, decimal ',', thousands '.', '€', times 100",
         "  D/C               direction   credit or debit",
-        f"  date              created_at  {formats}",
+        "  date              created_at  %d.%m.%Y",
         "  <U+001B>[31mnote  not used",
         "  (empty)  1 row  1,500",
         "warning: 'date': 1 cell cannot be read, such as 'soon' ",

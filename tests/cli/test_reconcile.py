@@ -156,7 +156,6 @@ REFUSED = [
     ("--time-zone ../etc", *GOOD, f"payclient: {ZONE}'../etc'"),
     ("--confirm-after soon", *GOOD, "payclient: --confirm-after must be a duration such as 10 (seconds), 90s, "),
     ("--grace 24h", *GOOD, "choose one with --column created_at=NAME"),
-    ("--profile excel-xx", *GOOD, "payclient: --profile must be one of excel-de, "),
     ("--from 26.11.2026", *GOOD, "payclient: --from must be a day or a time such as 2026-11-01"),
     ("--format csv --sheet 2", *GOOD, "the ledger cannot be read like this: sheet is an option of xlsx"),
     ("", "reference,Amount (IDR)", "T1,15000", "--ignore-column 'Amount (IDR)'"),
@@ -402,13 +401,13 @@ def test_declared(reconcile, command, report):
     assert (result.status, result.out.partition(":")[0], result.err.count("cannot be read")) == (0, "CLEAN", 0)
     declared = {"decimal": ",", "thousands": ".", "date_format": ["%d.%m.%Y"]}
     assert summary_of(report, "manifest.json")["rules"]["ledger"] == declared
-    other = reconcile("--profile", "excel-de", **GERMAN)
+    other = reconcile("--rules", "rules.toml", "--from", "2026-11-01", **GERMAN)
     assert (other.status, "belongs to another run: its ledger: " in other.err) == (2, True)
 
 
 def test_keys_are_no_options(command):
     """An option of `payclient ledger` that writes a key of the rules file is refused, and the message names the key."""
-    keys = {name.name for name in fields(Dialect)} - {"profile", "created_from", "created_to"}
+    keys = {name.name for name in fields(Dialect)} - {"created_from", "created_to"}
     called = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
     options = {key: f"--{called.get(key, key).replace('_', '-')}" for key in keys}
     assert len(options) == 16

@@ -97,12 +97,12 @@ def test_other_rules(finished, reconcile, command):
 
 
 def test_journal(finished, reconcile, report, command):
-    """A journal in use or damaged is refused and never replaced; `verify` names its row, and does without it."""
+    """A journal in use or damaged is refused and never replaced; `verify` names its table, and does without it."""
     journal = report / "journal.sqlite"
     with ExitStack() as stack:
         stack.enter_context(Journal(journal))
         result = reconcile()
-    assert (result.status, "journal.sqlite is in use by process " in result.err) == (2, True)
+    assert (result.status, "journal.sqlite is in use by another process" in result.err) == (2, True)
     whole = journal.read_bytes()
     journal.write_bytes(whole[:5000])
     result = reconcile()
@@ -111,7 +111,7 @@ def test_journal(finished, reconcile, report, command):
     with closing(sqlite3.connect(journal)) as database, database:
         database.execute("UPDATE entries SET amount = 7 WHERE position = 2")
     result = command("verify", "report")
-    assert (result.status, "is damaged (row 2 of entries is not what was written)" in result.out) == (1, True)
+    assert (result.status, "is damaged (a row of entries is not what was written)" in result.out) == (1, True)
     journal.unlink()
     assert command("verify", "report").status == 0
     result = command("report", "nowhere")

@@ -45,7 +45,7 @@ def metadata(wheel):
 
 
 def test_wheel_is_the_package(wheel):
-    """Beside its metadata the wheel holds each file of the package, so modules, templates, profiles and the marker of types."""
+    """Beside its metadata the wheel holds each file of the package, so modules, templates, words and the marker of types."""
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert shipped == source_files("payclient")
     assert {PurePosixPath(name).suffix for name in shipped} == {".py", ".typed", ".toml", ".j2", ".css", ".js"}

@@ -18,7 +18,7 @@ from payclient.cli._reconcile import EXAMPLES
 from payclient.cli._streams import Exit
 from payclient.client.policies._retry import Again, classify
 from payclient.reconcile import Bucket, Code
-from payclient.reconcile.ledger import Dialect, profiles
+from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.ledger._columns import FIELDS, SYNONYMS
 from payclient.reconcile.ledger._open import SUFFIXES
 from payclient.reconcile.result import EXIT_STATUSES
@@ -232,12 +232,6 @@ def test_ledger_formats():
     assert {name: table[name] for name in formats} == {
         form: [suffix for suffix in SUFFIXES if SUFFIXES[suffix] == form] for form in formats
     }
-
-
-def test_profiles():
-    """The table of profiles has each of them, with what it is for, and no other."""
-    described = {name: cells[0] for name, cells in rows("ledger.md", "How a ledger is written").items()}
-    assert {name: described.get(name) for name in profiles()} == {name: each.about for name, each in profiles().items()}
 
 
 def test_declarations():

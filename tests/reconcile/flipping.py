@@ -134,7 +134,7 @@ def flip(folder, flips, seed):
     chance = random.Random(seed)
     for path in make(folder):
         expected = report(shutil.copytree(path.parent, folder / "whole", dirs_exist_ok=True) / path.name)
-        files = sorted(each for each in path.parent.iterdir() if not each.name.endswith(".holder"))
+        files = sorted(path.parent.iterdir())
         for _ in range(flips // 3):
             file = chance.choice(files)
             place = chance.randrange(8 * file.stat().st_size)

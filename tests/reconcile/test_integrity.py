@@ -12,8 +12,7 @@ import pytest
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Journal, JournalError, reconcile, verify_journal
 from payclient.reconcile.journal import copy_journal
-from payclient.reconcile.journal._database import checksum, damage_of
-from payclient.reconcile.journal._schema import KEYS
+from payclient.reconcile.journal._database import NAMES, checksum, damage_of
 from payclient.reconcile.ledger import Entry
 from reconcile import flipping
 from support.reconciling import NOON
@@ -51,16 +50,16 @@ def test_flips(tmp_path):
 
 
 CHANGES = {
-    "UPDATE entries SET amount = amount + 1 WHERE position = 17": "row 17 of entries is not what was written",
-    "UPDATE entries SET line = line + 1 WHERE position = 3": "row 3 of entries is not what was written",
-    "UPDATE answers SET status = 'Raid' WHERE id = 2": "row 1 of answers is not what was written",
-    "UPDATE answers SET needs_confirmation = 1 - needs_confirmation": "row 1 of answers is not what was written",
-    "UPDATE entries SET position = 0 WHERE position = 1": "row 1 of entries is not what was written",
-    "UPDATE notes SET value = 'y' WHERE name = 'about'": "row 1 of notes is not what was written",
-    "UPDATE repeats SET rows = rows + 1": "row 1 of repeats is not what was written",
-    "UPDATE entries SET first = 1 WHERE position = 2": "row 2 of entries is not what was written",
-    "UPDATE entries SET checksum = NULL WHERE position = 2": "row 2 of entries is not what was written",
-    "UPDATE answers SET message = CAST(x'ff' AS TEXT) WHERE id = 2": "row 1 of answers cannot be read: Could not dec",
+    "UPDATE entries SET amount = amount + 1 WHERE position = 17": "a row of entries is not what was written",
+    "UPDATE entries SET line = line + 1 WHERE position = 3": "a row of entries is not what was written",
+    "UPDATE answers SET status = 'Raid' WHERE id = 2": "a row of answers is not what was written",
+    "UPDATE answers SET needs_confirmation = 1 - needs_confirmation": "a row of answers is not what was written",
+    "UPDATE entries SET position = 0 WHERE position = 1": "a row of entries is not what was written",
+    "UPDATE notes SET value = 'y' WHERE name = 'about'": "a row of notes is not what was written",
+    "UPDATE repeats SET rows = rows + 1": "a row of repeats is not what was written",
+    "UPDATE entries SET first = 1 WHERE position = 2": "a row of entries is not what was written",
+    "UPDATE entries SET checksum = NULL WHERE position = 2": "a row of entries is not what was written",
+    "UPDATE answers SET message = CAST(x'ff' AS TEXT) WHERE id = 2": "a row of answers is not what was written",
     "CREATE VIEW v AS SELECT 1": "its tables are not a journal's",
     "ALTER TABLE answers RENAME amount TO fees": "its tables are not a journal's",
     "CREATE INDEX i ON answers (at)": "its tables are not a journal's",
@@ -85,11 +84,15 @@ def long_run(tmp_path_factory):
     return flipping.make(tmp_path_factory.mktemp("long"), rows=200)[0]
 
 
-@pytest.mark.parametrize("table", KEYS)
+KEYS = {"notes": "name", "repeats": "reference", "answers": "id", "earlier": "reference"}
+"""The column of the key by table; `position` in the others."""
+
+
+@pytest.mark.parametrize("table", NAMES)
 def test_missing_row(long_run, tmp_path, table):
     """A journal of a run that ended and lacks any one row is refused, whichever row of whichever table it is."""
     path = shutil.copytree(long_run.parent, tmp_path, dirs_exist_ok=True) / long_run.name
-    key, silent = KEYS[table], []
+    key, silent = KEYS.get(table, "position"), []
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         rows = database.execute(f"SELECT {key} FROM {table}").fetchall()
         for row in rows:
@@ -123,7 +126,7 @@ async def test_missing_answer_of_a_killed_run(tmp_path):
     with Journal(path) as journal, pytest.raises(Killed):
         await run(journal)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        for table, key in KEYS.items():
+        for table, key in ((name, KEYS.get(name, "position")) for name in NAMES):
             for row in database.execute(f"SELECT {key} FROM {table}").fetchall():
                 database.execute("BEGIN")
                 database.execute(f"DELETE FROM {table} WHERE {key} = ?", row)

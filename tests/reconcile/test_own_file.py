@@ -36,7 +36,7 @@ def folder(tmp_path):
     assert not (tmp_path / "victim").exists() or (tmp_path / "victim").read_text() == "precious"
 
 
-@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".holder"])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_journal(folder, kind, suffix):
     """A journal refuses anything but regular files at its paths."""
@@ -100,5 +100,5 @@ def test_modes(tmp_path):
             files.commit()
     finally:
         os.umask(before)
-    assert modes == dict.fromkeys(("journal.sqlite", "journal.sqlite-wal", "journal.sqlite.holder"), 0o600)
+    assert modes == dict.fromkeys(("journal.sqlite", "journal.sqlite-wal"), 0o600)
     assert [mode_of(tmp_path / name) for name in ("a", "b", "b/one", "b/two")] == [0o700, 0o700, 0o600, 0o600]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from payclient import ConnectionFailedError, ServiceError, Transaction
 from payclient.reconcile import Answer, Observation
-from payclient.reconcile.journal._schema import (
+from payclient.reconcile.journal._database import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
     entry_cells,
@@ -17,8 +17,7 @@ from payclient.reconcile.journal._schema import (
     observation_cells,
     observation_from,
 )
-from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.ledger._entry import COMPARED
+from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.reconcile.values._observation import observe
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -318,7 +318,7 @@ def ledger(file: Path) -> list[str]:
 
 
 def dialect(file: Path) -> Dialect:
-    """How a ledger is written, declared value by value or by the name of a profile."""
+    """How a ledger is written, declared value by value."""
     own = Dialect(decimal=",", thousands=".", date_format="%d/%m/%Y", null=["NULL"])
     with open_ledger(file, dialect=own) as opened:
         assert_type((opened.dialect, opened.header_row), tuple[Dialect, int])
@@ -333,7 +333,7 @@ def dialect(file: Path) -> Dialect:
             assert_type((suggestion.what, suggestion.rows, suggestion.cell), tuple[str, int, str])
             assert_type(suggestion.is_ambiguous, bool)
     assert_type(Rules(ledger=own).ledger, Dialect)
-    return assert_type(Dialect.named("excel-de", header_row=4), Dialect)
+    return assert_type(Dialect(header_row=4), Dialect)
 
 
 def entry() -> Entry:

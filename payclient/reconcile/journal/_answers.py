@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from payclient.reconcile.journal._database import Buffer, Database
-from payclient.reconcile.journal._schema import (
+from payclient.reconcile.journal._database import (
     ANSWER,
     ANSWER_COLUMNS,
     ENTRIES_OF,
     ENTRY,
     INDEXES,
+    Buffer,
+    Database,
     entry_from,
     insertion,
     moment_from,

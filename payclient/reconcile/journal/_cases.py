@@ -11,8 +11,7 @@ from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile.journal._answers import LATEST_PAID
-from payclient.reconcile.journal._database import Buffer, Database, with_checksum
-from payclient.reconcile.journal._schema import (
+from payclient.reconcile.journal._database import (
     ADD_ENTRY,
     ANSWER,
     ANSWER_COLUMNS,
@@ -20,6 +19,8 @@ from payclient.reconcile.journal._schema import (
     ENTRY,
     ENTRY_COLUMNS,
     INDEXES,
+    Buffer,
+    Database,
     StoredCell,
     entry_cells,
     entry_from,
@@ -28,6 +29,7 @@ from payclient.reconcile.journal._schema import (
     observation_from,
     of,
     time_from,
+    with_checksum,
 )
 from payclient.reconcile.judgement import Case, are_parts, settled_by, why_not_summed
 from payclient.reconcile.ledger import Entry, RejectedEntry

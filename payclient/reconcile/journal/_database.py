@@ -1,4 +1,5 @@
-"""The SQLite file of a journal: locked by one process, and checked before it is used.
+"""
+The SQLite file of a journal and its tables: locked by one process, and checked before it is used.
 
 Design rules:
 
@@ -12,23 +13,204 @@ Design rules:
 import json
 import marshal
 import os
-import platform
 import sqlite3
 import sysconfig
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from shutil import copyfileobj
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 from weakref import WeakSet
 from zlib import crc32
 
-from attrs import define, field
+from attrs import define, field, fields
 
 from payclient._shared.escape import plural
+from payclient.protocol import Transaction
 from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
-from payclient.reconcile.journal import _schema as schema
-from payclient.reconcile.values import JournalError, JournalWriteError
+from payclient.reconcile.ledger import ABSENT, KINDS, Entry, RejectedEntry
+from payclient.reconcile.values import Answer, JournalError, JournalWriteError, Observation
+
+# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+
+VERSION = 11
+"""Version of the tables. A journal of another version is refused, never converted."""
+
+PAGE_BYTES = 4096
+
+APPLICATION = 0x7061794A
+"""`payJ`: the SQLite application id of a journal."""
+
+ENTRY_COLUMNS = tuple(each.name for each in fields(Entry) if each.name not in ("line", "payout"))
+TRANSACTION_COLUMNS = (
+    *("reference", "merchant_reff", "payment_method", "payment_name", "amount", "fee", "amount_received"),
+    *("payment_code", "expdate", "status", "deviations"),
+)
+ANSWER_COLUMNS = ("answer", "at", "error", "message", "reused_from", *TRANSACTION_COLUMNS)
+
+_ENTRY = ", ".join(ENTRY_COLUMNS)
+ENTRY = f"line, rejected, {_ENTRY}"
+"""The `entry_cells` of a row of `entries` or `statement`."""
+ANSWER = ", ".join(ANSWER_COLUMNS)
+"""The `observation_cells` of a row of `answers`."""
+
+
+def of(table: str, columns: str) -> str:
+    """Return *columns* with the name of *table*, for a query on several."""
+    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
+
+
+def insertion(table: str, columns: int) -> str:
+    """Return the statement that stores a row with its checksum instead of one with the same key."""
+    return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * (columns + 1))})"
+
+
+TABLES = f"""
+    CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum) WITHOUT ROWID;
+    CREATE TABLE entries (
+        position INTEGER PRIMARY KEY, first INTEGER, line INTEGER NOT NULL, rejected TEXT, {_ENTRY}, checksum
+    );
+    CREATE TABLE repeats (
+        reference TEXT PRIMARY KEY, first INTEGER NOT NULL, rows INTEGER NOT NULL, checksum
+    ) WITHOUT ROWID;
+    CREATE TABLE answers (
+        id INTEGER PRIMARY KEY, needs_confirmation INTEGER NOT NULL, paid_reff TEXT, {ANSWER}, checksum
+    );
+    CREATE TABLE earlier (
+        reference TEXT PRIMARY KEY, breaks INTEGER NOT NULL, data TEXT NOT NULL, checksum
+    ) WITHOUT ROWID;
+    CREATE TABLE statement (position INTEGER PRIMARY KEY, line INTEGER NOT NULL, rejected TEXT, {_ENTRY}, checksum);
+    PRAGMA application_id = {APPLICATION};
+    PRAGMA user_version = {VERSION};
+"""
+
+NAMES = ("notes", "entries", "repeats", "answers", "earlier", "statement")
+"""The tables."""
+
+INDEXES = (
+    "CREATE INDEX IF NOT EXISTS entries_by_reference ON entries (reference, rejected)",
+    "CREATE INDEX IF NOT EXISTS answers_by_reff ON answers (paid_reff) WHERE paid_reff IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS statement_by_reference ON statement (reference)",
+)
+
+COUNTS = "rows"
+"""The note with the number of rows by table."""
+
+SET_NOTE = insertion("notes", 2)
+ADD_ENTRY = insertion("entries", 4 + len(ENTRY_COLUMNS))
+ENTRIES_OF = f"SELECT {ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
+
+StoredCell: TypeAlias = str | int | bytes | None
+
+_ABSENT = b""
+_EPOCH, _EPOCH_UTC = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # noqa: DTZ001  an expiry has no zone
+_MICROSECOND = timedelta(microseconds=1)
+_BOUND = 2**63
+_MONEY = tuple(name for name, kind in KINDS.items() if kind == "money")
+_TIMES = ("expdate", "created_at")
+_OF_TRANSACTION = TRANSACTION_COLUMNS[:-1]
+"""Without the deviations, which are JSON."""
+_NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
+
+
+def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
+    """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
+    if isinstance(entry, RejectedEntry):
+        stated = {name: _cell(getattr(entry, name)) for name in _OF_REJECTED}
+        return entry.line, entry.reason, *map(stated.get, ENTRY_COLUMNS)
+    return entry.line, None, *map(_cell, _of_entry(entry))
+
+
+def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
+    """Return the ledger row from its `entry_cells`."""
+    line, rejected, *stored = cells
+    values = _values(ENTRY_COLUMNS, stored)
+    if rejected is None:
+        return Entry(line=line, **values)
+    return RejectedEntry(line=line, reason=rejected, **{name: values[name] for name in _OF_REJECTED})
+
+
+def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
+    """Return `ANSWER_COLUMNS` for *observation*."""
+    said = (observation.answer.value, moment_cell(observation.at), observation.error, observation.message or None)
+    found = observation.transaction
+    if found is None:
+        return (*said, observation.reused_from or None, *_NO_TRANSACTION)
+    deviations = json.dumps(found.deviations) if found.deviations else None
+    return (*said, observation.reused_from or None, *map(_cell, _of_transaction(found)), deviations)
+
+
+def observation_from(cells: Sequence[Any]) -> Observation | None:
+    """Return the answer from its `observation_cells`, without `Transaction.raw`; None if there is none."""
+    answer, at, error, message, reused_from, *found = cells
+    if answer is None:
+        return None
+    return Observation(
+        answer=Answer(answer),
+        at=moment_from(at),
+        transaction=None if found[0] is None else _transaction(found),
+        error=error,
+        message=message or "",
+        reused_from=reused_from or "",
+    )
+
+
+def _transaction(cells: Sequence[Any]) -> Transaction:
+    *stored, deviations = cells
+    values = _values(_OF_TRANSACTION, stored)
+    return Transaction(**values, deviations=tuple(json.loads(deviations)) if deviations else ())
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // _MICROSECOND if value.tzinfo is None else value.isoformat()
+    if value is ABSENT:
+        return _ABSENT
+    # SQLite has 64 bits; what our own readers accept fits, what a program makes may not.
+    return value if -_BOUND <= value < _BOUND else str(value)
+
+
+def _values(names: Sequence[str], cells: Sequence[Any]) -> dict[str, Any]:
+    values = dict(zip(names, cells, strict=True))
+    for name in _MONEY:
+        if isinstance(cell := values[name], str):
+            values[name] = int(cell)
+    for name in _TIMES:
+        if isinstance(cell := values.get(name), int | str):
+            values[name] = time_from(cell)
+    if _ABSENT in cells:
+        values |= dict.fromkeys((name for name, cell in values.items() if cell == _ABSENT), ABSENT)
+    return values
+
+
+def time_from(cell: int | str) -> datetime:
+    """Return a time of a file from its cell: microseconds without a zone, or text with one."""
+    return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else datetime.fromisoformat(cell)
+
+
+def moment_cell(at: datetime) -> int:
+    """Return a time in UTC as the journal stores it: microseconds since 1970, a quarter of the text."""
+    return (at - _EPOCH_UTC) // _MICROSECOND
+
+
+def moment_from(cell: int) -> datetime:
+    return _EPOCH_UTC + timedelta(microseconds=cell)
+
+
+_OF_REJECTED = ("reference", "amount", "amount_received", "status", "kind")
+_of_entry, _of_transaction = attrgetter(*ENTRY_COLUMNS), attrgetter(*_OF_TRANSACTION)
+
+
+def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
+    """Name the fields of a ledger row that differ; not their values, which may be confidential."""
+    if type(stored) is not type(entry):
+        return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
+    names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} different"
 
 
 def checksum(cells: tuple[Any, ...]) -> int:
@@ -59,39 +241,27 @@ def damage_of(connection: sqlite3.Connection) -> str:
         return "its tables are not a journal's"
     add_checksum(connection)
     counts: dict[str, int] = {}
-    for table, key in schema.KEYS.items():
+    for table in NAMES:
         *columns, _ = (name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})"))
         is_wrong = f"checksum({', '.join(columns)}) IS NOT checksum"
         try:  # inside SQLite, which is twice as fast as reading each row
-            query = f"SELECT count(*), total({is_wrong}) FROM {table}"  # noqa: S608  our own names
+            query = f"SELECT count(*), total({is_wrong}) FROM {table}"
             ((counts[table], wrong),) = connection.execute(query)
         except sqlite3.OperationalError:  # text that is not UTF-8
             wrong = 1
         if wrong:
-            return _damaged_row(connection, table, key)
+            return f"a row of {table} is not what was written"
     if problem := _missing(connection, counts):
         return problem
     found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     return "" if found == "ok" else found
 
 
-def _damaged_row(connection: sqlite3.Connection, table: str, key: str) -> str:
-    number = 0
-    rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  our own names
-    try:
-        for number, row in enumerate(rows, 1):
-            if checksum(row[:-1]) != row[-1]:
-                return f"row {number} of {table} is not what was written"
-    except sqlite3.OperationalError as error:  # text that is not UTF-8
-        return f"row {number + 1} of {table} cannot be read: {error}"
-    return f"{table} cannot be read"
-
-
 def _missing(connection: sqlite3.Connection, counts: Mapping[str, int]) -> str:
     """Return the table that lacks rows, or has too many, in words; empty if none does. Ledger rows count from 1."""
-    stored = connection.execute("SELECT value FROM notes WHERE name = ?", (schema.COUNTS,)).fetchone()
+    stored = connection.execute("SELECT value FROM notes WHERE name = ?", (COUNTS,)).fetchone()
     if stored is None:
-        return f"the note {schema.COUNTS} is missing" if any(counts.values()) else ""
+        return f"the note {COUNTS} is missing" if any(counts.values()) else ""
     ((last,),) = connection.execute("SELECT coalesce(max(position), 0) FROM entries")
     expected = {"entries": last, **json.loads(stored[0])}
     wrong = next((table for table, count in expected.items() if counts[table] != count), None)
@@ -104,8 +274,8 @@ def _tables(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
 
 def _known_tables() -> set[tuple[object, ...]]:
     with closing(sqlite3.connect(":memory:")) as fresh:
-        fresh.executescript(schema.TABLES)
-        for statement in schema.INDEXES:
+        fresh.executescript(TABLES)
+        for statement in INDEXES:
             fresh.execute(statement)
         return _tables(fresh)
 
@@ -116,9 +286,8 @@ _CACHE_KIB = 16_384
 _CACHED_STATEMENTS = 0 if sysconfig.get_config_var("Py_GIL_DISABLED") else 128
 _MIN_BYTES = 512
 _MAX_LOG_BYTES = 1 << 22
-_MAX_HOLDER = 300
 _COPY_BYTES = 1 << 20
-_BESIDE = ("", "-wal", "-shm", "-journal", ".holder")
+_BESIDE = ("", "-wal", "-shm", "-journal")
 _FAULTS = (sqlite3.Error, UnicodeDecodeError)
 """The exceptions of a damaged file: SQLite's messages may quote the damage."""
 _ANOTHER = "choose another folder for a new run"
@@ -129,7 +298,6 @@ class Database:
 
     def __init__(self, path: Path | None, *, must_exist: bool = False) -> None:
         self.path = path
-        self._holder = None if path is None else path.with_name(f"{path.name}.holder")
         self._log = None if path is None else _log_of(path)
         if path is not None:
             _prepare(path, must_exist=must_exist)
@@ -146,49 +314,32 @@ class Database:
                 on_failure.callback(self.connection.close)
                 self._open()
             except _FAULTS as error:
-                raise self._refusal(error) from error
+                raise _refusal(path, error) from error
             on_failure.pop_all()
         self._is_open = True
         self._failure = ""
         self._readers: WeakSet[sqlite3.Cursor] = WeakSet()
-        if self._holder is not None:
-            with suppress(OSError):  # it only helps the message of a second process
-                self._holder.unlink(missing_ok=True)
-                with open(self._holder, "x", encoding="utf-8", opener=own) as file:
-                    file.write(f"process {os.getpid()} on {platform.node()}")
 
     def _open(self) -> None:
         execute = self.connection.execute
         add_checksum(self.connection)
-        execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
+        execute(f"PRAGMA page_size = {PAGE_BYTES}")
         execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if self.path is None:
             execute("PRAGMA journal_mode = OFF")
             execute("PRAGMA synchronous = OFF")
-            self.connection.executescript(schema.TABLES)
+            self.connection.executescript(TABLES)
             return
         execute("PRAGMA locking_mode = EXCLUSIVE")
         execute("BEGIN EXCLUSIVE")  # takes the lock, which is kept until the end
         if _pragma(self.connection, "schema_version") == 0:
-            for statement in schema.TABLES.split(";"):
+            for statement in TABLES.split(";"):
                 execute(statement)
         execute("COMMIT")
         _check(self.connection, self.path)
         execute("PRAGMA wal_autocheckpoint = 0")  # `commit` does it, and empties the log
         execute("PRAGMA journal_mode = WAL")  # only now, because it stays with the file, which may be a stranger's
         execute("PRAGMA synchronous = NORMAL")
-
-    def _refusal(self, error: Exception) -> JournalError | JournalWriteError:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-            return JournalError(f"{self.path} is in use by {self._held_by()}; wait for it, or {_ANOTHER}")
-        return _refusal(self.path, error)
-
-    def _held_by(self) -> str:
-        try:
-            with open(self._holder or "", encoding="utf-8", errors="replace", opener=own) as file:
-                return file.read(_MAX_HOLDER)
-        except OSError:
-            return "another process"
 
     def read(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query lazily, until the database is closed; raise `JournalError` if it fails."""
@@ -246,9 +397,6 @@ class Database:
             if not self._failure:
                 self.commit()
         finally:
-            if self._holder is not None:
-                with suppress(OSError):  # before the lock is released, so it cannot be the file of another process
-                    self._holder.unlink(missing_ok=True)
             for reader in self._readers:  # an unfinished one would keep the lock
                 reader.close()
             self.connection.close()
@@ -330,12 +478,12 @@ def _check_ended(path: Path) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    if _pragma(connection, "application_id") != schema.APPLICATION:
+    if _pragma(connection, "application_id") != APPLICATION:
         message = f"{path} is not a journal of payclient; {_ANOTHER}"
         raise JournalError(message)
-    if (version := _pragma(connection, "user_version")) != schema.VERSION:
+    if (version := _pragma(connection, "user_version")) != VERSION:
         message = (
-            f"{path} is a journal of version {version}, and this payclient writes version {schema.VERSION}; "
+            f"{path} is a journal of version {version}, and this payclient writes version {VERSION}; "
             f"use the payclient version that created it, or {_ANOTHER}"
         )
         raise JournalError(message)
@@ -350,6 +498,8 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 def _refusal(path: Path | None, error: Exception) -> JournalError | JournalWriteError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_BUSY:
+        return JournalError(f"{path} is in use by another process; wait for it, or {_ANOTHER}")
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return JournalError(f"{path} is damaged, or not a journal of payclient ({error}); {_ANOTHER}")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

@@ -25,16 +25,17 @@ from attrs import evolve, frozen
 
 from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import Cases, StatementLines, StoredLines, StoredStatement, carry_over
-from payclient.reconcile.journal._database import Database, with_checksum
-from payclient.reconcile.journal._schema import (
+from payclient.reconcile.journal._database import (
     COUNTS,
     ENTRY,
     INDEXES,
-    KEYS,
+    NAMES,
     SET_NOTE,
+    Database,
     observation_cells,
     observation_from,
     of,
+    with_checksum,
 )
 from payclient.reconcile.judgement import Case, PendingLookup, judge, judged_entries, paid_reff_of
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
@@ -139,7 +140,7 @@ class Journal:
 
     def _start_over(self, identity: Mapping[str, str]) -> None:
         with self._database.writing() as db:
-            for table in KEYS:
+            for table in NAMES:
                 db.execute(f"DELETE FROM {table}")
         self._counts = {}
         self.set_note("identity", json.dumps(dict(identity)))

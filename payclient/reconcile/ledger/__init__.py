@@ -5,27 +5,25 @@ from payclient.reconcile.ledger._cells import LedgerChangedError as LedgerChange
 from payclient.reconcile.ledger._cells import LedgerError
 from payclient.reconcile.ledger._cells import as_option as as_option
 from payclient.reconcile.ledger._cells import as_word as as_word
+from payclient.reconcile.ledger._columns import COMPARED as COMPARED
 from payclient.reconcile.ledger._columns import FIELDS as FIELDS
 from payclient.reconcile.ledger._columns import Columns
 from payclient.reconcile.ledger._columns import column_names as column_names
 from payclient.reconcile.ledger._columns import find_columns as find_columns
 from payclient.reconcile.ledger._dialect import PLAIN as PLAIN
 from payclient.reconcile.ledger._dialect import Dialect
-from payclient.reconcile.ledger._dialect import Profile as Profile
 from payclient.reconcile.ledger._dialect import dialect_as_json as dialect_as_json
-from payclient.reconcile.ledger._dialect import profiles as profiles
-from payclient.reconcile.ledger._entry import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.ledger._entry import COMPARED as COMPARED
-from payclient.reconcile.ledger._entry import Text as Text
 from payclient.reconcile.ledger._money import MoneyReader as MoneyReader
+from payclient.reconcile.ledger._money import SignLaw as SignLaw
 from payclient.reconcile.ledger._open import Ledger, open_ledger
 from payclient.reconcile.ledger._open import LedgerFile as LedgerFile
 from payclient.reconcile.ledger._open import LedgerFormat as LedgerFormat
 from payclient.reconcile.ledger._open import check_use as check_use
+from payclient.reconcile.ledger._rows import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.ledger._rows import KINDS as KINDS
 from payclient.reconcile.ledger._rows import RowReader as RowReader
+from payclient.reconcile.ledger._rows import Text as Text
 from payclient.reconcile.ledger._scope import Excluded as Excluded
-from payclient.reconcile.ledger._sign import SignLaw as SignLaw
 from payclient.reconcile.ledger._suggestion import Suggestion as Suggestion
 from payclient.reconcile.ledger._unused import UnusedColumn as UnusedColumn
 from payclient.reconcile.ledger._xlsx import FORMULA as FORMULA

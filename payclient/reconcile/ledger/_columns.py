@@ -13,7 +13,6 @@ from attrs import frozen
 
 from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile.ledger._cells import LedgerError, as_option, as_word
-from payclient.reconcile.ledger._entry import COMPARED
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
@@ -26,6 +25,12 @@ def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
     """Return the words of one key of *table*, or of all its keys, such as the languages."""
     return tuple(chain.from_iterable(word_lists(table))) if key is None else tuple(_TABLES[table][key].split())
 
+
+COMPARED = (
+    *("merchant_reff", "amount", "fee", "amount_received"),
+    *("status", "payment_method", "payment_code", "expdate"),
+)
+"""The optional columns, in the order of every report."""
 
 FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency", "payout")
 """The fields that a column can have, in the order of every list."""
@@ -52,6 +57,9 @@ SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1,
 _LETTERS = {"p": 1, "n": -1}
 """Positive and negative; next to an amount they may be a currency."""
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
+
+ADVICE = "; say which one it is"
+"""Begins the advice of `find_columns`, which a row that has the columns makes needless."""
 
 Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
 """Finds the columns in a header, with all that is known and chosen about them."""
@@ -110,8 +118,8 @@ def find_columns(
                 places[field] = _only(names, field, found)
     if "reference" not in places:
         which = f", as with --column reference={as_word(names[0])}" if names[1:] else ""
-        how = f"say which one it is{which} (in Python, columns=), or where the header is with --header-row"
-        message = f"no column is called reference; the columns are {listed(names)}; {how}"
+        how = f"{ADVICE}{which} (in Python, columns=), or where the header is with --header-row"
+        message = f"no column is called reference; the columns are {listed(names)}{how}"
         raise LedgerError(message, line=1)
     places = {field: places[field] for field in FIELDS if field in places}
     unused = tuple(name for place, name in enumerate(names) if place not in places.values())

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date
 from enum import StrEnum
-from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, cast
 from unicodedata import category
@@ -47,25 +44,6 @@ class Thousands(_Word):
     SPACE = "space"
     APOSTROPHE = "apostrophe"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Thousands:
-        if value in _OTHER_SPACES:
-            return cls.SPACE
-        return cls.APOSTROPHE if value in _APOSTROPHES else super()._missing_(value)
-
-
-class Grouping(_Word):
-    """
-    The digits between two marks.
-
-    Attributes:
-        WESTERN: Three: `1,250,000`.
-        INDIAN: Three at the end and two before: `12,50,000`.
-    """
-
-    WESTERN = "western"
-    INDIAN = "indian"
-
 
 class Negative(_Word):
     """
@@ -84,8 +62,6 @@ class Negative(_Word):
     DEBIT = "debit"
 
 
-_OTHER_SPACES = (" ", "\u00a0", "\u2007", "\u2009", "\u202f")
-_APOSTROPHES = ("'", "\u2019")
 _ENCODINGS = frozenset(
     (
         *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "mac-roman", "koi8-r", "koi8-u", "cp874"),
@@ -148,12 +124,6 @@ def _may_be_symbol(character: str) -> bool:
     return character.isalpha() or character in " /" or category(character)[0] == "M" or category(character) == "Sc"
 
 
-def _is_profile(_: object, attribute: Attribute[Any], value: object) -> None:
-    if value != "" and value not in list(profiles()):
-        message = f"{attribute.name} must be one of {', '.join(profiles())}, got {quote(value)}"
-        raise ValueError(message)
-
-
 # A converter leaves to the validator what it cannot convert.
 
 
@@ -192,32 +162,15 @@ def _trimmed(value: Any) -> Any:
 
 
 @frozen(kw_only=True)
-class Profile:
-    """Notation of one program; `dialect` is by attribute of `Dialect`."""
-
-    name: str
-    about: str
-    dialect: Mapping[str, Any] = EMPTY
-
-
-@cache
-def profiles() -> Mapping[str, Profile]:
-    tables = tomllib.loads(Path(__file__).with_name("profiles.toml").read_text(encoding="utf-8"))
-    return MappingProxyType({name: Profile(name=name, **table) for name, table in tables.items()})
-
-
-@frozen(kw_only=True)
 class Dialect:
     """
     The notation of a ledger.
 
     Attributes:
-        profile: Name of the profile that it began with; `named` takes all of it.
         encoding: Encoding of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
         header_row: Line of the file, or row of the sheet, that names the columns; the first that is not empty if None.
         decimal: The mark before the fraction of an amount: `.` or `,`.
         thousands: The mark between its thousands: `.`, `,`, `space` or `apostrophe`.
-        grouping: The digits between two of these marks.
         negative: The notation of amounts below zero.
         minor_units: Decimal places of an amount that the service counts as whole units: 2 if it counts cents.
         currency_prefix: A currency's sign or letters before an amount, such as `Rp`; it may be missing.
@@ -227,6 +180,7 @@ class Dialect:
         allow_references: References that would be taken for an empty cell otherwise, such as `NA` and `0`.
         debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
             each row one of the two is empty.
+        fees_below_zero: Whether fees are written below zero, as what is taken from the amount.
         skip_totals: Whether totals rows are left out, and not rejected.
         skip_rows_like: The beginnings of rows that are left out, such as `Saldo` or `----` of a footer: of their first
             cell that is not empty, in any letter case.
@@ -240,12 +194,10 @@ class Dialect:
         ValueError: When a value cannot be used; the message begins with its name.
     """
 
-    profile: str = field(default="", validator=_is_profile)
     encoding: str = field(default=UTF_8, converter=_to_encoding, validator=_is_encoding)
     header_row: int | None = field(default=None, validator=_is_row)
     decimal: str | None = field(default=None, validator=_is_mark)
     thousands: Thousands | None = field(default=None, converter=optional(Thousands))
-    grouping: Grouping = field(default=Grouping.WESTERN, converter=Grouping)
     negative: Negative = field(default=Negative.LEADING, converter=Negative)
     minor_units: int = field(default=0, validator=_is_places)
     currency_prefix: str = field(default="", converter=_trimmed, validator=_is_symbol)
@@ -254,6 +206,7 @@ class Dialect:
     null: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     allow_references: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, validator=_are_debits, hash=False)
+    fees_below_zero: bool = field(default=False, validator=_is_flag)
     skip_totals: bool = field(default=False, validator=_is_flag)
     skip_rows_like: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
@@ -264,29 +217,15 @@ class Dialect:
         if self.decimal is not None and self.decimal == self.thousands:
             message = f"decimal and thousands must differ, got {quote(self.decimal)} for both"
             raise ValueError(message)
-        if self.grouping is Grouping.INDIAN and self.thousands is None:
-            message = "grouping must be western without thousands, the mark that groups the digits"
-            raise ValueError(message)
         for text in self.date_format:
             TimeFormat(text)
 
-    @classmethod
-    def named(cls, profile: str, **declared: Any) -> Self:
-        """
-        Return the dialect of a profile of the package, overridden by *declared*.
-
-        Raises:
-            ValueError: When there is no such profile, or a value cannot be used.
-        """
-        known = profiles()[profile].dialect if profile in list(profiles()) else EMPTY  # or the validator refuses it
-        return cls(profile=profile, **{**known, **declared})
-
 
 def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
-    """Return the declarations of *dialect* in plain values; all of them if it began with a profile."""
+    """Return the declarations of *dialect* in plain values."""
     return asdict(
         dialect,
-        filter=lambda each, value: bool(dialect.profile) or value != getattr(PLAIN, each.name),
+        filter=lambda each, value: value != getattr(PLAIN, each.name),
         value_serializer=lambda _, __, value: _plain(value),
     )
 

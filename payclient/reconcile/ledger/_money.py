@@ -2,6 +2,10 @@
 Read an amount as it is declared to be written: exactly, or not at all.
 
 Nothing is guessed. A mark that is not declared is refused, and the reason names the option that would declare it.
+
+A sign is said once: in its cell, by a column of debits or of directions, or by the kind of line. Where the cell and
+something next to it both say it, they must agree, and must do so in each debit of the column: otherwise some of them
+would be read as money that came.
 """
 
 import re
@@ -9,10 +13,12 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from attrs import define, field
+
 from payclient._shared.escape import quote
-from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_option, damage, invisible, shown
+from payclient.reconcile.ledger._cells import BLANK, CellProblem, LedgerError, as_option, damage, invisible, shown
 from payclient.reconcile.ledger._columns import SIDES
-from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Grouping, Negative, Thousands
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Negative, Thousands
 
 _MAX_DIGITS = 18
 _MAX = 10**_MAX_DIGITS
@@ -24,10 +30,6 @@ _MARKS = {
     Thousands.POINT: r"\.",
     Thousands.SPACE: f"[{_SPACES}]",
     Thousands.APOSTROPHE: "['\u2019]",
-}
-_GROUPS = {
-    Grouping.WESTERN: r"[0-9]{1,3}(?:(?P<mark>%s)[0-9]{3}(?:(?P=mark)[0-9]{3})*)",
-    Grouping.INDIAN: r"[0-9]{1,2}(?:(?P<mark>%s)[0-9]{2}(?:(?P=mark)[0-9]{2})*)?(?:(?:%s)[0-9]{3})",
 }
 _NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
 _CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
@@ -126,7 +128,7 @@ def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int
 
 def _pattern(dialect: Dialect) -> re.Pattern[str]:
     thousands = _MARKS[dialect.thousands]
-    groups = _GROUPS[dialect.grouping].replace("%s", thousands)
+    groups = f"[0-9]{{1,3}}(?:(?P<mark>{thousands})[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*)"
     space = f"[{_SPACES}]?"
     prefix = f"(?:{_affix(dialect.currency_prefix)}{space})?"
     suffix = f"(?:{space}{_affix(dialect.currency_suffix)})?"
@@ -197,14 +199,8 @@ def _refusal(text: str, dialect: Dialect) -> str:
         return f"{quote(text)}: {quote(mark[0])} may say something about the amount; export it in a column by itself"
     if not inside and (hidden := invisible(number[0])) and dialect.thousands is not Thousands.SPACE:
         return f"{hidden}; if it groups thousands, declare it with --thousands space"
-    return f"{quote(text)} is not a whole number{_as_declared(dialect)}; {_DIGITS_ONLY}"
-
-
-def _as_declared(dialect: Dialect) -> str:
-    given = [f"--{name} {value}" for name in ("decimal", "thousands") if (value := getattr(dialect, name))]
-    if dialect.grouping is not Grouping.WESTERN:
-        given.append(f"--grouping {dialect.grouping}")
-    return f" with {' '.join(given)}" if given else ""
+    given = [f" --{name} {value}" for name in ("decimal", "thousands") if (value := getattr(dialect, name))]
+    return f"{quote(text)} is not a whole number{' with' if given else ''}{''.join(given)}; {_DIGITS_ONLY}"
 
 
 def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
@@ -227,3 +223,32 @@ def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
 
 
 _PLAIN_READER = MoneyReader()
+
+
+@define
+class SignLaw:
+    """Applies the sign that is said next to the cells of one column."""
+
+    _said_by: str
+    """Such as `the column 'D/C'`."""
+    _debits: dict[bool, int] = field(init=False, factory=dict)
+    """The first debit whose cell has a sign for less than zero, and the first without."""
+
+    def apply(self, number: int, in_cell: int, beside: int) -> int:
+        """Return *number* with the sign that is given *beside* its cell, or *in_cell*: 1, -1, or 0 for neither."""
+        if not number or not beside:
+            return number
+        if in_cell == -beside:
+            side = "below" if in_cell < 0 else "above"
+            message = f"{number:,} is {side} zero by its own sign, and {self._said_by} says otherwise"
+            raise CellProblem(message)
+        if beside < 0:
+            self._debits.setdefault(in_cell < 0, number)
+            if len(self._debits) > 1:
+                signed, bare = self._debits[True], self._debits[False]
+                message = (
+                    f"amounts that {self._said_by} makes debits have a minus ({signed:,}) and none ({bare:,}), "
+                    "so one of them is not a debit; write them all in one way"
+                )
+                raise LedgerError(message)
+        return beside * abs(number)

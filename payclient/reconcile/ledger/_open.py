@@ -21,6 +21,7 @@ from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError, as_word
 from payclient.reconcile.ledger._columns import (
+    COMPARED,
     Columns,
     Finder,
     column_names,
@@ -30,8 +31,7 @@ from payclient.reconcile.ledger._columns import (
     refuse_unused,
 )
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
-from payclient.reconcile.ledger._entry import COMPARED, Entry, RejectedEntry
-from payclient.reconcile.ledger._rows import Table
+from payclient.reconcile.ledger._rows import Entry, RejectedEntry, Table
 from payclient.reconcile.ledger._scope import Excluded, Scope
 from payclient.reconcile.ledger._suggestion import Suggestion
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
@@ -410,13 +410,12 @@ def _check_given(kind: object, delimiter: object) -> None:
 
 
 def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | None, dialect: Dialect) -> None:
-    is_for_one = not dialect.profile  # which is for each format that its program writes
     options = (
         ("delimiter", delimiter is not None, "csv"),
         ("sheet", sheet is not None, "xlsx"),
         ("debit_columns", dialect.debit_columns, "csv, jsonl and xlsx"),
-        ("encoding", is_for_one and dialect.encoding != UTF_8, "csv and jsonl"),
-        ("header_row", is_for_one and dialect.header_row is not None, "csv and xlsx"),
+        ("encoding", dialect.encoding != UTF_8, "csv and jsonl"),
+        ("header_row", dialect.header_row is not None, "csv and xlsx"),
     )
     for name, is_given, formats in options:
         if is_given and found not in formats:

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile.ledger._cells import LedgerError, Unreadable
 from payclient.reconcile.ledger._columns import Columns, Finder
-from payclient.reconcile.ledger._entry import Entry, RejectedEntry
-from payclient.reconcile.ledger._rows import RowReader, Table
+from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table
 from payclient.reconcile.ledger._scope import Scope
 
 _arrow: Any = pa  # pyarrow has no type hints
@@ -41,7 +40,7 @@ def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> Table:
     types = {each.name: each.type for each in parquet.schema_arrow if header.count(each.name) == 1}
     read = only_used(understood, and_of=[name for name, kind in types.items() if not _arrow.types.is_nested(kind)])
     reader = RowReader(read, scope.dialect, scope)
-    return Table(columns=understood, reader=reader, rows=_rows(parquet, reader, read.header))
+    return Table(reader=reader, columns=understood, rows=_rows(parquet, reader, read.header))
 
 
 def damaged(error: Exception) -> LedgerError:
@@ -79,9 +78,10 @@ def column_values(column: Any) -> list[Any]:
         values: list[Any] = column.to_pylist()
     except _UNREADABLE:
         values = [_value(scalar) for scalar in column]
-    if _arrow.types.is_decimal(column.type):
-        return [_whole(value) for value in values]
-    return values
+    if not _arrow.types.is_decimal(column.type):
+        return values
+    # A whole decimal is an int: its scale is a property of the column, not a thousands separator.
+    return [int(each) if isinstance(each, Decimal) and each == each.to_integral_value() else each for each in values]
 
 
 def _value(scalar: Any) -> Any:
@@ -89,8 +89,3 @@ def _value(scalar: Any) -> Any:
         return scalar.as_py()
     except _UNREADABLE as error:
         return Unreadable(f"cannot be read ({type(error).__name__})")
-
-
-def _whole(value: Any) -> Any:
-    """Return a whole decimal as an int: its scale is a property of the column, not a thousands separator."""
-    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

@@ -1,25 +1,157 @@
-"""Turn the cells of one row into an entry, for all formats."""
+"""The entries of a ledger, and how the cells of one row become one, in all formats."""
 
+from __future__ import annotations
+
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
+from enum import Enum
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-from attrs import field, frozen
+from attrs import Attribute, Factory, field, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_reference, read_word
-from payclient.reconcile.ledger._columns import SIGNS, Columns, Finder, column_names, normalise_name, opposites, sign_of
+from payclient.reconcile.ledger._columns import (
+    ADVICE,
+    SIGNS,
+    Columns,
+    Finder,
+    column_names,
+    listed,
+    normalise_name,
+    opposites,
+    sign_of,
+)
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
-from payclient.reconcile.ledger._entry import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.ledger._money import MoneyReader
+from payclient.reconcile.ledger._money import MoneyReader, SignLaw
 from payclient.reconcile.ledger._scope import Scope, Totals
-from payclient.reconcile.ledger._sign import SignLaw
 from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
 from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
+
+
+class Absent(Enum):
+    """The type of `ABSENT`."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent.ABSENT
+"""The value of a field without a column, which is not compared. An empty cell is None, and is compared."""
+
+Text: TypeAlias = str | Absent | None
+Money: TypeAlias = int | Absent | None
+Validator: TypeAlias = Callable[[object, "Attribute[Any]", object], None]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _must_be(kind: type[int | str], *others: object) -> Validator:
+    """Return a validator for values of one *kind*, and for these *others*."""
+
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if kind is str and isinstance(value, str):
+            if not value.isascii() and _SURROGATE.search(value):
+                message = f"{attribute.name} holds half a surrogate pair, which UTF-8 cannot hold"
+                raise ValueError(message)
+        elif type(value) is not kind and value not in others:
+            message = f"{attribute.name} must be {'a str' if kind is str else 'an int'}, got {type(value).__name__}"
+            raise TypeError(message)
+
+    return check
+
+
+def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        message = f"{attribute.name} must be without a time zone, as the service's times are"
+        raise ValueError(message)
+
+
+def _not_empty(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not value:
+        message = f"{attribute.name} must not be empty"
+        raise ValueError(message)
+
+
+_OPTIONAL_TEXT = _must_be(str, None, ABSENT)
+_OPTIONAL_MONEY = _must_be(int, None, ABSENT)
+
+
+@frozen(kw_only=True)
+class Entry:
+    """
+    One usable line of the ledger, for one transaction.
+
+    Attributes:
+        line: Position in the ledger, for people: the line of a file, or any number that you choose.
+        reference: The service's reference, which is looked up.
+        merchant_reff: The merchant's own reference.
+        amount: Total amount, in the unit of the service.
+        fee: Fee charged.
+        amount_received: Amount received by the merchant.
+        status: The ledger's word for the state.
+        payment_method: Short code of the method.
+        payment_code: Code that the payer pays with.
+        expdate: Expiry, without a time zone, because the service gives none.
+        created_at: Time of the record, with or without a time zone; not compared, but gives the age of the row.
+        kind: The ledger's word for what the line is to its payment, such as a charge or a refund; not compared.
+        payout: The payout that a line of a statement is part of; not compared, and not stored.
+
+    All but `line` and `reference` may be left out, and are then not compared.
+
+    Raises:
+        TypeError: For a value of another type.
+        ValueError: For an empty reference, text that cannot be encoded as UTF-8, and an expiry with a time zone.
+    """
+
+    line: int
+    reference: str = field(validator=[_must_be(str), _not_empty])
+    merchant_reff: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    amount: int | Absent = field(default=ABSENT, validator=_must_be(int, ABSENT))
+    fee: Money = field(default=ABSENT, validator=_OPTIONAL_MONEY)
+    amount_received: Money = field(default=ABSENT, validator=_OPTIONAL_MONEY)
+    status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payment_method: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payment_code: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
+    created_at: datetime | Absent | None = ABSENT
+    kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payout: str | None = field(default=None, eq=False)
+
+
+@frozen(kw_only=True)
+class RejectedEntry:
+    """
+    One line of the ledger that cannot be used; reported, never dropped.
+
+    Attributes:
+        line: Position in the ledger.
+        reason: The problem with it, and its remedy.
+        reference: The reference as written, if there is one.
+        amount: The amount for the ledger's total, if it is readable.
+        amount_received: The amount received, if it is readable; of a statement, or a ledger with kinds.
+        status: The ledger's word for the state, if it is readable.
+        kind: The ledger's word for what the line is to its payment, if it is readable.
+        payout: The payout that a line of a statement is part of; not stored.
+    """
+
+    line: int
+    reason: str = field(validator=_OPTIONAL_TEXT)
+    reference: str | None = field(default=None, validator=_OPTIONAL_TEXT)
+    amount: int | None = field(default=None, validator=_must_be(int, None))
+    amount_received: int | None = field(default=None, validator=_must_be(int, None))
+    status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payout: str | None = field(default=None, eq=False)
+
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
@@ -52,6 +184,8 @@ _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row; a fee is not one."""
 _MAX_DIRECTIONS = 50
 _MAX_HEADER_ROWS = 50
+_MAX_PROPOSED = 3
+_HAS_DIGIT = re.compile(r"\d").search
 _MAX_KEYS = 1000
 _SAMPLE = 10
 
@@ -111,7 +245,7 @@ class RowReader:
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
         self._suggester = Suggester(dialect)
-        self.skips: bool = bool(dialect.skip_rows_like)
+        self._skips = bool(dialect.skip_rows_like)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
         self._directions = _DirectionReader()
@@ -133,6 +267,7 @@ class RowReader:
         directions = f"the column {quote(columns.used.get('direction', ''))}"
         self._directed = {name: SignLaw(directions) for name in _DIRECTED if name in columns.places}
         self._bad_created_at, self._first_bad_created_at = 0, (0, "")
+        self._has_fees_below_zero, self._fee_signs = dialect.fees_below_zero, set[bool]()
 
     def _reader_of(self, name: str) -> CellReader:
         """Return the reader of a field; it also shows each unusual text to the suggester."""
@@ -181,6 +316,9 @@ class RowReader:
     def check_cells(self) -> None:
         """Check that no cell read so far says something that is not used, or means something else next to another."""
         self._directions.check()
+        if self._fee_signs == {True} and not self._has_fees_below_zero:
+            message = "each fee is below zero, as providers write what they keep; --fees-below-zero reads them as fees"
+            self.warnings.append(message)
         for each in self._unused:
             each.look(self._money)
         check_values(self.columns, self._unused, self._sample)
@@ -215,17 +353,20 @@ class RowReader:
     def suggestions(self) -> tuple[Suggestion, ...]:
         return tuple(self._suggester.suggestions())
 
-    def is_skipped(self, line: int, cells: Sequence[Any]) -> bool:
+    def _is_skipped(self, line: int, cells: Sequence[Any]) -> bool:
         """Return whether the declarations leave out rows that begin as this one does, whatever its number of cells."""
         amount, place = None, self.columns.places.get("amount", len(cells))
         with suppress(CellProblem):
             amount = self._money.read(cells[place]) if place < len(cells) else None
         return self._scope.leaves_out_like(line, cells, amount)
 
-    def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
+    def read(self, line: int, cells: Sequence[Any], misfit: str = "") -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
-        if self.skips and self.is_skipped(line, cells):
+        # With a *misfit*, its cells are not those of the header.
+        if self._skips and self._is_skipped(line, cells):
             return None
+        if misfit:
+            return RejectedEntry(line=line, reason=misfit)
         self._refused.clear()
         values, problems = self._values(line, cells)
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
@@ -284,6 +425,9 @@ class RowReader:
             values[name] = value
         if "direction" in self.columns.places:
             self._direct(values, cells, problems)
+        if fee := values.get("fee"):
+            self._fee_signs.add(fee < 0)
+            values["fee"] = -fee if self._has_fees_below_zero else fee
         if self._scope.is_statement and values.get("amount", 0) is None and values.get("amount_received") is not None:
             problems.remove("amount: the cell is empty")
             del values["amount"]
@@ -343,8 +487,8 @@ class Table:
 
     # `rows` is read once, in order; it has None for a row that is left out. `header_row` is 0 if the format has none.
 
-    columns: Columns = NO_COLUMNS
     reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
+    columns: Columns = field(default=Factory(lambda table: table.reader.columns, takes_self=True))
     rows: Iterable[Entry | RejectedEntry | None] = ()
     delimiter: str | None = None
     header_row: int = 0
@@ -353,41 +497,68 @@ class Table:
 _Row = TypeVar("_Row")
 
 
-def to_header(rows: Iterator[tuple[int, _Row]], dialect: Dialect, *, empty: _Row) -> tuple[int, _Row, list[str]]:
-    """Return the number and the cells of the header, and a warning about rows above it; 0 if there is no row."""
-    # *rows* are those that are not empty, with their numbers; those below the header are left for the caller.
-    wanted, skipped = dialect.header_row, 0
-    for line, row in rows:
-        if wanted is None or line == wanted:
-            above = f"{plural(skipped, 'row')} above the header (row {line}) {'is' if skipped == 1 else 'are'} not read"
-            return line, row, [above] if skipped else []
-        if line > wanted:
-            break
-        skipped += 1
-    if wanted is None or not skipped:
-        return 0, empty, []
-    message = f"row {wanted} is empty, so it cannot be the header that --header-row {wanted} declares"
-    raise LedgerError(message, line=wanted)
-
-
-def with_hint(
-    error: LedgerError,
-    rows: Iterable[tuple[int, Sequence[str]]],
+def read_header(
+    rows: Iterator[tuple[int, _Row]],
+    names_of: Callable[[_Row], Sequence[str]],
     find: Finder,
-    dialect: Dialect,
+    scope: Scope,
+    empty: _Row,
+    advice: Callable[[_Row], str] = lambda _: "",
+) -> tuple[int, _Row, RowReader]:
+    """Return the number of the header, its row, and the reader of the rows below; 0 and *empty* if there is no row."""
+    # *rows* are those that are not empty, with their numbers; those below the header are left for the caller. *advice*
+    # about a header without the columns stands before the row that has them.
+    wanted, above = scope.dialect.header_row, 0
+    for line, row in rows:
+        if wanted is not None and line < wanted:
+            above += 1
+            continue
+        if wanted not in (None, line):
+            break
+        try:
+            reader = RowReader(find(names_of(row)), scope.dialect, scope)
+        except LedgerError as error:
+            below = [(number, names_of(each)) for number, each in islice(rows, _MAX_HEADER_ROWS) if wanted is None]
+            raise _with_header(LedgerError(f"{error}{advice(row)}", line=line), names_of(row), below, find) from None
+        if above:
+            rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
+            reader.warnings.append(f"{rows_are} not read")
+        return line, row, reader
+    else:
+        if not above:
+            return 0, empty, RowReader(NO_COLUMNS)
+    message = f"row {wanted} is empty, so it cannot be the header that --header-row {wanted} declares"
+    raise LedgerError(message, line=wanted or 0)
+
+
+def _with_header(
+    error: LedgerError, first: Sequence[str], below: Sequence[tuple[int, Sequence[str]]], find: Finder
 ) -> LedgerError:
-    """Return *error* about an unusable header, with a usable header row below it."""
-    hint = ""
-    if dialect.header_row is None:
-        fitting = [line for line, cells in islice(rows, _MAX_HEADER_ROWS) if _is_header(cells, find)]
-        if len(fitting) == 1:
-            hint = f"; row {fitting[0]} has such columns: --header-row {fitting[0]} makes it the header"
-    return LedgerError(f"{error}{hint}", line=error.line)
+    """Return *error* about the *first* row with the rows that can be the header: by their names, or by their shape."""
+    fitting = {tuple(names): line for line, names in reversed(below) if _is_header(names, find)}
+    lines = sorted(fitting.values())[:_MAX_PROPOSED]
+    how = f"row {' or '.join(map(str, lines))} has such columns"
+    if not lines and (found := _by_shape([(0, first), *below])):
+        lines, how = [found[0]], f"row {found[0]} looks like the header, with {listed(found[1])}"
+    if not lines:
+        return error
+    ways = " or ".join(f"--header-row {line}" for line in lines)
+    return LedgerError(f"{str(error).partition(ADVICE)[0]}; {how}: {ways} makes it the header", line=error.line)
 
 
-def _is_header(cells: Sequence[str], find: Finder) -> bool:
-    try:
-        find(cells)
-    except LedgerError:
-        return False
-    return True
+def _is_header(names: Sequence[str], find: Finder) -> bool:
+    with suppress(LedgerError):
+        find(names)
+        return True
+    return False
+
+
+def _by_shape(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:
+    """Return the first row of words that is as wide as the widest one, or nearly; None if it is the first of all."""
+    filled = [(line, [name for name in map(str.strip, names) if name]) for line, names in rows]
+    most = max(len(names) for _, names in filled)
+    for width in (most, most - 1):
+        for line, names in filled if width > 1 else ():
+            if len(names) >= width and len({*names}) == len(names) and not any(map(_HAS_DIGIT, names)):
+                return (line, names) if line else None
+    return None

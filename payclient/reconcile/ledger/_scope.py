@@ -202,18 +202,13 @@ class Scope:
         if created is None:
             message = "created_at: the cell is empty or unreadable, and --from and --to need it"
             raise CellProblem(message)
-        local = self._local(created)
+        if created.tzinfo is not None and self._time_zone is None:
+            message = "created_at has a zone; declare with --time-zone the zone of --from and --to"
+            raise LedgerError(message)
+        local = created if created.tzinfo is None else created.astimezone(self._time_zone).replace(tzinfo=None)
         if self._start and local < self._start:
             return f"before {self.dialect.created_from}"
         return f"after {self.dialect.created_to}" if self._stop and local >= self._stop else ""
-
-    def _local(self, created: datetime) -> datetime:
-        if created.tzinfo is None:
-            return created
-        if self._time_zone is None:
-            message = "created_at has a zone; declare with --time-zone the zone of --from and --to"
-            raise LedgerError(message)
-        return created.astimezone(self._time_zone).replace(tzinfo=None)
 
     def _add(self, why: str, line: int, amount: object) -> None:
         if len(self._groups) >= _MAX_KINDS and why not in self._groups:

@@ -20,7 +20,7 @@ from attrs import frozen
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_option
 from payclient.reconcile.ledger._columns import SIDES, word_list
-from payclient.reconcile.ledger._dialect import Dialect, Grouping, Negative, Thousands
+from payclient.reconcile.ledger._dialect import Dialect, Negative, Thousands
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._times import TimeFormat, TimeReader
 
@@ -177,11 +177,9 @@ def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
         return
     decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
     thousands = (None, *Thousands) if dialect.thousands is None else (dialect.thousands,)
-    groupings = tuple(Grouping) if dialect.grouping is Grouping.WESTERN else (dialect.grouping,)
-    for decimal, mark, grouping in product(decimals, thousands, groupings):
-        if (mark is None and grouping is Grouping.INDIAN) or (mark is not None and decimal == mark):
-            continue
-        yield attrs.evolve(dialect, decimal=decimal, thousands=mark, grouping=grouping, **given)
+    for decimal, mark in product(decimals, thousands):
+        if mark is None or decimal != mark:
+            yield attrs.evolve(dialect, decimal=decimal, thousands=mark, **given)
 
 
 def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
@@ -313,7 +311,7 @@ def _as_long(digits: re.Match[str]) -> str:
 def _may_be_money(text: str) -> bool:
     text = _DECORATION.sub("", text)
     marks = [mark.strip(".").casefold() for mark in _LETTERS.findall(text)]
-    if not all(not mark or mark in SIDES or _is_currency(mark) for mark in marks):
+    if not all(not mark or mark in SIDES or mark in _CURRENCIES or _is_symbol(mark) for mark in marks):
         return False
     for dialect in candidates([text], _ANY):
         with suppress(CellProblem):
@@ -322,8 +320,8 @@ def _may_be_money(text: str) -> bool:
     return False
 
 
-def _is_currency(mark: str) -> bool:
-    return mark in _CURRENCIES or (len(mark) <= 4 and any(category(each) == "Sc" for each in mark))
+def _is_symbol(mark: str) -> bool:
+    return len(mark) <= 4 and any(category(each) == "Sc" for each in mark)
 
 
 def may_be_money(text: str) -> bool:
@@ -333,11 +331,7 @@ def may_be_money(text: str) -> bool:
 
 def is_time(text: str) -> bool:
     """Return whether *text* is a day or a time in a notation that is read or can be declared."""
-    return _COMPACT_DAY.fullmatch(text) is not None or _is_time(_DIGITS.sub(_as_ones, text))
-
-
-def _as_ones(digits: re.Match[str]) -> str:
-    return "1" * len(digits[0])
+    return _COMPACT_DAY.fullmatch(text) is not None or _is_time(re.sub("[0-9]", "1", text))
 
 
 @lru_cache(maxsize=_MAX_SHAPES)

@@ -16,7 +16,8 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from payclient._shared.escape import plural, quote
@@ -24,8 +25,7 @@ from payclient.protocol import JSONProblem, is_object, kind, read_json
 from payclient.reconcile.ledger._cells import LedgerError, as_option
 from payclient.reconcile.ledger._columns import Columns, Finder, field_of
 from payclient.reconcile.ledger._dialect import UTF_8
-from payclient.reconcile.ledger._entry import Entry, RejectedEntry
-from payclient.reconcile.ledger._rows import NO_COLUMNS, RowReader, Table, to_header, with_hint
+from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
 from payclient.reconcile.ledger._scope import Scope
 
 _MAX_LINE = 1 << 20
@@ -44,82 +44,53 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
     """Yield the lines of a file without their line ends: LF, CR LF or CR; all before an error first."""
     # A byte order mark of UTF-8 has priority over *encoding*.
     start, chunks = with_start(chunks, len(codecs.BOM_UTF8))
-    is_utf_8 = encoding == UTF_8 or start.startswith(codecs.BOM_UTF8)
-    decoder = _Decoder(UTF_8 if is_utf_8 else encoding, start)
-    rest, count = "", 0
-    for chunk in chunks:
-        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+    encoding = UTF_8 if start.startswith(codecs.BOM_UTF8) else encoding
+    if encoding == "utf-16" and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise LedgerError(_NO_MARK, line=1, offset=0)
+    decoder, newlines = codecs.getincrementaldecoder(encoding)(), io.IncrementalNewlineDecoder(None, translate=True)
+    rest, line, offset, problem, place = "", 1, 0, "", None
+    for chunk in chain(chunks, [b""]):
+        try:
+            text = decoder.decode(chunk, not chunk)
+        except UnicodeDecodeError as error:
+            used = error.start - len(error.object) + len(chunk)  # negative when it began in the chunk before
+            text, place = decoder.decode(chunk[: max(used, 0)]), offset + used
+            problem = _undecodable(error, place, encoding, is_last=not chunk)
+        if "\0" in text:
+            text, place = text.partition("\0")[0], offset + chunk.find(0)
+            remedy = _UTF_16 if encoding == UTF_8 else f"it is not {encoding}; {_ANOTHER}"
+            problem = f"NUL character near byte {place} (line {{line}}): {remedy}"
+        text = text.removeprefix("\ufeff") if not offset else text
+        offset += len(chunk)
+        *lines, rest = (rest + newlines.decode(text, not chunk)).split("\n")
         yield from lines
-        count += len(lines)
-        if decoder.problem:
-            raise LedgerError(decoder.problem.format(line=count + 1), line=count + 1, offset=decoder.offset)
+        line += len(lines)
+        if problem:
+            raise LedgerError(problem.format(line=line), line=line, offset=place)
         if len(rest) > _MAX_LINE:
-            message = f"line {count + 1} is longer than {_MAX_LINE} characters; this is not a ledger"
-            raise LedgerError(message, line=count + 1)
-    *lines, rest = (rest + decoder.decode(b"", is_last=True)).split("\n")
-    yield from lines
+            message = f"line {line} is longer than {_MAX_LINE} characters; this is not a ledger"
+            raise LedgerError(message, line=line)
     if rest:
         yield rest
-    if decoder.problem:
-        line = count + len(lines) + 1
-        raise LedgerError(decoder.problem.format(line=line), line=line, offset=decoder.offset)
 
 
-class _Decoder:
-    """Decodes piece by piece; an undecodable byte becomes its `problem`, at byte `offset`."""
-
-    def __init__(self, encoding: str, start: bytes) -> None:
-        self._newlines = io.IncrementalNewlineDecoder(None, translate=True)
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
-        self._is_first = True
-        self.offset = 0
-        self.problem = ""
-        if encoding == "utf-16" and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            self.problem = (
-                "the ledger has no byte order mark of UTF-16 at its start; "
-                "declare --encoding utf-16-le or utf-16-be, or another encoding"
-            )
-
-    def decode(self, chunk: bytes, *, is_last: bool = False) -> str:
-        if self.problem:
-            return ""
-        nul = chunk.find(0) if self._encoding == UTF_8 else -1
-        if nul >= 0:
-            chunk = chunk[:nul]
-        state = self._decoder.getstate()
-        try:
-            text = self._decoder.decode(chunk, is_last or nul >= 0)
-            used = len(chunk)
-            if nul >= 0:
-                self.problem = f"NUL byte at offset {self.offset + nul} (line {{line}}): {_UTF_16}"
-        except UnicodeDecodeError as error:
-            used = error.start - len(state[0])  # negative when it began in the chunk before
-            self._decoder.setstate(state)
-            text = self._decoder.decode(chunk[: max(used, 0)])
-            self.problem = self._undecodable(error, self.offset + used, is_last=is_last)
-        if "\0" in text:
-            text = text.partition("\0")[0]
-            self.problem = f"NUL character (line {{line}}): it is not {self._encoding}; {_ANOTHER}"
-        self.offset += used
-        if self._is_first and text:
-            self._is_first = False
-            text = text.removeprefix("\ufeff")
-        return self._newlines.decode(text, is_last)
-
-    def _undecodable(self, error: UnicodeDecodeError, offset: int, *, is_last: bool) -> str:
-        data = error.object[error.start :]
-        where = f"byte 0x{data[0]:02X} at offset {offset} (line {{line}})"
-        if self._encoding != UTF_8:
-            return f"{where} is not {self._encoding}: {'the file is truncated' if is_last else _ANOTHER}"
-        if offset == 0 and data[0] in (0xFE, 0xFF):
-            return f"{where}: {_UTF_16}"
-        if len(data) <= 3 and codecs.utf_8_decode(data, "ignore", False)[1] == 0:
-            return f"{where}: the file ends in the middle of a character; it is truncated"
-        return f"{where} is not UTF-8: {_CP_1252}"
+def _undecodable(error: UnicodeDecodeError, offset: int, encoding: str, *, is_last: bool) -> str:
+    data = error.object[error.start :]
+    where = f"byte 0x{data[0]:02X} at offset {offset} (line {{line}})"
+    if encoding != UTF_8:
+        return f"{where} is not {encoding}: {'the file is truncated' if is_last else _ANOTHER}"
+    if offset == 0 and data[0] in (0xFE, 0xFF):
+        return f"{where}: {_UTF_16}"
+    if len(data) <= 3 and codecs.utf_8_decode(data, "ignore", False)[1] == 0:
+        return f"{where}: the file ends in the middle of a character; it is truncated"
+    return f"{where} is not UTF-8: {_CP_1252}"
 
 
 _ANOTHER = "declare another --encoding"
+_NO_MARK = (
+    "the ledger has no byte order mark of UTF-16 at its start; "
+    "declare --encoding utf-16-le or utf-16-be, or another encoding"
+)
 _UTF_16 = "the file is UTF-16 or damaged; if it is UTF-16, --encoding utf-16 reads it"
 _CP_1252 = (
     "the file is in an older encoding, which cannot be recognised; say which one it is, as with --encoding cp1252 for "
@@ -139,58 +110,43 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
     dialect = scope.dialect
     lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    declared, filled = _declared_delimiter(numbered)
-    first, header, warnings = to_header(filled, dialect, empty="")
-    delimiters = DELIMITERS if delimiter is None and declared is None else (delimiter or declared or "",)
-    delimiter, names = _split(header, delimiters)
-    try:
-        understood = _understand(names, find, first) if first else NO_COLUMNS
-    except LedgerError as error:
-        below = ((line, _split(text, delimiters)[1]) for line, text in filled)
-        if len(delimiters) > 1:
-            error = _with_delimiter(error, header, names)
-        raise with_hint(error, below, find, dialect) from None
-    reader = RowReader(understood, dialect, scope)
-    reader.warnings += warnings
-    rows = _rows(_records(lines, delimiter, before=first), reader)
-    return Table(columns=understood, reader=reader, rows=rows, delimiter=delimiter, header_row=first)
+    first = list(islice(numbered, 1))
+    declared = _SEPARATOR.fullmatch(first[0][1]) if first else None
+    filled = numbered if declared else chain(first, numbered)
+    chosen = delimiter or (declared[1] if declared else None)
+    delimiters = (chosen,) if chosen else DELIMITERS
 
+    def names_of(header: str) -> list[str]:
+        return _split(header, delimiters)[1]
 
-def _declared_delimiter(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:
-    """Return the delimiter that the first line declares to Excel, and the lines below; all lines if there is none."""
-    first = next(lines, None)
-    if first is None:
-        return None, iter(())
-    match = _SEPARATOR.fullmatch(first[1])
-    return (match[1], lines) if match else (None, chain([first], lines))
+    def columns_of(names: Sequence[str]) -> Columns:
+        if not names:
+            message = "the quotes of the header do not pair"
+            raise LedgerError(message)
+        return find(names)
+
+    number, header, reader = read_header(filled, names_of, columns_of, scope, "", partial(_other_delimiter, delimiters))
+    delimiter = _split(header, delimiters)[0]
+    rows = _rows(_records(lines, delimiter, before=number), reader)
+    return Table(reader=reader, rows=rows, delimiter=delimiter, header_row=number)
 
 
 def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
     width = len(reader.columns.header)
     for line, cells in records:
-        if not any(map(str.strip, cells)):
-            continue
-        if len(cells) == width:
-            yield reader.read(line, cells)
-        elif not (reader.skips and reader.is_skipped(line, cells)):
-            yield RejectedEntry(line=line, reason=f"has {plural(len(cells), 'cell')} where the header has {width}")
+        if any(map(str.strip, cells)):
+            is_whole = len(cells) == width
+            problem = "" if is_whole else f"has {plural(len(cells), 'cell')} where the header has {width}"
+            yield reader.read(line, cells, problem)
 
 
-def _understand(names: Sequence[str], find: Finder, line: int) -> Columns:
-    if not names:
-        message = f"line {line}: the quotes of the header do not pair"
-        raise LedgerError(message, line=line)
-    return find(names)
-
-
-def _with_delimiter(error: LedgerError, header: str, names: Sequence[str]) -> LedgerError:
-    """Return *error* with a delimiter that is not recognised, and splits *header* into more cells than *names*."""
-    counts = {other: len(_cells(header, other)) for other in OTHERS}
-    other = max(counts, key=lambda each: counts[each])
-    if counts[other] <= max(1, len(names)):
-        return error
-    message = f"{error}; {as_option('delimiter', other)} splits it into {counts[other]} columns"
-    return LedgerError(message, line=error.line)
+def _other_delimiter(delimiters: Sequence[str], header: str) -> str:
+    """Name a delimiter that is not recognised, and that splits *header* into more cells than *delimiters* do."""
+    other = max(OTHERS, key=lambda each: len(_cells(header, each)))
+    count = len(_cells(header, other)) if len(delimiters) > 1 else 0
+    if count <= max(1, len(_split(header, delimiters)[1])):
+        return ""
+    return f"; {as_option('delimiter', other)} splits it into {plural(count, 'column')}"
 
 
 def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:
@@ -248,7 +204,7 @@ def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> Tabl
         )
         raise LedgerError(message, line=line) from None
     reader = RowReader(find(header), dialect, scope)
-    return Table(columns=reader.columns, reader=reader, rows=_object_rows(chain([(line, text)], lines), reader))
+    return Table(reader=reader, rows=_object_rows(chain([(line, text)], lines), reader))
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -81,18 +81,13 @@ class TimeFormat:
         if hour is None:
             return None
         with suppress(ValueError):  # the 31st of February
+            century = "" if found.get("year") else "19" if int(found["short_year"]) >= _FIRST_CENTURY else "20"
             return datetime.fromisoformat(
-                f"{_year(found)}-{int(month):02}-{int(found['day']):02} "
+                f"{century}{found.get('year') or found['short_year']}-{int(month):02}-{int(found['day']):02} "
                 f"{hour:02}:{found.get('minute') or '00'}:{found.get('second') or '00'}"
                 f".{(found.get('part') or '')[:6]:0<6}{_offset(found.get('zone'))}"
             )
         return None
-
-
-def _year(found: Mapping[str, str]) -> str:
-    if found.get("year"):
-        return found["year"]
-    return f"{'19' if int(found['short_year']) >= _FIRST_CENTURY else '20'}{found['short_year']}"
 
 
 def _hour(found: Mapping[str, str]) -> int | None:

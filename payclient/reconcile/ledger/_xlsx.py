@@ -34,8 +34,7 @@ from attrs import frozen
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile.ledger._cells import BLANK, LedgerError, Unreadable
 from payclient.reconcile.ledger._columns import Finder, sign_of
-from payclient.reconcile.ledger._entry import Entry, RejectedEntry
-from payclient.reconcile.ledger._rows import KINDS, NO_COLUMNS, RowReader, Table, to_header, with_hint
+from payclient.reconcile.ledger._rows import KINDS, Entry, RejectedEntry, RowReader, Table, read_header
 from payclient.reconcile.ledger._scope import Scope
 
 _MIB = 1 << 20
@@ -224,22 +223,14 @@ class _Workbook:
 
 def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
     """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
-    dialect = scope.dialect
     book = _read_workbook(file)
     chosen = _choose(book, sheet)
     warnings = list(_other_sheets(book, chosen))
     parser = _SheetReader(book)
     rows = parser.rows(chosen.part)
-    first, cells, skipped = to_header(rows, dialect, empty=dict[int, Any]())
-    header = _names(cells)
-    try:
-        understood = find(header) if first else NO_COLUMNS
-    except LedgerError as error:
-        raise with_hint(error, ((line, _names(each)) for line, each in rows), find, dialect) from None
-    reader = RowReader(understood, dialect, scope)
-    reader.warnings += warnings + skipped
-    entries = _entries(rows, reader, parser, header_row=first)
-    return Table(columns=understood, reader=reader, rows=entries if first else (), header_row=first)
+    first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
+    reader.warnings[:0] = warnings
+    return Table(reader=reader, rows=_entries(rows, reader, parser, header_row=first), header_row=first)
 
 
 FORMULA = Unreadable("is a formula")
@@ -284,11 +275,9 @@ def _entries(
         if parser.hidden_row and not has_told:
             has_told = True
             reader.warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
-        if max(cells) < width:
-            yield reader.read(line, list(map(cells.get, range(width))))
-        elif not (reader.skips and reader.is_skipped(line, list(cells.values()))):
-            reason = f"has a value in column {_letters(max(cells))}, to the right of the header"
-            yield RejectedEntry(line=line, reason=reason)
+        last = max(cells)
+        problem = "" if last < width else f"has a value in column {_letters(last)}, to the right of the header"
+        yield reader.read(line, list(map(cells.get, range(max(width, last + 1)))), problem)
     for name, place in reader.columns.places.items():
         if KINDS.get(name) == "money" and len(shown := parser.currencies.get(place, {})) > 1:
             symbols = " and ".join(map(quote, shown.values()))

@@ -1,10 +1,5 @@
 """Internal: the rules of a comparison, and the file that holds them."""
 
-from payclient.reconcile.rules._calendar import BusinessDays as BusinessDays
-from payclient.reconcile.rules._calendar import Calendar as Calendar
-from payclient.reconcile.rules._calendar import Limit as Limit
-from payclient.reconcile.rules._calendar import limit_text as limit_text
-from payclient.reconcile.rules._calendar import read_limit as read_limit
 from payclient.reconcile.rules._line_rules import IgnoredCount as IgnoredCount
 from payclient.reconcile.rules._line_rules import IgnoredLines as IgnoredLines
 from payclient.reconcile.rules._line_rules import Kind as Kind
@@ -15,9 +10,14 @@ from payclient.reconcile.rules._line_rules import RepeatedReference as RepeatedR
 from payclient.reconcile.rules._line_rules import check_currencies as check_currencies
 from payclient.reconcile.rules._rule_values import FIRST_ON_EARTH as FIRST_ON_EARTH
 from payclient.reconcile.rules._rule_values import LAST_ON_EARTH as LAST_ON_EARTH
+from payclient.reconcile.rules._rule_values import BusinessDays as BusinessDays
+from payclient.reconcile.rules._rule_values import Calendar as Calendar
+from payclient.reconcile.rules._rule_values import Limit as Limit
 from payclient.reconcile.rules._rule_values import duration_text as duration_text
 from payclient.reconcile.rules._rule_values import in_zone as in_zone
+from payclient.reconcile.rules._rule_values import limit_text as limit_text
 from payclient.reconcile.rules._rule_values import read_duration as read_duration
+from payclient.reconcile.rules._rule_values import read_limit as read_limit
 from payclient.reconcile.rules._rule_values import to_member as to_member
 from payclient.reconcile.rules._rules import ACCEPTED_BY as ACCEPTED_BY
 from payclient.reconcile.rules._rules import STRICT as STRICT

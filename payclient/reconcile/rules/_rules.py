@@ -21,8 +21,8 @@ from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect, Entry, RejectedEntry, dialect_as_json
 from payclient.reconcile.rules import _rule_values as values
-from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines, without_meaning
+from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 

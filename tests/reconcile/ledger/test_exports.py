@@ -89,7 +89,6 @@ RIGHT = [
     ("swiss", rows("Referenz;Betrag|T1;15'000.00|T2;75'000.00"), 'ledger.thousands = "apostrophe"', 90000),
     ("german", rows("Referenz;Betrag|T1;15.000,00|T2;75.000,-"), GERMAN, 90000),
     ("french", rows("référence;montant|T1;15 000,00|T2;75 000"), GERMAN.replace('"."', '"space"'), 90000),
-    ("indian", rows('reference,amount|T1,"1,50,000.00"'), 'ledger.thousands=","\nledger.grouping="indian"', 150000),
     ("rupiah", rows("referensi,jumlah|T1,Rp15.000|T2,Rp 75.000"), f'{DOTS}\nledger.currency_prefix = "Rp"', 90000),
     ("status", rows("trx id,amt,status|T1,15000,paid|T2,75000,Paid"), "", 90000),
     ("canceled", rows("Transaction ID,status,amt|T1,paid,15000|T2,cancelled,75000"), "", 15000),

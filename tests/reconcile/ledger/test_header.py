@@ -35,13 +35,35 @@ def test_hint(kind):
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_no_hint(kind):
-    """With two such rows, none is named; and none if the declared row is not a header."""
-    twice = {"csv": FILES["csv"] + b"\nReference,Amount", "xlsx": by_openpyxl(*ROWS, ("Reference", "Amount"))}
-    for data, declared in ((twice[kind], {}), (FILES[kind], {"header_row": 2})):
-        with pytest.raises(LedgerError, match="no column is called reference") as caught:
-            read(data, **declared)
-        assert "has such columns" not in str(caught.value)
+def test_several(kind):
+    """A header that is repeated is named once, and two different ones both; none if the declared row is not one."""
+    for more, wanted in (
+        (("Reference", "Amount"), "row 3 has such columns: --header-row 3 makes it the header"),
+        (("Reference", "Fee"), "row 3 or 5 has such columns: --header-row 3 or --header-row 5 makes it the header"),
+    ):
+        data = {"csv": FILES["csv"] + f"\n{','.join(more)}".encode(), "xlsx": by_openpyxl(*ROWS, more)}
+        with pytest.raises(LedgerError, match=f"no column is called reference; .*; {wanted}$"):
+            read(data[kind])
+    with pytest.raises(LedgerError, match="no column is called reference") as caught:
+        read(FILES[kind], header_row=2)
+    assert "makes it the header" not in str(caught.value)
+
+
+def test_shape(subtests):
+    """Without a name that is known, the first row of words that is as wide as the table is named."""
+    table = "Buchungstag;Verwendungszweck;;Betrag\n2.11.;T1;x;15,00\n3.11.;T2;x;7,00\n"
+    for above, line in (
+        ("Kontoauszug\n\n", 3),
+        ("Konto;DE12 3456\nInhaber;Muster GmbH\nZeitraum;1.11. bis 30.11.;;\n\n", 5),
+        ("Report generated 2026-11-27, 10:00\n", 2),
+        ("Kontoauszug;;;\n", 2),
+        ("", None),
+    ):
+        with subtests.test(above), pytest.raises(LedgerError, match="no column is called reference") as caught:
+            read(f"{above}{table}".encode())
+        wanted = f"; row {line} looks like the header, with 'Buchungstag', 'Verwendungszweck', 'Betrag': "
+        assert (f"{wanted}--header-row {line} makes it the header" in str(caught.value)) is (line is not None)
+        assert ("--column reference=" in str(caught.value)) is (line is None)
 
 
 def test_empty_row():

@@ -38,7 +38,7 @@ def test_refused(subtests):
         ("a\nb".encode("utf-16"), 0, 1, "--encoding utf-16"),
         ("a\nb".encode("utf-16-le"), 1, 1, "--encoding utf-16"),
         ("a\nb".encode("utf-16-be"), 0, 1, "--encoding utf-16"),
-        (b"a\nb\nc\0d", 5, 3, "NUL byte at offset 5"),
+        (b"a\nb\nc\0d", 5, 3, "NUL character near byte 5"),
         ("a\nToko Café,1\n".encode("cp1252"), 10, 2, "--encoding cp1252"),
         ("a\nToko \u201eX\u201c\n".encode("cp1252"), 7, 2, "byte 0x84 at offset 7"),
         (b"a\n\xed\xa0\x80\n", 2, 2, "not UTF-8"),
@@ -87,7 +87,7 @@ def test_not_as_declared(subtests):
             (b"a\nb\xff\xff", "shift_jis", 3, 2, "is not shift_jis"),
             ("a\nb".encode("utf-16-le"), "utf-16", 0, 1, "no byte order mark of UTF-16"),
             (b"\xff\xfea\x00\n\x00b", "utf-16", 6, 2, "the file is truncated"),
-            (b"a\nb\0c\n", "cp1252", None, 2, "NUL character (line 2): it is not cp1252"),
+            (b"a\nb\0c\n", "cp1252", None, 2, "NUL character near byte 3 (line 2): it is not cp1252"),
         ]:
             with subtests.test(size=size, data=data):
                 with pytest.raises(LedgerError) as caught:

@@ -109,3 +109,16 @@ def test_formats():
     for code in (r"[$Rp-421]\ #,##0", '"Rp"#,##0;[Red]-"Rp"#,##0', r"\R\p#,##0"):
         assert in_formats((5, code), (-7, r"[$rp-409]#,##0;[Red]\(#,##0\)"), (8, "0")) == [5, -7, 8]
         assert "show 'Rp' and '$', which cannot be added" in in_formats((5, code), (7, "[$$-409]#,##0"))
+
+
+def test_fees_below_zero():
+    """Fees that are all below zero are named with the option that reads them as fees, and it turns the sign of each."""
+    rows = "reference,amount,fee\nT1,100000,-2500\nT2,50000,{}\nT3,7000,0\n"
+
+    def fees(second, **declared):
+        with open_ledger(io.StringIO(rows.format(second)), dialect=Dialect(**declared)) as ledger:
+            return [row.fee for row in ledger], ["--fees-below-zero" in warning for warning in ledger.warnings]
+
+    assert fees("-1250") == ([-2500, -1250, 0], [True])
+    assert fees("1250") == ([-2500, 1250, 0], [])
+    assert fees("1250", fees_below_zero=True) == ([2500, -1250, 0], [])

@@ -10,7 +10,7 @@ import pytest
 
 from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Journal, judge, reconcile, replay
-from payclient.reconcile.journal._schema import entry_from, observation_from
+from payclient.reconcile.journal._database import entry_from, observation_from
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, ReportFiles, row_as_json
 from support.reconciling import Clock, Service
