@@ -1,8 +1,11 @@
-"""Where the pictures of the documentation go when somebody asks for new ones."""
+"""A Chromium, and where the pictures of the documentation go when somebody asks for new ones."""
 
+import shutil
 from pathlib import Path
 
 import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def pytest_addoption(parser):
@@ -17,3 +20,13 @@ def screenshots(request):
         pytest.skip("no folder for pictures was given (--screenshots)")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -26,16 +26,6 @@ def front_page(tmp_path_factory):
     return (site / "index.html").as_uri()
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(params=[390, 1280], ids=lambda width: f"{width}px")
 def page(request, chromium):
     """Give a page of one width that keeps what it asked for and what it complained of."""

@@ -69,16 +69,6 @@ def shop():
         yield running
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def visit(chromium):
     """Open pages that keep what they complained of."""

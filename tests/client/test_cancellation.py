@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from payclient._shared.until_done import in_thread, until_done
 from payclient.client._stream import stream
 from payclient.testing import FakeService, serve
-from support.fakes import ScriptedTransport, answer, client
+from support.fakes import ScriptedTransport, answer, cancel_at_each_turn, client
 from support.raw_server import RawServer
 
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
@@ -34,16 +34,6 @@ async def stubborn(reference):
     finally:
         for _ in range(5):
             await asyncio.sleep(0)
-
-
-async def cancel_at_each_turn(task, *, first, count):
-    """Cancel *task* after *first* turns of the event loop, and then at each of the next ones; let it end."""
-    for _ in range(first):
-        await asyncio.sleep(0)
-    for _ in range(count):
-        task.cancel()
-        await asyncio.sleep(0)
-    await asyncio.wait([task])
 
 
 async def read_some(pay):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.chance import examples
-from support.fakes import DOWN, NOT_FOUND, client, now, timeline
+from support.fakes import DOWN, NOT_FOUND, cancel_at_each_turn, client, now, timeline
 from support.limits import TokenBucket
 
 pytestmark = pytest.mark.virtual_time
@@ -46,15 +46,6 @@ async def test_never_more_polls_than_the_intervals_allow(timelines, intervals, c
     for reference in shifted:
         found = [later - earlier for earlier, later in itertools.pairwise(transport.times(reference))]
         assert [gap for gap in found if gap < 0.8 * interval] == []
-
-
-async def cancel_at_each_turn(task, *, first, count):
-    for _ in range(first):
-        await asyncio.sleep(0)
-    for _ in range(count):
-        task.cancel()
-        await asyncio.sleep(0)
-    await asyncio.wait([task])
 
 
 async def wait_for_two(pay):

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import re
+import subprocess
+import sys
 from bisect import bisect
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,7 +16,6 @@ import pytest
 from payclient.testing import FakeService, serve
 from support.in_thread import InThread
 from support.shop import MAX_RATE, ORDERS, WORKERS
-from support.uvicorn_process import uvicorn
 
 pytestmark = pytest.mark.recipes
 
@@ -23,6 +25,25 @@ EXAMPLES = TESTS.parent / "docs" / "examples"
 PAYING = 150
 OUTAGE = (4.0, 8.0)
 """When it begins, and its length, in seconds."""
+
+
+@contextmanager
+def uvicorn(app, *options, loop):
+    """Run `uvicorn` on a free port until the block ends; give its address."""
+    command = [sys.executable, "-m", "uvicorn", app, "--port=0", f"--loop={loop}", "--no-access-log", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if found := re.search(r"running on (http://\S+)", line):
+                    break
+            else:
+                raise AssertionError("".join(said))
+            yield found[1]
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
 
 
 class Service(InThread):

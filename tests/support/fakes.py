@@ -141,3 +141,13 @@ def client(transport, **options):
             **options,
         }
     )
+
+
+async def cancel_at_each_turn(task, *, first, count):
+    """Cancel *task* after *first* turns of the event loop, and then at each of the next ones; let it end."""
+    for _ in range(first):
+        await asyncio.sleep(0)
+    for _ in range(count):
+        task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([task])
