@@ -146,6 +146,7 @@ class _Clients:
                 # One that fails in an outage was the probe, with less time than others.
                 if view.stats.is_ready or loop.time() > calm_at + HEALTHY:
                     return error
+                await asyncio.sleep(1.0)
 
 
 async def _lookups(world):
