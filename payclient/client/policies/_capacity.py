@@ -32,7 +32,7 @@ from collections import deque
 from attrs import frozen
 
 _KEEP = 0.9  # of the rate at a cut
-_DOUBLING = 6.0  # seconds in which a cubic doubles from where it is flat
+_DOUBLING = 8.0  # seconds in which a cubic doubles from where it is flat
 _SHARED = 0.17  # for each of many workers it takes longer, by this power of their number
 _PACE = 1.5  # times the throughput of a bound in flight is the highest rate under it
 _BURST = 0.3  # seconds of the rate that may be used at once
