@@ -2,7 +2,7 @@
 
 from payclient import errors
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.result._first_seen import Shown
+from payclient.reconcile.nights import Shown
 from support.nights import paid
 from support.reports import summary_of
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
-from payclient.reconcile.folders._past_run import PastRun, temporary_database
+from payclient.reconcile.folders._folder import PastRun, temporary_database
 from payclient.reconcile.nights import BreakChange, changes_of, observed_at
 from payclient.reconcile.report import RowLine, change_as_json, open_findings_as_json
 from payclient.reconcile.result import OpenFindings

@@ -1,26 +1,261 @@
-"""The folder of one run: the facts noted in its journal, and its report, written from the journal alone."""
+"""The folder of a run: read by the run after it, only if its checksums are right, and written from its journal."""
 
 import json
-from collections.abc import Callable
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
-import attrs
-from attrs import asdict
+from attrs import asdict, evolve, frozen
 
-from payclient.reconcile import Journal, Row, Rules, Summary, break_changes, replay
-from payclient.reconcile.folders._past_run import JOURNAL
-from payclient.reconcile.ledger import Ledger
+from payclient.reconcile import (
+    Answer,
+    Bucket,
+    Code,
+    Journal,
+    JournalError,
+    JournalWriteError,
+    Observation,
+    PastRunError,
+    Row,
+    Rules,
+    Status,
+    Summary,
+    break_changes,
+    replay,
+    rules_from_json,
+    verify_journal,
+)
+from payclient.reconcile._atomic import read_own
+from payclient.reconcile.ledger import Entry, Ledger
+from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report import (
+    HISTORY,
+    MANIFEST,
+    ROWS,
+    WORK_LIST,
     About,
     LedgerAbout,
     ReportFiles,
+    RowLine,
     StatementAbout,
     about_as_json,
     about_from_json,
+    open_rows,
+    read_time,
+    row_from_json,
+    row_lines_of,
     run_name,
+    verify,
 )
 from payclient.reconcile.rules import as_json, from_json
+from payclient.reconcile.values import FindingTotal
+
+JOURNAL = "journal.sqlite"
+_CACHE_KIB = 16_384
+_NEEDED = ("summary.json", ROWS)
+_UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
+_STATE_ALONE = b"="
+"""Before the state of a row of which nothing else matters; empty if it is paid."""
+_WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
+
+
+@frozen(kw_only=True)
+class PastRun:
+    """The report of an earlier run; nothing in its folder is ever changed."""
+
+    folder: Path
+    note: PreviousRun
+    sha256: str  # of its manifest, which is written again to show decisions
+    rows_sha256: str  # of its rows, which stay as they are
+    service: Mapping[str, str]
+    rows: int
+    judged_run: str  # name of the run whose answers were judged again; empty if these are new
+    is_work_list_edited: bool
+    files: Collection[str]  # their names, as its manifest lists them
+    first_observed_at: datetime | None
+
+    def lines(self) -> Iterator[RowLine]:
+        with open_rows(self.folder / ROWS) as file:
+            yield from row_lines_of(file)
+
+    def memory(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the lines about breaks of earlier runs that it does not have, with their references."""
+        if HISTORY in self.files:
+            with open_rows(self.folder / HISTORY) as file:
+                for text in file:
+                    yield json.loads(text)["reference"], text
+
+    def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, BreakRecord], list[Row]]:
+        """Return the breaks of a reference, and the rows; *lines* are all of its rows and of its memory."""
+        found = [json.loads(text) for text in lines]
+        remembered = [from_json(each["known"], BreakRecord) for each in found if "known" in each]
+        rows = [row_from_json(each) for each in found if "known" not in each]
+        return breaks_of(rows, run=self.note.run, remembered=remembered), rows
+
+    def records(
+        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
+    ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
+        """Yield its records for a run after it, by reference, merged on the disk; *on_row* takes its ledger."""
+        with temporary_database("kept (reference TEXT, text BLOB)") as database:
+            database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed, on_row))
+            stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
+            for reference, group in groupby(stored, key=itemgetter(0)):
+                texts = [text for _, text in group]
+                yield self._record(reference, texts, is_listed=is_listed(reference))
+
+    def _kept(
+        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
+    ) -> Iterator[tuple[str, bytes]]:
+        for line in self.lines():
+            if (listed := line.listed) is not None:
+                on_row(listed)
+            if line.reference is None:
+                continue
+            if line.bucket in _UNFINISHED or line.is_listed_again:
+                yield line.reference, line.text
+            elif (line.state or line.is_settled) and is_listed(line.reference):
+                state = "" if line.is_paid else line.state
+                yield line.reference, line.text if line.is_settled else _STATE_ALONE + state.encode()
+        yield from self.memory()
+
+    def _record(
+        self, reference: str, texts: list[bytes], *, is_listed: bool
+    ) -> tuple[ReferenceRecord, Sequence[Entry]]:
+        alone = [text.removeprefix(_STATE_ALONE).decode() for text in texts if text.startswith(_STATE_ALONE)]
+        if len(texts) == 1 and alone:
+            return ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
+        breaks, rows = self.breaks(text for text in texts if not text.startswith(_STATE_ALONE))
+        is_paid = "" in alone or any(
+            row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
+        )
+        is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
+        entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
+        sides = [row.other_side for row in rows if row.other_side is not None]
+        states = (*alone, *(row.state for row in rows))
+        earlier = ReferenceRecord(
+            reference=reference,
+            breaks=tuple(breaks.values()),
+            is_paid=is_paid,
+            other_state="" if is_paid else next(filter(None, states), ""),
+            settled=next((evolve(each.settled, lines=(), before=None) for each in sides if each.settled), None),
+            is_in_ledger=all(side.is_in_ledger for side in sides),
+            carried_from=next((row.carried_from for row in rows), ""),
+        )
+        return earlier, [entry for entry in entries if isinstance(entry, Entry)]
+
+    def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
+        """Yield its answers that a run after it may reuse."""
+        for line in self.lines():
+            if line.bucket != Bucket.MATCHED or line.is_listed_again:
+                continue
+            row = line.row
+            at = row.confirmed_at or row.observed_at
+            entries = [entry for entry in row.parts or (row.entry,) if isinstance(entry, Entry)]
+            if row.transaction is not None and at is not None and entries and not row.carried_from:
+                asked_by = row.reused_from or self.note.run
+                answer = Observation(answer=Answer.FOUND, at=at, transaction=row.transaction, reused_from=asked_by)
+                yield entries, answer
+
+    def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
+        """Check that this run asked *service*, with the same key."""
+        for name, label in _WHO.items():
+            if self.service[name] != service[name]:
+                message = (
+                    f"{self.folder} cannot be compared: its {label} is {self.service[name] or 'not recorded'!r}, "
+                    f"and that of {whose} is {service[name] or 'not recorded'!r}"
+                )
+                raise PastRunError(message)
+
+
+def open_past_run(folder: Path) -> PastRun:
+    """Check the report in *folder*, and its journal if there is one, without changing anything."""
+    # The work list may be edited or missing, because nothing is read from it.
+    if not folder.is_dir():
+        message = f"there is no report at {folder}"
+        raise PastRunError(message)
+    problems = {each.file: each.what for each in verify(folder)}
+    edited = problems.pop(WORK_LIST, "")
+    if problem := _problem(folder, problems):
+        message = f"{folder} cannot be compared: {problem}"
+        raise PastRunError(message)
+    manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
+    rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
+    since: dict[str, Any] = summary.get("since") or {}
+    listed = {file["name"]: file["sha256"] for file in manifest["files"]}
+    open_findings = summary.get("open_findings")
+    return PastRun(
+        folder=folder,
+        note=PreviousRun(
+            run=manifest.get("run") or folder.resolve().name,
+            folder=folder.resolve().name,
+            last_observed_at=read_time(summary["last_observed_at"]),
+            rules=rules_from_json(rules),
+            buckets={name: total["rows"] for name, total in summary["buckets"].items()},
+            trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
+            ledger_sha256=_of(manifest["ledger"], "sha256"),
+            manifest_sha256=manifest["sha256"],
+            rows_sha256=listed[ROWS],
+            shown=from_json(shown, dict[str, tuple[str, ...]]) if (shown := summary.get("shown")) else None,
+            open_findings=from_json(open_findings["closing"], FindingTotal) if open_findings else None,
+        ),
+        sha256=manifest["sha256"],
+        rows_sha256=listed[ROWS],
+        service=manifest["service"],
+        rows=summary["rows"],
+        judged_run=_of(manifest["judged_again"], "run"),
+        is_work_list_edited=bool(edited),
+        files=listed,
+        first_observed_at=read_time(summary["first_observed_at"]),
+    )
+
+
+@contextmanager
+def temporary_database(*tables: str) -> Generator[sqlite3.Connection]:
+    """Open a database with *tables* in a temporary file; nothing of it is kept."""
+    with closing(sqlite3.connect("", isolation_level=None)) as database:
+        for statement in (
+            *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
+            *(f"CREATE TABLE {table}" for table in tables),
+            "BEGIN",
+        ):
+            database.execute(statement)
+        yield database
+
+
+def _problem(folder: Path, problems: Mapping[str, str]) -> str:
+    """Return the first problem of a report's files, given *problems* of some; empty if there is none."""
+    journal = folder / JOURNAL
+    # SQLite would put the log of a killed run into the journal, and so change the folder.
+    if os.path.lexists(folder / f"{JOURNAL}-wal"):
+        return f"{JOURNAL}-wal is there, so its run is under way or was killed; let it end first"
+    for name, what in problems.items():
+        return f"{name}: {what}"
+    listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
+    if missing := [name for name in _NEEDED if name not in listed]:
+        return f"it was written without {missing[0]}"
+    if os.path.lexists(journal):  # a report may be kept without it
+        try:
+            verify_journal(journal)
+        except (JournalError, JournalWriteError) as error:
+            return f"{JOURNAL}: {error}"
+    return ""
+
+
+def _read(path: Path) -> Any:
+    return json.loads(read_own(path))
+
+
+def _of(part: Any, name: str) -> str:
+    return "" if part is None else str(part[name])
+
+
+# Written by its run, and again from its journal
 
 _ABOUT = "about"
 _STARTED = "started"
@@ -37,7 +272,7 @@ def started_at(journal: Journal, now: datetime | None = None) -> datetime | None
 def note_about(journal: Journal, about: About) -> str:
     """Note the facts and the name of the run in the journal; return the name, unchanged when resumed."""
     if (started := started_at(journal)) is not None:
-        about = attrs.evolve(about, run=run_name(about, started))
+        about = evolve(about, run=run_name(about, started))
     journal.set_note("run", about.run)
     journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
     return about.run
@@ -53,11 +288,11 @@ def about_of(journal: Journal) -> About:
     about = About() if noted is None else about_from_json(json.loads(noted))
     ended_by = journal.ended_by
     statement, known = journal.note(_STATEMENT), journal.statement
-    return attrs.evolve(
+    return evolve(
         about,
         statement=None
         if statement is None or known is None
-        else attrs.evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
+        else evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
         ledger_change=journal.ledger_change,

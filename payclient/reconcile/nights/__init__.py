@@ -25,7 +25,9 @@ from payclient.reconcile.nights._records import record_cell as record_cell
 from payclient.reconcile.nights._records import record_from as record_from
 from payclient.reconcile.nights._records import reversal as reversal
 from payclient.reconcile.nights._records import with_history as with_history
+from payclient.reconcile.nights._since import FirstSeen as FirstSeen
 from payclient.reconcile.nights._since import LedgerChange as LedgerChange
 from payclient.reconcile.nights._since import RowTotal as RowTotal
+from payclient.reconcile.nights._since import Shown as Shown
 from payclient.reconcile.nights._since import SincePrevious as SincePrevious
 from payclient.reconcile.nights._since import ledger_change as ledger_change

@@ -19,8 +19,7 @@ from payclient.reconcile.nights import BreakChange, PreviousRun
 from payclient.reconcile.report._about import About
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
-from payclient.reconcile.report._rows import break_lines, gone_lines, row_lines, write_payouts
-from payclient.reconcile.report._rows_file import ROWS
+from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, row_lines, write_payouts
 from payclient.reconcile.report._summary_shape import summary_as_json
 
 _NEED_AN_EXTRA = {

@@ -19,8 +19,7 @@ from payclient.reconcile.judgement import reff_key
 from payclient.reconcile.nights import BreakChange, SincePrevious
 from payclient.reconcile.report._about import About, facts, to_sign, when
 from payclient.reconcile.report._decision_file import DECISIONS
-from payclient.reconcile.report._rows import Top
-from payclient.reconcile.report._rows_file import ROWS
+from payclient.reconcile.report._rows import ROWS, Top
 from payclient.reconcile.report._wording import (
     BUCKETS,
     CASE_ONLY,

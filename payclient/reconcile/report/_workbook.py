@@ -22,8 +22,7 @@ from payclient.reconcile import Bucket, Row, Summary, Total
 from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
 from payclient.reconcile.report._about import About, facts, to_sign, when
-from payclient.reconcile.report._rows import SHEETS, WORK, Kind, RowColumn
-from payclient.reconcile.report._rows_file import ROWS
+from payclient.reconcile.report._rows import ROWS, SHEETS, WORK, Kind, RowColumn
 from payclient.reconcile.report._wording import (
     BUCKETS,
     BridgeLine,

@@ -12,9 +12,8 @@ from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.ledger import UnusedColumn, as_option
-from payclient.reconcile.nights import Decision, SincePrevious
+from payclient.reconcile.nights import Decision, FirstSeen, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
-from payclient.reconcile.result._first_seen import FirstSeen
 from payclient.reconcile.result._patterns import Pattern
 from payclient.reconcile.rules import Accepted
 from payclient.reconcile.values import BreakState, Bucket, Code, FindingTotal, Row, Severity

@@ -19,10 +19,10 @@ from payclient.reconcile.nights import (
     LedgerChange,
     PreviousRun,
     RowTotal,
+    Shown,
     SincePrevious,
 )
 from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
-from payclient.reconcile.result._first_seen import Shown
 from payclient.reconcile.result._patterns import MAY_BE_LATE, Cause, Pattern, are_alike, described
 from payclient.reconcile.result._summary import (
     AGES,

@@ -12,7 +12,7 @@ from attrs import evolve
 from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError, Row, Rules, Severity
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report._rows_file import row_from_json
+from payclient.reconcile.report._rows import row_from_json
 from support.json_schema import problems
 from support.nights import FIRST, Nights, paid
 from support.reports import row, run_of
