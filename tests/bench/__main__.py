@@ -6,7 +6,7 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 | `speed` | lookups per second and CPU beside other clients, over HTTP and TLS; `speed=3` takes three rounds |
 | `cost` | our own CPU above a transport that answers at once |
 | `start` | imports, and how long the first lookup blocks the event loop |
-| `steps` | calls of Python functions and into C that one lookup makes, by module; each client has a goal |
+| `steps` | calls of Python functions and into C that one lookup or one row makes, by module; each has a goal |
 | `reconcile` | a million rows from ledger to report; `reconcile=30000` takes fewer |
 | `kernel` | batches of Arrow, above the plain stream |
 | `sharing` | workers that share one key; `sharing=1000` takes another limit per second |

@@ -6,7 +6,6 @@ from payclient.reconcile import (
     Compared,
     Settlement,
     SettlementStep,
-    Status,
     Step,
     Summary,
     TieOut,
@@ -16,7 +15,7 @@ from payclient.reconcile import (
 from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._wording import money_by_status
-from payclient.reconcile.result import ASSUMED, OpenFindings
+from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.rules import as_json
 from payclient.reconcile.values import Difference
 
@@ -59,17 +58,6 @@ def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
         "since": None if summary.since is None else _since(summary.since, summary.open_findings),
         "first_seen": [{**_of(each, "kind", "value", "rows", "amount", "sentence")} for each in summary.first_seen],
         "shown": as_json(summary.shown),
-        "statuses": [
-            {
-                "ledger": ours,
-                "ledger_meaning": Status.PAID if ours == ASSUMED else about.rules.read_status(ours),
-                "service": theirs,
-                "service_meaning": about.rules.read_status(theirs),
-                "payment_method": method,
-                **as_json(total),
-            }
-            for (ours, theirs, method), total in summary.statuses.items()
-        ],
         **_of(about, "run", "judged_again", "ledger", "service"),
         "rules": {"fingerprint": about.rules.fingerprint, **rules_as_json(about.rules)},
         **_of(about, "canary", "ended_by", "payclient_version"),

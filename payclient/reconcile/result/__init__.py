@@ -9,7 +9,6 @@ from payclient.reconcile.result._bridges import step_of as step_of
 from payclient.reconcile.result._patterns import Pattern as Pattern
 from payclient.reconcile.result._summary import COMPLETENESS as COMPLETENESS
 from payclient.reconcile.result._summary import EXIT_STATUSES as EXIT_STATUSES
-from payclient.reconcile.result._summary import OTHER as OTHER
 from payclient.reconcile.result._summary import AcceptanceNotice as AcceptanceNotice
 from payclient.reconcile.result._summary import AcceptanceState as AcceptanceState
 from payclient.reconcile.result._summary import Compared as Compared
@@ -18,5 +17,4 @@ from payclient.reconcile.result._summary import OpenFindings as OpenFindings
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Total as Total
 from payclient.reconcile.result._summary import Verdict as Verdict
-from payclient.reconcile.result._tables import ASSUMED as ASSUMED
 from payclient.reconcile.result._tally import Tally as Tally

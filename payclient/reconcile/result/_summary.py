@@ -214,9 +214,6 @@ class Compared:
 _MAX_UNUSED = 8
 """Columns of one kind that a sentence names."""
 
-OTHER = "(other)"
-"""Stands for all methods or words that came after the first thousand."""
-
 
 @frozen(kw_only=True)
 class Leakage:
@@ -381,8 +378,6 @@ class Summary:
         shown: The service's behaviour in this run and earlier ones, by kind.
         first_seen: The part of it that no earlier run has shown; empty without a previous run.
         settlement: The bridge from the service's paid total to the statement's; None without a statement.
-        statuses: Rows and money by both status words, as they are but cut to 80 characters, and by payment method; None
-            where there is none. Those with the most rows are first; those for which there is no room are together.
     """
 
     rows: int
@@ -408,7 +403,6 @@ class Summary:
     shown: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     first_seen: tuple[FirstSeen, ...] = ()
     settlement: Settlement | None = None
-    statuses: Mapping[tuple[str | None, str | None, str | None], Total] = MappingProxyType({})
 
     @property
     def verdict(self) -> Verdict:

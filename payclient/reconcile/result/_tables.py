@@ -26,15 +26,9 @@ from payclient.reconcile.values import Bucket, Origin, Row
 FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
 """The fields that are compared, in the order of the bits of `stated` and `compared`."""
 
-ASSUMED = "paid (assumed)"
-"""Stands for the ledger's word if the ledger has no status column."""
-
 Value: TypeAlias = str | int | None
 
-_KEYS = (
-    *("bucket", "origin", "step", "direction", "severity", "ledger_status", "service_status", "is_counted"),
-    *("ledger_word", "service_word", "method"),
-)
+_KEYS = ("bucket", "origin", "step", "direction", "severity", "ledger_status", "service_status", "is_counted")
 _MONEY = ("ledger_amount", "service_amount", "ledger_paid", "service_paid")
 _COLUMNS = {
     "rows": (
@@ -54,7 +48,7 @@ TOTAL = f"sum(rows), {_SUMS}"
 
 _CELLS = f"""
     CREATE TABLE cells AS
-    SELECT {", ".join(_KEYS)}, count(*) AS rows, count(ledger_amount) AS stated, {_SUMS}, min(id) AS first
+    SELECT {", ".join(_KEYS)}, count(*) AS rows, count(ledger_amount) AS stated, {_SUMS}
     FROM rows GROUP BY {", ".join(_KEYS)}
 """
 """Rows that have all keys in common, with their number and money; most figures are sums of these few."""
@@ -195,26 +189,8 @@ def _keys(row: Row) -> tuple[Value, ...]:
         row.ledger_status and str(row.ledger_status),
         row.service_status and str(row.service_status),
         int(is_counted(row)),
-        *_words(row),
         *map(stored, (row.ledger_amount, row.service_amount, *paid)),
     )
-
-
-def _words(row: Row) -> tuple[str | None, str | None, str | None]:
-    entry, theirs = row.entry, row.transaction
-    status = method = None
-    if isinstance(entry, Entry):
-        status, method = ASSUMED if row.is_status_assumed else _word(entry.status), _word(entry.payment_method)
-    if theirs is None:
-        return status, None, method
-    return status, _word(theirs.status), _word(theirs.payment_method) or method
-
-
-def _word(word: object) -> str | None:
-    """Return *word* if it is one, no longer than a person reads."""
-    if not isinstance(word, str):
-        return None
-    return word if len(word) <= _MAX_LENGTH else f"{word[: _MAX_LENGTH - 1]}…"
 
 
 def _others(row: Row, dated: int) -> tuple[Value, ...]:

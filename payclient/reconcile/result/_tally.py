@@ -1,7 +1,7 @@
 """The figures of a report, as queries on the tables of its rows."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +26,6 @@ from payclient.reconcile.result._bridges import Settlement, SettlementStep, Stat
 from payclient.reconcile.result._patterns import MAY_BE_LATE, Cause, Pattern, are_alike, described
 from payclient.reconcile.result._summary import (
     AGES,
-    OTHER,
     REMARKS,
     AcceptanceNotice,
     AcceptanceState,
@@ -73,7 +72,6 @@ _OPEN = tuple(state for state in BreakState if state is not BreakState.RESOLVED)
 _NEWS = tuple(state for state in BreakState if state.is_news)
 
 _Step = TypeVar("_Step", bound=BridgeStep)
-Words = tuple[str | None, str | None, str | None]
 
 _COUNTS = """
     SELECT coalesce(sum(lines) FILTER (WHERE origin = 'ledger'), 0), coalesce(sum(dated), 0),
@@ -240,7 +238,6 @@ class Tally:
             since=since,
             shown=self._shown.known(before),
             first_seen=tuple(self._shown.first(before)),
-            statuses=self._statuses(),
             settlement=None if statement is None else self._settlement(statement, payout, origins.get("statement", 0)),
         )
 
@@ -363,18 +360,10 @@ class Tally:
             unused_in_statement=unused[1],
         )
 
-    def _statuses(self) -> Mapping[Words, Total]:
-        words, found = "ledger_word, service_word, method", dict[Words, Total]()
-        query = f"SELECT {words}, {TOTAL} FROM cells GROUP BY {words} ORDER BY min(first)"
-        for place, (ours, theirs, method, *total) in enumerate(self._tables.select(query)):
-            key = (ours, theirs, method) if place < _MAX_METHODS else (OTHER, OTHER, OTHER)
-            found[key] = found.get(key, Total()) + _total(*total)
-        return MappingProxyType(dict(sorted(found.items(), key=lambda each: -each[1].rows)))
-
     def _leakage(self) -> tuple[Leakage, ...]:
         found: dict[str, list[int]] = {}
         for place, (method, *numbers) in enumerate(self._tables.select(_LEAKAGE)):
-            sums = found.setdefault(method if place < _MAX_METHODS else OTHER, [0, 0, 0, 0])
+            sums = found.setdefault(method if place < _MAX_METHODS else "(other)", [0, 0, 0, 0])
             sums[:] = map(sum, zip(sums, map(_number, numbers), strict=True))
         names = ("rows", "short_received", "fee_off_schedule", "possible")
         return tuple(Leakage(method=method, **dict(zip(names, found[method], strict=True))) for method in sorted(found))

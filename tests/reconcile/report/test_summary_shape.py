@@ -9,9 +9,7 @@ import attrs
 import pytest
 
 from docs.test_rules import EXAMPLE
-from payclient import Transaction
-from payclient.reconcile import Bucket, Code, Row, Rules, Severity, Status, Step, Verdict, parse_rules
-from payclient.reconcile.ledger import Entry
+from payclient.reconcile import Bucket, Code, Rules, Severity, Status, Step, Verdict, parse_rules
 from payclient.reconcile.report import About, summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, tally_of
@@ -72,14 +70,6 @@ def test_words(subtests):
             assert rule == list(words)
 
 
-def test_meaning():
-    """Words have the meaning that the rules give them."""
-    said = Transaction(reference="A", amount=1, status="Done")
-    row = Row(entry=Entry(line=1, reference="A", status="LUNAS"), bucket=Bucket.MATCHED, transaction=said)
-    (words,) = _summary([row], about(rules=Rules(statuses={"lunas": "paid"})))["statuses"]
-    assert (words["ledger_meaning"], words["service_meaning"]) == ("paid", None)
-
-
 def test_rules():
     """The schema has every rule, and none that is not one."""
     described = SCHEMA["properties"]["rules"]["properties"]
@@ -93,7 +83,7 @@ def test_schema_refuses(summaries):
         (lambda summary: summary.update(more=1), "more is not described"),
         (lambda summary: summary.update(rows="7"), "'7' is no integer"),
         (lambda summary: summary["tie_out"].update(residual=1), "1 is not 0"),
-        (lambda summary: summary["statuses"][0].update(rows=-1), "-1 is below 0"),
+        (lambda summary: summary["buckets"]["matched"].update(rows=-1), "-1 is below 0"),
         (lambda summary: summary["findings"].update(other={}), "'other' is none of"),
         (lambda summary: summary.update(first_observed_at="today"), "'today' is not like"),
     ):
