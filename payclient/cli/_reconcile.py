@@ -241,7 +241,7 @@ class Reconciliation:
         if self.statement is not None:
             identity["statement"] = "one"
         if self.previous is not None:
-            identity["previous"] = self.previous.rows_sha256
+            identity["previous"] = self.previous.note.rows_sha256
         if self.max_age is not None:
             identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
         if declared := dialect_as_json(self.rules.ledger):  # a plain ledger has none, as in earlier journals

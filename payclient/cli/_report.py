@@ -165,7 +165,7 @@ def show(folder: Path, /, *, markdown: Flag = False, streams: OwnStreams) -> int
         breaks = worst_breaks(file, _MAX_BREAKS)
     streams.show(line if markdown else _MARKS.sub("", line) for line in markdown_lines(summary, breaks))
     if not markdown:
-        streams.show(_next([row["reference"] for row in breaks if row["reference"]], summary["verdict"], folder))
+        streams.show(_next([row.reference for row in breaks if row.reference], summary["verdict"], folder))
     return Exit.DONE
 
 

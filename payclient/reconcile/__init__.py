@@ -34,7 +34,6 @@ __all__ = [
     "JournalWriteError",
     "Kinds",
     "Lines",
-    "Origin",
     "PastRunError",
     "Rounding",
     "Row",

@@ -258,7 +258,6 @@ def settled(row: Row) -> Settled | None:
     rules = Rules(grace=BusinessDays(2), calendar=Calendar(holidays=["2026-12-25"], cut_off="17:00"))
     assert_type((rules.grace, rules.calendar.holidays), tuple[timedelta | BusinessDays, tuple[date, ...]])
     assert_type(StatementRules(settles_within="3d", ignore_columns=["Tax"]).settles_within, timedelta | BusinessDays)
-    assert_type(row.origin, Origin)
     return None if row.other_side is None else row.other_side.settled
 
 

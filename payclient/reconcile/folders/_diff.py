@@ -171,7 +171,7 @@ def _run_as_json(run: PastRun) -> Mapping[str, Any]:
     return {
         "run": run.note.run,
         "folder": run.note.folder,
-        "manifest_sha256": run.sha256,
+        "manifest_sha256": run.note.manifest_sha256,
         "rows": run.rows,
         "first_observed_at": as_json(run.first_observed_at),
         "last_observed_at": as_json(run.note.last_observed_at),

@@ -71,8 +71,6 @@ class PastRun:
 
     folder: Path
     note: PreviousRun
-    sha256: str  # of its manifest, which is written again to show decisions
-    rows_sha256: str  # of its rows, which stay as they are
     service: Mapping[str, str]
     rows: int
     judged_run: str  # name of the run whose answers were judged again; empty if these are new
@@ -204,8 +202,6 @@ def open_past_run(folder: Path) -> PastRun:
             shown=from_json(shown, dict[str, tuple[str, ...]]) if (shown := summary.get("shown")) else None,
             open_findings=from_json(open_findings["closing"], FindingTotal) if open_findings else None,
         ),
-        sha256=manifest["sha256"],
-        rows_sha256=listed[ROWS],
         service=manifest["service"],
         rows=summary["rows"],
         judged_run=_of(manifest["judged_again"], "run"),

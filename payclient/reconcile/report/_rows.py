@@ -476,6 +476,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
         other_side=None if side is None else StatementSide(settled=_settled(side), is_in_ledger=side["is_in_ledger"]),
         **{name: data[name] for name in ("reason", "error", "is_changed_during_run", "is_repeat")},
         **{name: data.get(name, "") for name in ("carried_from", "reused_from")},
+        is_material=data.get("is_material", False),
     )
 
 

@@ -4,11 +4,11 @@ In Markdown, text from the ledger or the service is always in a code span, where
 mentions or HTML. Characters that could end one, or act where there are no code spans, are shown by number.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
-from typing import Any
+from operator import attrgetter
+from typing import IO, Any
 
 from attrs import frozen
 
@@ -16,15 +16,16 @@ from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import (
     Bucket,
     Difference,
+    Row,
     Settlement,
     SettlementStep,
-    Severity,
     StateTotal,
     Step,
     Summary,
     TieOut,
     Verdict,
 )
+from payclient.reconcile.report._rows import row_lines_of
 from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.values import Payout
 
@@ -46,21 +47,13 @@ def _plain(sentence: str) -> str:
     return _NOT_PLAIN.sub(lambda match: f"(U+{ord(match[0]):04X})", escape_unprintable(sentence))
 
 
-def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
+def worst_breaks(file: IO[bytes], count: int) -> list[Row]:
     """Return the first *count* breaks of `rows.jsonl`, the most severe and then the largest first."""
-    return nlargest(count, (row for row in map(json.loads, lines) if row["bucket"] == Bucket.BREAK), key=_rank)
+    breaks = (line.row for line in row_lines_of(file) if line.bucket == Bucket.BREAK)
+    return nlargest(count, breaks, key=attrgetter("rank"))
 
 
-def _rank(row: dict[str, Any]) -> tuple[int, ...]:
-    """Return the `Row.rank` of a row that was written."""
-    first, stake = row["findings"][0], row["findings"][0]["at_stake"]
-    if stake is None:
-        sides: list[dict[str, Any]] = [row[side] or {} for side in ("ledger", "service")]
-        stake = max(abs(side.get("amount") or 0) for side in sides)
-    return row.get("is_material", False), Severity[first["severity"].upper()], stake
-
-
-def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Row]) -> Iterator[str]:
     yield f"**{summary['verdict'].upper()}**: {_plain(summary['sentence'])}"
     yield ""
     yield from _about(summary)
@@ -70,9 +63,9 @@ def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]
         yield f"{plural(breaks, 'break')}:" if breaks == len(worst) else f"The worst of {plural(breaks, 'break')}:"
         yield ""
         for number, row in enumerate(worst, 1):
-            finding = row["findings"][0]
-            what = f"**{finding['severity']}** {code_span(finding['code'])} {code_span(row['reference'] or '')}"
-            yield f"{number}. {what}: {code_span(finding['sentence'])}"
+            finding = row.findings[0]
+            what = f"**{finding.severity.word}** {code_span(finding.code)} {code_span(row.reference or '')}"
+            yield f"{number}. {what}: {code_span(finding.sentence)}"
 
 
 def _about(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -120,7 +120,6 @@ class _Trait(Flag):
 
 _STATE = ("status", "expdate")
 _MONEY = ("amount", "amount_received", "status")
-_NO_STATEMENT = "needs a statement"
 
 
 class Code(StrEnum):
@@ -135,7 +134,6 @@ class Code(StrEnum):
         pattern: The common trait of such findings; None if they have none.
         step: The step of the bridge that has the paid money of such a row; None if its amounts or another finding
             tell the step.
-        unplanted: Reason for its absence from the seeded dataset; empty for a code that is planted there.
         is_soft: Whether it is a remark, and no difference between the two sides.
         is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.
         is_of_status: Whether it is about the states of both sides.
@@ -150,7 +148,6 @@ class Code(StrEnum):
     fields: tuple[str, ...]
     pattern: PatternKind | None
     step: Step | None
-    unplanted: str
     is_soft: bool
     is_of_two_numbers: bool
     is_of_status: bool
@@ -168,11 +165,10 @@ class Code(StrEnum):
         step: Step | None,
         label: str,
         advice: str,
-        unplanted: str = "",
     ) -> Self:
         code = str.__new__(cls, name)
         code._value_, code.severity, code.fields, code.pattern = name, severity, fields, pattern
-        code.step, code.label, code.advice, code.unplanted = step, label, advice, unplanted
+        code.step, code.label, code.advice = step, label, advice
         code.is_soft, code.is_of_two_numbers = _Trait.REMARK in traits, _Trait.NUMBERS in traits
         code.is_of_status, code.is_of_statement = _Trait.STATUS in traits, _Trait.STATEMENT in traits
         code.is_of_service, code.is_of_ledger = _Trait.SERVICE in traits, _Trait.LEDGER in traits
@@ -182,13 +178,11 @@ class Code(StrEnum):
         *("not_in_ledger", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None, None),
         "Paid, and not in the ledger",
         "The statement lists a payment that no usable row of the ledger has. Record it, and find out why it was lost.",
-        _NO_STATEMENT,
     )
     SETTLED_NOT_PAID = (
         *("settled_not_paid", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None, None),
         "Settled, but not paid",
         "The statement lists it, and the service does not say that it is paid. Ask the provider what was settled.",
-        _NO_STATEMENT,
     )
     PAID_TWICE = (
         *("paid_twice", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff", "status"), None, None),
@@ -202,7 +196,6 @@ class Code(StrEnum):
             "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why. "
             "It stays open until it is paid again, the ledger changes to what the service says, or it is accepted."
         ),
-        "needs a previous run",
     )
     RECORDED_NOT_PAID = (
         *("recorded_not_paid", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.RECORDED_NOT_PAID),
@@ -253,7 +246,6 @@ class Code(StrEnum):
             "The service answered twice, and neither answer can be used: it declined, or a field is malformed. "
             "Send the rows to the service with their messages. Only a new run asks again."
         ),
-        "needs a service out of order",
     )
     DUPLICATE_REFERENCE = (
         *("duplicate_reference", Severity.HIGH, _Trait.LEDGER, _STATE, None, None),
@@ -264,13 +256,11 @@ class Code(StrEnum):
         *("settled_differently", Severity.HIGH, _Trait.NUMBERS | _Trait.STATEMENT, _MONEY, PatternKind.FACTOR, None),
         "Settled with another amount",
         "The statement has another amount than the service. Claim the difference, or correct the ledger.",
-        _NO_STATEMENT,
     )
     NOT_SETTLED = (
         *("not_settled", Severity.HIGH, _Trait.STATEMENT, _MONEY, None, None),
         "Paid, but not settled",
         "The service has it as paid, and the statement does not list it. Claim it from the provider.",
-        _NO_STATEMENT,
     )
     UNDERPAID = (
         *("underpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
@@ -308,7 +298,6 @@ class Code(StrEnum):
         ),
         "Fee off schedule",
         "The fee is not what the rules' schedule says. Claim it back, or correct the schedule.",
-        "needs a fee schedule",
     )
     UNKNOWN_STATUS = (
         *("unknown_status", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.UNKNOWN_STATUS),

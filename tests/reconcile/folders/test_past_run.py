@@ -41,7 +41,12 @@ def test_opened(report):
     """A report is known by the name of its folder, and by the checksum of its manifest."""
     run = open_past_run(report)
     manifest = json.loads((report / "manifest.json").read_text())
-    assert (run.note.run, run.sha256, run.rows, run.first_observed_at) == ("2026-11-20", manifest["sha256"], 1, None)
+    assert (run.note.run, run.note.manifest_sha256, run.rows, run.first_observed_at) == (
+        "2026-11-20",
+        manifest["sha256"],
+        1,
+        None,
+    )
     assert [(line.reference, line.bucket) for line in run.lines()] == [("T1", "open")]
 
 
