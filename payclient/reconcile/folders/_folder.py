@@ -184,23 +184,22 @@ def open_past_run(folder: Path) -> PastRun:
         raise PastRunError(message)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
-    since: dict[str, Any] = summary.get("since") or {}
+    since = summary["since"]
     listed = {file["name"]: file["sha256"] for file in manifest["files"]}
-    open_findings = summary.get("open_findings")
     return PastRun(
         folder=folder,
         note=PreviousRun(
-            run=manifest.get("run") or folder.resolve().name,
+            run=manifest["run"] or folder.resolve().name,
             folder=folder.resolve().name,
             last_observed_at=read_time(summary["last_observed_at"]),
             rules=rules_from_json(rules),
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
-            trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
+            trend=tuple((each["run"], each["breaks"]) for each in since["trend"]) if since else (),
             ledger_sha256=_of(manifest["ledger"], "sha256"),
             manifest_sha256=manifest["sha256"],
             rows_sha256=listed[ROWS],
-            shown=from_json(shown, dict[str, tuple[str, ...]]) if (shown := summary.get("shown")) else None,
-            open_findings=from_json(open_findings["closing"], FindingTotal) if open_findings else None,
+            shown=from_json(summary["shown"], dict[str, tuple[str, ...]]),
+            open_findings=from_json(summary["open_findings"]["closing"], FindingTotal),
         ),
         service=manifest["service"],
         rows=summary["rows"],

@@ -18,7 +18,6 @@ from payclient.reconcile.report._workbook import COLUMNS, shown
 _SHEETS = ("Breaks", "Unresolved")
 _MAX_TEXT = 2000
 _WORK = ("Owner", "Resolution", "Comment")
-_NEEDED = ("Line", "Reference", "Finding", *_WORK)
 
 
 @frozen(kw_only=True)
@@ -80,17 +79,13 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
 
 
 def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
-    """Return the places of the columns by title; an older release wrote fewer of them, in the same order."""
-    titles, places = [column.title for column in COLUMNS[sheet]], dict[str, int]()
-    for title in titles:
-        if header.get(len(places)) == title:
-            places[title] = len(places)
-    missing = [title for title in titles if title not in places]
-    needed = [title for title in missing if title in _NEEDED]
-    if needed or (missing and max(header, default=-1) >= len(places)):
-        found, wanted = quote(str(header.get(len(places), ""))), quote((needed or missing)[0])
-        message = f"sheet {sheet}: its columns were moved or renamed: {found} is where {wanted} must be"
-        raise DecisionError(message)
+    """Return the places of the columns by title."""
+    places = {column.title: place for place, column in enumerate(COLUMNS[sheet])}
+    for title, place in places.items():
+        if (found := header.get(place, "")) != title:
+            moved = f"{quote(str(found))} is where {quote(title)} must be"
+            message = f"sheet {sheet}: its columns were moved or renamed: {moved}"
+            raise DecisionError(message)
     return places
 
 

@@ -442,7 +442,7 @@ class RowLine:
     def listed(self) -> ListedRow | None:
         """The line of the ledger of its run; None for a row that was carried over, or is of the statement alone."""
         data = self.data
-        if data.get("carried_from") or not data.get("statement", {"is_in_ledger": True})["is_in_ledger"]:
+        if data["carried_from"] or not data.get("statement", {"is_in_ledger": True})["is_in_ledger"]:
             return None
         lines = data.get("parts") or [data["ledger"]]
         amount = sum(line.get("amount") or 0 for line in lines)
@@ -457,6 +457,12 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
     for text in file:
         data = json.loads(text)
         yield RowLine(data["reference"], data["bucket"], data, text)
+
+
+_AS_THEY_ARE = (
+    *("reason", "error", "carried_from", "reused_from"),
+    *("is_repeat", "is_material", "is_changed_during_run"),
+)
 
 
 def row_from_json(data: dict[str, Any]) -> Row:
@@ -474,9 +480,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
         service_status=status["service_meaning"] and Status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
         other_side=None if side is None else StatementSide(settled=_settled(side), is_in_ledger=side["is_in_ledger"]),
-        **{name: data[name] for name in ("reason", "error", "is_changed_during_run", "is_repeat")},
-        **{name: data.get(name, "") for name in ("carried_from", "reused_from")},
-        is_material=data.get("is_material", False),
+        **{name: data[name] for name in _AS_THEY_ARE},
     )
 
 

@@ -124,8 +124,8 @@ class Tally:
     _previous: PreviousRun | None = None
     _folder: Path | None = None
     _tables: ResultTables = field(init=False)
-    _first: datetime | None = field(init=False, default=None)
-    _last: datetime | None = field(init=False, default=None)
+    _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and as the ledger has it
+    _last: tuple[datetime, datetime] | None = field(init=False, default=None)
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # by reference
     _shown: Shown = field(init=False, factory=Shown)
     _material: int = field(init=False, default=0)
@@ -146,9 +146,12 @@ class Tally:
         self._tables.add(row, len(times))
         self._shown.add(row)
         self._material += row.is_material
-        if times:
-            self._first = min(times if self._first is None else [self._first, *times], key=self._instant)
-            self._last = max(times if self._last is None else [self._last, *times], key=self._instant)
+        for at in times:
+            instant = in_zone(at, self._rules.time_zone)
+            if self._first is None or instant < self._first[0]:
+                self._first = instant, at
+            if self._last is None or instant > self._last[0]:
+                self._last = instant, at
         if row.bucket is Bucket.BREAK:
             new = [each for each in row.findings if each.history is None or each.history.state is BreakState.NEW]
             found = (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new if each.is_decisive)
@@ -158,9 +161,6 @@ class Tally:
         for each, state in states.items():
             # Of several rows with one reference, the one that needs a review counts.
             states[each] = min(state, _state_of(each, row, self._rules), key=_BY_URGENCY.index)
-
-    def _instant(self, at: datetime) -> datetime:
-        return in_zone(at, self._rules.time_zone)
 
     def _note_decisions(self, row: Row) -> None:
         for code in (finding.code.value for finding in row.findings if finding.is_decisive):
@@ -204,6 +204,7 @@ class Tally:
         """
         select = self._tables.select
         ((lines, dated, usable, tolerated, changed, lacking_probe, first, last),) = select(_COUNTS)
+        oldest, newest = (each and each[1] for each in (self._first, self._last))
         buckets = dict(self._totals(f"SELECT bucket, {TOTAL} FROM cells GROUP BY bucket", Bucket))
         codes = dict(self._totals(_CODES, Code))
         breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
@@ -218,7 +219,7 @@ class Tally:
         return Summary(
             rows=origins.get("ledger", 0),
             lines=lines,
-            period=Period(first=self._first, last=self._last, lines=dated, without=usable - dated),
+            period=Period(first=oldest, last=newest, lines=dated, without=usable - dated),
             buckets=MappingProxyType({bucket: buckets.get(bucket, Total()) for bucket in Bucket}),
             codes=MappingProxyType({code: codes[code] for code in Code if code in codes}),
             breaks=MappingProxyType({severity: breaks.get(severity, 0) for severity in reversed(Severity)}),
@@ -341,8 +342,7 @@ class Tally:
             message = f"the statement does not tie: {bridge.residual} of {statement.total} is not explained"
             raise TieOutError(message)
         payouts = sum(each.net for each in statement.payouts)
-        is_parted = bool(statement.payouts)  # a journal of an earlier version does not say
-        if is_parted and (payouts != statement.total or any(each.residual for each in statement.payouts)):
+        if payouts != statement.total or any(each.residual for each in statement.payouts):
             message = f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}"
             raise TieOutError(message)
         return bridge

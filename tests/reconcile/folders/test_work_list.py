@@ -140,15 +140,6 @@ def test_listed_twice(folder, work):
     assert "is decided otherwise than sheet Breaks, row 5, the same finding" in refusal(folder, path)
 
 
-def test_column_of_a_newer_release(folder, work):
-    """A work list that an older release wrote without a column, the first, a middle or the last one, is read."""
-    whole = (folder / "report.xlsx").read_bytes()
-    for title in ("Severity", "Age in days", "Changed during run"):
-        (folder / "report.xlsx").write_bytes(whole)
-        path = work(lambda sheet, title=title: (fill("T1")(sheet), sheet.delete_cols(place(sheet, title))))
-        assert [item.reference for item in read_work_list(path, RUN)] == ["T1"]
-
-
 def set_cell(row, title, value):
     def change(sheet):
         sheet.cell(row, place(sheet, title)).value = value
