@@ -14,6 +14,8 @@ from payclient.reconcile.report._decision_file import earlier_decisions as earli
 from payclient.reconcile.report._decision_file import read_log as read_log
 from payclient.reconcile.report._decision_file import verify_decisions as verify_decisions
 from payclient.reconcile.report._files import ReportFiles
+from payclient.reconcile.report._files import open_findings_as_json as open_findings_as_json
+from payclient.reconcile.report._files import summary_as_json as summary_as_json
 from payclient.reconcile.report._manifest import FORMATS as FORMATS
 from payclient.reconcile.report._manifest import HISTORY as HISTORY
 from payclient.reconcile.report._manifest import MANIFEST as MANIFEST
@@ -29,8 +31,6 @@ from payclient.reconcile.report._rows import read_time as read_time
 from payclient.reconcile.report._rows import row_as_json as row_as_json
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
-from payclient.reconcile.report._summary_shape import open_findings_as_json as open_findings_as_json
-from payclient.reconcile.report._summary_shape import summary_as_json as summary_as_json
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
 from payclient.reconcile.report._wording import markdown_lines as markdown_lines
 from payclient.reconcile.report._wording import payout_lines as payout_lines

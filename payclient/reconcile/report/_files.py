@@ -1,4 +1,4 @@
-"""Write the files of a report row by row, and replace the old ones together."""
+"""Write the files of a report row by row, with the figures in `summary.json`, and replace the old ones together."""
 
 import json
 import os
@@ -12,15 +12,30 @@ from typing import Any, Self
 
 from attrs import evolve
 
-from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
+from payclient.reconcile import (
+    STRICT,
+    Row,
+    Rules,
+    Settlement,
+    SettlementStep,
+    Step,
+    Summary,
+    Tally,
+    TieOut,
+    expiry_rule,
+    rules_as_json,
+)
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile.ledger import Ledger
-from payclient.reconcile.nights import BreakChange, PreviousRun
-from payclient.reconcile.report._about import About
+from payclient.reconcile.nights import BreakChange, PreviousRun, SincePrevious
+from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, row_lines, write_payouts
-from payclient.reconcile.report._summary_shape import summary_as_json
+from payclient.reconcile.report._wording import money_by_status
+from payclient.reconcile.result import OpenFindings
+from payclient.reconcile.rules import as_json
+from payclient.reconcile.values import Difference
 
 _NEED_AN_EXTRA = {
     "report.html": ("_html", "report"),
@@ -175,12 +190,13 @@ class ReportFiles:
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
+        figures = summary_as_json(summary, about)
         if "summary.json" in self._formats:
-            self._write_json("summary.json", summary_as_json(summary, about))
+            self._write_json("summary.json", figures)
         for write in self._at_end:
             write(summary, about)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
-        self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
+        self._write_json(MANIFEST, manifest_as_json(about, figures, sealed, self._log.as_json()))
         self._replacement.commit()
         return summary
 
@@ -197,3 +213,104 @@ def _imported(file: str, module: str, extra: str) -> Any:
             "or choose other files with formats=…"
         )
         raise ModuleNotFoundError(message, name=error.name) from error
+
+
+# summary.json
+
+SUMMARY_VERSION = 2
+"""Grows when a reader of `summary.json` has to change; new names alone do not make it grow."""
+
+
+def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
+    """Return `summary.json`; `ledger` is null when it was not a file that we read."""
+    return {
+        "schema": "payclient.reconcile.summary",
+        "version": SUMMARY_VERSION,
+        **_of(summary, "verdict", "sentence"),
+        "compared": _of(summary.compared, "fields", "remark", "stated", "assumed_paid", "status_left_out", "not_paid"),
+        "completeness": summary.completeness,
+        "expiry": expiry_rule(about.rules.time_zone),
+        **_of(summary, "rows", "lines"),
+        "ignored_lines": as_json(about.ignored_lines),
+        "period": as_json(summary.period),
+        "left_out": left_out(about),
+        "buckets": as_json(summary.buckets),
+        "findings": as_json(summary.codes),
+        "breaks_by_severity": as_json(summary.breaks),
+        "open_findings": open_findings_as_json(summary.open_findings),
+        **_of(summary, "material", "changed_during_run", "first_observed_at", "last_observed_at"),
+        "tie_out": _tie_out(summary.tie_out),
+        "settlement": _settlement(summary.settlement, about),
+        "leakage": as_json(summary.leakage),
+        "patterns": [
+            {**_of(each, "kind", "sentence", "rows"), "is_exact": True, **_of(each, "amount", "treatment", "lines")}
+            for each in summary.patterns
+        ],
+        "acceptances": [
+            {**_of(each.accepted, "code", "reference"), **_of(each, "state", "sentence")}
+            for each in summary.acceptances
+        ],
+        "still_there": [
+            {**_of(each, "code", "reference"), "sentence": each.still_there} for each in summary.still_there
+        ],
+        "since": None if summary.since is None else _since(summary.since, summary.open_findings),
+        "first_seen": [{**_of(each, "kind", "value", "rows", "amount", "sentence")} for each in summary.first_seen],
+        "shown": as_json(summary.shown),
+        **_of(about, "run", "judged_again", "ledger", "service"),
+        "rules": {"fingerprint": about.rules.fingerprint, **rules_as_json(about.rules)},
+        **_of(about, "canary", "ended_by", "payclient_version"),
+    }
+
+
+def _of(value: object, *names: str) -> dict[str, Any]:
+    return {name: as_json(getattr(value, name)) for name in names}
+
+
+def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
+    steps = ("opening", "new", "reopened", "resolved", "changed", "closing")
+    return _of(found, *steps, "by_code", "by_age", "payments")
+
+
+def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
+    return {
+        **_of(since.previous, "run", "folder", "manifest_sha256", "rows_sha256", "last_observed_at", "buckets"),
+        "trend": [{"run": run, "breaks": breaks} for run, breaks in since.previous.trend_with_itself],
+        "carried": as_json(since.carried),
+        "breaks": {state: total.count for state, total in found.by_state.items()},
+        "news_by_severity": as_json(found.news),
+        **_of(since, "changed_rules", "rule_changes", "changed_by"),
+        "reused": {
+            "rows": since.reused,
+            "oldest_at": as_json(since.oldest_reused_at),
+            "newest_at": as_json(since.newest_reused_at),
+        },
+        "ledger": as_json(since.ledger),
+    }
+
+
+def _steps(steps: tuple[Difference[Step], ...] | tuple[Difference[SettlementStep], ...]) -> list[dict[str, Any]]:
+    return [_of(each, "step", "rows", "added", "taken_off", "amount") for each in steps]
+
+
+def _tie_out(bridge: TieOut) -> dict[str, Any]:
+    return {
+        "ledger_paid_total": bridge.ledger_paid_total,
+        "steps": _steps(bridge.steps),
+        **_of(bridge, "service_paid_total", "residual", "rows_without_amount"),
+        "money_by_status": as_json(money_by_status(bridge)),
+    }
+
+
+def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] | None:
+    if settlement is None or about.statement is None:
+        return None
+    lines = ("lines", "rejected_lines", "rejected_amount", "ignored_lines", "ignored_amount", "problems")
+    return {
+        "service_paid_total": settlement.service_paid_total,
+        "steps": _steps(settlement.steps),
+        "statement_total": settlement.statement.total,
+        **_of(settlement, "residual", "payout", "payout_difference", "not_in_ledger"),
+        **_of(settlement.statement, *lines),
+        "payouts": [{**as_json(each), "residual": each.residual} for each in settlement.statement.payouts],
+        "statement": as_json(about.statement.file),
+    }

@@ -10,11 +10,9 @@ from typing import Any
 from attrs import frozen
 
 from payclient._shared.escape import plural
-from payclient.reconcile import Summary
 from payclient.reconcile._atomic import Fingerprint, own
 from payclient.reconcile.ledger import dialect_as_json
 from payclient.reconcile.report._about import About, LedgerAbout
-from payclient.reconcile.report._summary_shape import compared_as_json, reused_as_json
 from payclient.reconcile.rules import as_json
 
 MANIFEST: str = "manifest.json"
@@ -50,9 +48,9 @@ class Problem:
 
 
 def manifest_as_json(
-    about: About, summary: Summary, files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
+    about: About, summary: dict[str, Any], files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return `manifest.json`; the key is not in it, only its fingerprint."""
+    """Return `manifest.json`, with parts of `summary.json`; the key is not in it, only its fingerprint."""
     content = {
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
@@ -65,8 +63,8 @@ def manifest_as_json(
             "assume_status": about.rules.assume_status.value,
             "ledger": dialect_as_json(about.rules.ledger),
         },
-        "compared": compared_as_json(summary.compared),
-        "reused": None if summary.since is None else reused_as_json(summary.since),
+        "compared": summary["compared"],
+        "reused": summary["since"] and summary["since"]["reused"],
         "ledger": None if about.ledger is None else _file(about.ledger),
         "statement": None if about.statement is None else _file(about.statement.file),
         "decisions": decisions,
