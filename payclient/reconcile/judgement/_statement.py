@@ -57,32 +57,24 @@ class StatementSum:
     _problems: list[str] = field(init=False, factory=list)
 
     def add(self, line: Entry | RejectedEntry) -> None:
-        money = _money(line, self._rules)[2]
-        self._count("lines", "total", money)
-        name = line.payout or ""
+        part, name = _part(line, self._rules), line.payout or ""
         name = name if name in self._payouts or len(self._payouts) < _MAX_PAYOUTS else "(other)"
-        self._payouts[name] = self._payouts.get(name, Payout(name=name)) + _part(line, self._rules)
+        self._payouts[name] = self._payouts.get(name, Payout(name=name)) + part
+        self._sums.update(lines=1, total=part.net)
         self._is_net = self._is_net or isinstance(line.amount_received, int)
         if isinstance(line, RejectedEntry) and _is_fee_alone(line, self._rules):
-            self._count("fee_lines", "fee_amount", money)
+            self._sums.update(fee_lines=1, fee_amount=part.net)
         elif isinstance(line, RejectedEntry):
-            self._count("rejected_lines", "rejected_amount", money)
+            self._sums.update(rejected_lines=1, rejected_amount=part.net)
             if len(self._problems) < _MAX_PROBLEMS:
                 self._problems.append(f"line {line.line}: {line.reason}")
 
-    def _count(self, lines: str, amount: str, money: int) -> None:
-        self._sums[lines] += 1
-        self._sums[amount] += money
-
     def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
         """Return the sums, with the sums of the *ignored* lines."""
-        left_out = {
-            "ignored_lines": sum(each.lines for each in ignored),
-            "ignored_amount": sum(each.amount for each in ignored),
-        }
         return StatementTotals(
             **self._sums,
-            **left_out,
+            ignored_lines=sum(each.lines for each in ignored),
+            ignored_amount=sum(each.amount for each in ignored),
             is_net=self._is_net,
             problems=tuple(self._problems),
             payouts=tuple(self._payouts.values()),

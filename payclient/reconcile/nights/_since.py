@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import astuple, define, field, frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.nights._records import PreviousRun
@@ -49,11 +49,8 @@ class LedgerChange:
     @property
     def sentence(self) -> str:
         """The roll-forward in rows and money."""
-        parts = {name: (getattr(self, name).rows, getattr(self, name).amount) for name in ("before", "new", "left")}
-        rows, amounts = (
-            f"{parts['before'][place]:,} before + {parts['new'][place]:,} new - {parts['left'][place]:,} left"
-            for place in (0, 1)
-        )
+        sides = zip(*map(astuple, (self.before, self.new, self.left)), strict=True)
+        rows, amounts = (f"{before:,} before + {new:,} new - {left:,} left" for before, new, left in sides)
         changed = f" {'+' if self.changed > 0 else '-'} {abs(self.changed):,} changed" if self.changed else ""
         return f"Rows of the ledger: {rows} = {self.now.rows:,}; amounts: {amounts}{changed} = {self.now.amount:,}."
 

@@ -344,8 +344,7 @@ class OpenFindings:
     @property
     def old(self) -> FindingTotal:
         """Those that have been open for more than 30 days."""
-        totals = [total for age, total in self.by_age.items() if (AGES[age] or inf) > 30]
-        return FindingTotal(sum(each.count for each in totals), sum(each.amount for each in totals))
+        return sum((total for age, total in self.by_age.items() if (AGES[age] or inf) > 30), FindingTotal())
 
 
 @frozen(kw_only=True)
