@@ -33,7 +33,7 @@ _SAME: Fields = {}
 _PENDING = {"status": "Pending", "expdate": "2099-12-31 23:59:59"}
 _KINDS: tuple[tuple[set[Code], Fields, Fields | None], ...] = (
     ({Code.MISSING_AT_SERVICE}, _SAME, None),
-    ({Code.MERCHANT_REFF_DIFFERS}, _SAME, {"merchant_reff": "INV-B"}),
+    ({Code.MERCHANT_REFF_DIFFERS}, _SAME, {"merchant_reff": "{merchant_reff}-B"}),
     ({Code.PAYMENT_CODE_DIFFERS}, {"payment_code": "8800000000000009"}, _SAME),
     ({Code.UNDERPAID, Code.NET_DIFFERS}, _SAME, {"amount": -1000, "amount_received": -1000}),
     ({Code.OVERPAID, Code.NET_DIFFERS}, _SAME, {"amount": 1000, "amount_received": 1000}),
@@ -90,8 +90,11 @@ def _agreed(number: int, random: Random) -> Fields:
 
 
 def _changed(fields: Fields, changes: Fields) -> Fields:
-    """Return *fields* with *changes*: a text replaces one, a number is added."""
-    new = {name: value if isinstance(value, str) else fields[name] + value for name, value in changes.items()}
+    """Return *fields* with *changes*: a text, which may name fields, replaces one; a number is added."""
+    new = {
+        name: value.format(**fields) if isinstance(value, str) else fields[name] + value
+        for name, value in changes.items()
+    }
     return {**fields, **new}
 
 
@@ -179,8 +182,8 @@ def check(planted: Sequence[_Planted], rows: Sequence[Row]) -> tuple[bool, list[
     found = [{finding.code for finding in row.findings} for row in rows]
     expected = [codes for _, _, codes in planted]
     if found == expected:
-        total = sum(map(len, expected))
-        return True, [f"CHECKED: {total} findings were planted; exactly these were found, and no other."]
+        findings = plural(sum(map(len, expected)), "finding")
+        return True, [f"CHECKED: planted {findings}, found exactly these, and no other."]
     different = [
         f"  line {row.line}: {', '.join(sorted(codes)) or 'nothing'}, planted {', '.join(sorted(wanted)) or 'nothing'}"
         for row, codes, wanted in zip(rows, found, expected, strict=False)
