@@ -34,7 +34,10 @@ def test_accepted():
         "32-deep": (b"[" * DEEP + b"]" * DEEP, json.loads("[" * DEEP + "]" * DEEP)),
         "many-lists": (b"[" + b"[]," * 60 + b"[]]", [[]] * 61),
         "brackets-in-text": (b'["' + b"[{" * 60 + b'\\"[[\\\\"]', ["[{" * 60 + '"[[\\']),
+        "40-characters": (b"0." + b"1" * 38, Decimal("0." + "1" * 38)),
+        "magnitude-40": (b"[1e40,1e-40]", [Decimal("1e40"), Decimal("1e-40")]),
         "9999-values": (b"[" + b"1," * 9_998 + b"1]", [1] * 9_999),
+        "10000-values": (b"[" + b"[]," * 4_999 + b"[]]", [[]] * 5_000),
         "commas-in-text": (b'"' + b",[{" * 20_000 + b'"', ",[{" * 20_000),
     }
     check_table(cases.values(), read_json)
