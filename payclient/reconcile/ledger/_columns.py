@@ -181,14 +181,13 @@ def is_side(name: str, sign: int) -> bool:
 def opposites(words: Collection[str]) -> tuple[str, str] | None:
     """Return the credit and the debit of a pair of opposites among *words*, in the form of names; None without one."""
     for credit, debit in _OPPOSITES:
-        found = [[each for each in words if each and _begins(each, whole)] for whole in (credit, debit)]
+        found = [
+            [each for each in words if each == whole or (each.isalpha() and whole.startswith(each))]
+            for whole in (credit, debit)
+        ]
         if all(found):
             return found[0][0], found[1][0]
     return None
-
-
-def _begins(text: str, whole: str) -> bool:
-    return text == whole or (text.isalpha() and whole.startswith(text))
 
 
 _MAX_WAYS = 3

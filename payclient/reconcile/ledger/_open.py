@@ -80,7 +80,8 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(_PAGES):
         message = "this is a web page or XML, whatever its name says; open it in a spreadsheet, and save it as .xlsx"
         raise LedgerError(message)
-    found = _by_content(first)
+    found: LedgerFormat | None = "jsonl" if _JSON.match(first) else None
+    found = "xlsx" if first.startswith(_ZIP) else "parquet" if first.startswith(_PARQUET) else found
     wanted = chosen or SUFFIXES.get(PurePath(name.lower().removesuffix(".gz")).suffix) or found or "csv"
     is_binary = wanted in ("xlsx", "parquet")
     if first and wanted != found and (is_binary or found in ("xlsx", "parquet")):
@@ -88,14 +89,6 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
         message = f"the ledger should be {_SHOWN[wanted]}, but {what}; rename it, or choose the format that it has"
         raise LedgerError(message)
     return wanted
-
-
-def _by_content(first: bytes) -> LedgerFormat | None:
-    if first.startswith(_ZIP):
-        return "xlsx"
-    if first.startswith(_PARQUET):
-        return "parquet"
-    return "jsonl" if _JSON.match(first) else None
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -278,9 +278,7 @@ class _TimeShapes:
         return tuple(found.values())
 
 
-@cache
-def _time_format(text: str) -> TimeFormat:
-    return TimeFormat(text)
+_time_format = cache(TimeFormat)
 
 
 def _time_parts(cell: str) -> tuple[tuple[str, str], str | None]:

@@ -188,7 +188,8 @@ class Accepted:
 
     def covers(self, finding: Finding) -> bool:
         """Return whether *finding*, of its code and of a row with its reference, is still as accepted."""
-        if self.ledger is not None and (self.ledger, self.service) != (_side(finding.ledger), _side(finding.service)):
+        sides = tuple("" if side is None else side for side in (finding.ledger, finding.service))
+        if self.ledger is not None and (self.ledger, self.service) != sides:
             return False
         most = self.largest_difference
         return most is None or (finding.at_stake is not None and finding.at_stake <= most)
@@ -199,10 +200,6 @@ class Accepted:
         return escape_unprintable(
             f"{ACCEPTED_BY}{self.owner} until {self.expires}: {self.reason}", max_length=_MAX_WAIVER
         )
-
-
-def _side(value: str | int | None) -> str | int:
-    return "" if value is None else value
 
 
 @frozen(kw_only=True)

@@ -64,6 +64,10 @@ def test_shape(subtests):
         wanted = f"; row {line} looks like the header, with 'Buchungstag', 'Verwendungszweck', 'Betrag': "
         assert (f"{wanted}--header-row {line} makes it the header" in str(caught.value)) is (line is not None)
         assert ("--column reference=" in str(caught.value)) is (line is None)
+    with pytest.raises(
+        LedgerError, match="row 2 looks like the header, with 'Buchungstag', 'Vorgang', 'Art', 'Betrag'"
+    ):
+        read(b"Filter;Status;Alle\nBuchungstag;Vorgang;Art;Betrag\n2.11.;T1;x;15,00\n")
 
 
 def test_empty_row():
