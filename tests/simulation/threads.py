@@ -51,6 +51,7 @@ class _Caller(threading.Thread):
         self._turn.acquire()
         if self.is_interrupted:
             self.is_interrupted = False
+            self._threads.interrupted()
             raise KeyboardInterrupt
 
     def sleep(self, seconds):
@@ -66,6 +67,7 @@ class _Threads:
         self._due = []  # callers that run on when the loop has ended
         self._waiting = {}  # the caller that waits for each answer
         self._run = self.client = None
+        self._interrupted_at = -1.0
         self.callers = []
 
     def patched(self):
@@ -154,13 +156,18 @@ class _Threads:
             self.later(caller, 0.0)
             self._check_soon()
 
+    def interrupted(self):
+        """Note that a call has no thread any more from now on; it has some time to end."""
+        self._interrupted_at = self._world.loop.time()
+
     def _check_soon(self):
         loop = self._world.loop
         loop.call_later(1.0 + oracles.slack(self._world), self._check_left, loop.jumped)
 
     def _check_left(self, jumped):
         """Complain of calls in the loop that no thread waits for."""
-        if self._world.loop.jumped > jumped:  # then they have had no time to end
+        is_soon = self._world.loop.time() < self._interrupted_at + oracles.slack(self._world)
+        if self._world.loop.jumped > jumped or is_soon:  # then they have had no time to end
             self._check_soon()
             return
         calls = sum(task.get_coro().__name__ == "_run" for task in asyncio.all_tasks(self._world.loop))

@@ -32,7 +32,7 @@ from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.network import Network, SimulatedSocket
-from simulation.plan import AIMED, BREAKING, CALLERS, HARMLESS, IDLE, KEYS, RATE, REVOKED, ROTATES, SLOW, SLOWING
+from simulation.plan import AIMED, BREAKING, CALLERS, EXTRA, HARMLESS, IDLE, KEYS, RATE, REVOKED, ROTATES, SLOW, SLOWING
 from simulation.service import Service
 from support.fakes import KEY
 
@@ -122,8 +122,9 @@ class World:
         needed = ways * plan.latency[1] + plan.work_seconds + 0.1
         self.is_prompt = not kinds & set(SLOWING) and not plan.loss and not plan.tick and needed < plan.timeout
         self._longest = CONNECT_SECONDS if needed < CONNECT_SECONDS < plan.timeout else plan.timeout
-        # A connection on which an answer is late counts as idle.
-        is_breaking = kinds & set(BREAKING) or (kinds & set(SLOW) and kinds & set(IDLE))
+        # A connection on which an answer is late counts as idle; and another one amid its parts is no HTTP.
+        disturbing = {*IDLE, *(kind for kind in EXTRA if kind.endswith("later"))}
+        is_breaking = kinds & set(BREAKING) or (kinds & set(SLOW) and kinds & disturbing)
         self.is_unbroken = plan.transport != "injected" and not is_breaking and plan.timeout >= 5
         self._chances = {name: random.Random(f"{name} {plan.seed}") for name in ("loop", "net", "service", "work")}
         self.chance = self._chances["work"]
