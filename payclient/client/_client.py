@@ -454,7 +454,7 @@ class AsyncClient:
                 except PayClientError as error:
                     last.result = error.with_traceback(None)  # it may be kept for long
                 last.at = clock.now()
-            if last.result is not None and (found := wait.take(last.result, clock.now())) is not None:
+            if last.result is not None and (found := wait.take(last.result, last.at)) is not None:
                 return found
         raise wait.exceeded(clock.now())
 

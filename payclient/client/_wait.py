@@ -90,7 +90,7 @@ class Wait:
         return self.began_at + self.deadline
 
     def take(self, result: Result, now: float) -> Transaction | None:
-        """Process the result of a poll, and return the transaction if `until` holds."""
+        """Process the result that a poll had at the time *now*, and return the transaction if `until` holds."""
         self._lookups += 1
         self.taken_at = now
         self.due_at = now + self.interval * (_MIN_PART + (1 - _MIN_PART) * self.random())
@@ -99,7 +99,7 @@ class Wait:
             self._fail(result, now)
             return None
         self.transaction, self._failure, self._found_at = result, None, now
-        self._statuses.setdefault(result.status, now - self.began_at)
+        self._statuses.setdefault(result.status, max(0.0, now - self.began_at))
         if _holds(self.until, result):
             return result
         if _holds(self.unless, result):
@@ -126,6 +126,6 @@ class Wait:
             message,
             transaction=self.transaction and Transaction.from_json(self.transaction.as_json()),
             lookups=self._lookups,
-            waited=now - self.began_at,
+            waited=max(0.0, now - self.began_at),
             statuses=dict(self._statuses),
         )
