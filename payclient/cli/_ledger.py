@@ -323,7 +323,9 @@ def _add_reason(reasons: dict[str, dict[str, Any]], entry: RejectedEntry) -> Non
 
 def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount: object, rules: Rules) -> None:
     word = status if status in statuses or len(statuses) < _MAX_WORDS else None
-    known = statuses.setdefault(word, {"status": word, "meaning": rules.read_status(word), "rows": 0, "amount": 0})
+    if word not in statuses:
+        statuses[word] = {"status": word, "meaning": rules.read_status(word), "rows": 0, "amount": 0}
+    known = statuses[word]
     known["rows"] += 1
     known["amount"] += amount if isinstance(amount, int) else 0
 
