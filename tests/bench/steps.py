@@ -36,8 +36,8 @@ GOALS = {
     "above the transport": (47, 37),
     "fast": (95, 80),
     "httpx": (238, 221),
-    "a row of ledger": (56, 93),
-    "a row of reconcile": (405, 310),
+    "a row of ledger": (53, 84),
+    "a row of reconcile": (398, 292),
     "a row of report": (180, 110),
 }
 """Calls of Python functions, and calls into C."""

@@ -15,7 +15,7 @@ import marshal
 import os
 import sqlite3
 import sysconfig
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -120,7 +120,7 @@ def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
     if isinstance(entry, RejectedEntry):
         stated = {name: _cell(getattr(entry, name)) for name in _OF_REJECTED}
         return entry.line, entry.reason, *map(stated.get, ENTRY_COLUMNS)
-    return entry.line, None, *map(_cell, _of_entry(entry))
+    return entry.line, None, *_cells(_of_entry(entry))
 
 
 def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
@@ -139,7 +139,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     if found is None:
         return (*said, observation.reused_from or None, *_NO_TRANSACTION)
     deviations = json.dumps(found.deviations) if found.deviations else None
-    return (*said, observation.reused_from or None, *map(_cell, _of_transaction(found)), deviations)
+    return (*said, observation.reused_from or None, *_cells(_of_transaction(found)), deviations)
 
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
@@ -163,13 +163,17 @@ def _transaction(cells: Sequence[Any]) -> Transaction:
     return Transaction(**values, deviations=tuple(json.loads(deviations)) if deviations else ())
 
 
+def _cells(values: Iterable[Any]) -> list[Any]:
+    return [each if each is None or type(each) is str else _cell(each) for each in values]  # text or nothing, mostly
+
+
 def _cell(value: Any) -> Any:
+    if value is ABSENT:
+        return _ABSENT
     if isinstance(value, str) or value is None:
         return value
     if isinstance(value, datetime):
         return (value - _EPOCH) // _MICROSECOND if value.tzinfo is None else value.isoformat()
-    if value is ABSENT:
-        return _ABSENT
     # SQLite has 64 bits; what our own readers accept fits, what a program makes may not.
     return value if -_BOUND <= value < _BOUND else str(value)
 
