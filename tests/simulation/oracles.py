@@ -213,9 +213,9 @@ class ObservedLimiter(Limiter):
         if retry_after and not any(each.pause for each in self._world.service.exchanges):
             self._world.fail("pause", "the service has asked for none")
         super().release(ticket, signal, retry_after=retry_after, **options)
-        if self._is_out and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
+        outage = self._outage
+        if self._is_out and not outage.is_on and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
             self._is_out = False
-            outage = self._outage
             if outage.refused > outage._refused_before and self.limit > 2.0 + 1e-9:
                 self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
         if self.capacity._slow_start > before and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
