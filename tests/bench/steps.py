@@ -35,7 +35,7 @@ FEW_ROWS, MANY_ROWS = 500, 1_500
 GOALS = {
     "above the transport": (47, 37),
     "fast": (95, 80),
-    "httpx": (238, 221),
+    "httpx": (240, 225),
     "a row of ledger": (53, 84),
     "a row of reconcile": (398, 292),
     "a row of report": (180, 110),
