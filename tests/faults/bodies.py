@@ -50,11 +50,10 @@ def tolerated(sentence, script, deviation=""):
 
 BOMBS = (
     garbled("gzip: a gigabyte in a megabyte", body(bomb(2**30)[: 2**18], "Content-Encoding: gzip"), "grows beyond"),
-    garbled("gzip: 128 megabytes, twice", body(bomb(2**27, 2), "Content-Encoding: gzip, gzip"), "grows beyond"),
+    garbled("gzip: 128 megabytes, twice", body(bomb(2**27, 2), "Content-Encoding: gzip, gzip"), "unknown content cod"),
     garbled(
         "gzip: 128 megabytes, twice, named once", body(bomb(2**27, 2), "Content-Encoding: gzip"), "grows beyond|UTF-8"
     ),
-    garbled("gzip: tenfold", body(bomb(2**30, 10), f"Content-Encoding: {', '.join(['gzip'] * 10)}"), "10 content cod"),
     garbled("a gibibyte of spaces", [send(GIGABYTE), repeat(BLOCK, 2**14)], "longer than 262144 bytes"),
     garbled("chunks without end", [send(ENDLESS), repeat(b"10000\r\n" + BLOCK + b"\r\n")], "longer than 262144 bytes"),
     garbled("chunks of one byte without end", [send(ENDLESS), repeat(b"1\r\n \r\n" * 10_000)], "longer than 262144"),
@@ -78,7 +77,6 @@ FAULTS = (
     ),
     # Compressed
     tolerated("gzip that nobody asked for", body(gzipped(FOUND), "Content-Encoding: gzip")),
-    tolerated("gzip in gzip", body(gzipped(FOUND, 2), "Content-Encoding: gzip, gzip")),
     tolerated("identity, by name", body(FOUND, "Content-Encoding: identity")),
     garbled("gzip, cut", body(gzipped(FOUND)[:-12], "Content-Encoding: gzip"), "ends too early"),
     garbled("gzip, garbled", body(garble(gzipped(FOUND), 40), "Content-Encoding: gzip"), "damaged gzip data"),
