@@ -8,10 +8,7 @@ ASK = {"base_url": "https://pay.example", "key_file": "/run/secrets/payclient", 
 def look_up(session, transactions, answers, ask=ASK):
     df = session.read.parquet(transactions).select("trx_id", "order_id")
     found = spark.lookup(
-        df,
-        LookupSpec(**ask, keep=["order_id"]),
-        reference="trx_id",
-        partitions=1 + df.count() // 15_000,
+        df, LookupSpec(**ask, keep=["order_id"]), reference="trx_id", partitions=1 + df.count() // 15_000
     )
     found.write.parquet(answers)
 
@@ -19,11 +16,6 @@ def look_up(session, transactions, answers, ask=ASK):
 def reconcile(session, ledger, answers, checkpoint, ask=ASK):
     stream = session.readStream.schema("trx_id string, amount long").option("maxFilesPerTrigger", 10).parquet(ledger)
     query = spark.reconcile(
-        stream,
-        ReconcileSpec(**ask, keep=[]),
-        output=answers,
-        checkpoint=checkpoint,
-        reference="trx_id",
-        partitions=64,
+        stream, ReconcileSpec(**ask, keep=[]), output=answers, checkpoint=checkpoint, reference="trx_id", partitions=64
     )
     query.awaitTermination()

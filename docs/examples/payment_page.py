@@ -110,10 +110,7 @@ class Shop:
         """Look *order* up until it is settled or to be checked, ever less often, up to every 30 s."""
         try:
             await self.client.wait_for(
-                order.reference,
-                until=lambda found: found.status not in WAITING,
-                deadline=deadline,
-                interval=interval,
+                order.reference, until=lambda found: found.status not in WAITING, deadline=deadline, interval=interval
             )
         except WaitDeadlineError:
             pass  # it is still open

@@ -32,7 +32,5 @@ async def no_answer(request: Request, error: Exception) -> JSONResponse:
 
 
 app = Starlette(
-    routes=[Route("/payments/{reference}", payment)],
-    exception_handlers={PayClientError: no_answer},
-    lifespan=lifespan,
+    routes=[Route("/payments/{reference}", payment)], exception_handlers={PayClientError: no_answer}, lifespan=lifespan
 )

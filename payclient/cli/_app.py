@@ -113,11 +113,7 @@ class _Headings(DefaultFormatter):
     """Headings with their rows; frames around them would take a third more lines."""
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        from cyclopts.help.specs import (  # noqa: PLC0415  `--help` alone needs them, and rich
-            DefaultStyled,
-            get_default_command_columns,
-            get_default_parameter_columns,
-        )
+        from cyclopts.help.specs import DefaultStyled, get_default_command_columns, get_default_parameter_columns  # noqa: PLC0415  `--help` alone needs them, and rich
         from rich.padding import Padding  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 

@@ -292,12 +292,7 @@ def status_of(error: errors.PayClientError) -> Exit:
         return Exit.REFUSED
     if isinstance(error, errors.ResponseError | errors.TransportError | errors.DeadlineExceededError):
         return Exit.AGAIN
-    from payclient.reconcile import (  # noqa: PLC0415
-        JournalError,
-        PastRunError,
-        StoppedError,
-        UnknownCanaryError,
-    )
+    from payclient.reconcile import JournalError, PastRunError, StoppedError, UnknownCanaryError  # noqa: PLC0415
     from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415
 
     if isinstance(error, StoppedError):

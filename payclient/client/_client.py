@@ -33,14 +33,7 @@ from payclient.client._telemetry import OnAttempt, Stats, Tracing
 from payclient.client._wait import Condition, LastPoll, Wait
 from payclient.client.policies import Clock, Priority, RetryPolicy
 from payclient.errors import ConfigurationError, DeadlineExceededError, PayClientError, TransactionNotFoundError
-from payclient.protocol import (
-    Environment,
-    Outcome,
-    Transaction,
-    check_reference,
-    check_references,
-    endpoint,
-)
+from payclient.protocol import Environment, Outcome, Transaction, check_reference, check_references, endpoint
 from payclient.transports import (
     HttpClient,
     Network,
@@ -64,9 +57,7 @@ def _kind(options: Options) -> str:
 
 
 def _transport_for(
-    transport: Transport | TransportName | None,
-    http_client: HttpClient | None,
-    network: Network,
+    transport: Transport | TransportName | None, http_client: HttpClient | None, network: Network
 ) -> Transport:
     if http_client is None:
         if transport is None or isinstance(transport, str):

@@ -45,14 +45,7 @@ from payclient.client.policies import (
     classify,
     names_no_reference,
 )
-from payclient.protocol import (
-    Response,
-    Transaction,
-    build_request,
-    parse_response,
-    request_headers,
-    request_id_of,
-)
+from payclient.protocol import Response, Transaction, build_request, parse_response, request_headers, request_id_of
 from payclient.transports import Transport
 
 _FIELDS = frozenset(fields_dict(Transaction))

@@ -32,7 +32,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 SUBJECTS = _words(
-    "transaction transactions trx transaksi payment payments pembayaran reference references referensi reff ref",
+    "transaction transactions trx transaksi payment payments pembayaran reference references referensi reff ref"
 )
 """Words for a transaction or its reference. A message about an invoice, an order or a page is about something else."""
 
@@ -43,7 +43,7 @@ ABSENCES = frozenset(
         *("no query results model", "no query results model app models", "no query results model app"),
         *("tidak ditemukan", "tidak ketemu", "tidak ada", "tidak terdaftar", "tidak dikenal", "tidak dikenali"),
         "no tidak ditemukan",
-    },
+    }
 )
 """Phrases for "does not exist", without the subject and without filler words."""
 
@@ -51,7 +51,7 @@ REFUSED_KEY_MESSAGES = frozenset(
     {
         *("invalid api key", "api key is invalid", "api key not found", "invalid token"),
         *("unauthenticated", "unauthorized", "authentication failed", "api key tidak valid"),
-    },
+    }
 )
 """Messages that are believed to mean "the key is refused" when the status does not say so."""
 
@@ -59,7 +59,7 @@ _RECORDS = _words("data detail details record records row rows")
 _WEIGHTLESS = _words(
     "a an any the this that your our with for of by in is was were are be been has have had does do did can could "
     "given requested specified provided supplied matching id en code number error exception sorry system 404 "
-    "kode nomor anda tersebut ini itu dengan di pada kami maaf dapat bisa sistem",
+    "kode nomor anda tersebut ini itu dengan di pada kami maaf dapat bisa sistem"
 )
 _EMPTY = _WEIGHTLESS | {"status", "fail", "failed", "gagal", "false"}
 _CODE = re.compile(r"[a-z]{0,8}\d+")
@@ -70,19 +70,19 @@ _DOWN = re.compile(
     r"|upstream|gateway|backend|connections?|connect|koneksi|terhubung|getaddrinfo|econn\w+|socket"
     r"|(?:internal|server|unexpected|fatal) error|internal server|went wrong|whoops|terjadi kesalahan"
     r"|kesalahan (?:server|sistem|internal|pada)|not available|tidak (?:tersedia|dapat diakses|bisa diakses)"
-    r"|undefined|memory|stack trace|null pointer|out of service|offline|shutting down|under construction)\b",
+    r"|undefined|memory|stack trace|null pointer|out of service|offline|shutting down|under construction)\b"
 )
 _ELSEWHERE = re.compile(
     r"\b(?:routes?|rute|endpoints?|urls?|uri|pages?|halaman|paths?|controller|handler|static resource|mapping"
     r"|(?<!payment )method (?:is )?not (?:allowed|supported)|(?<!payment )methods? (?:get|post|put|head)"
     r"|metode http|can not (?:get|post|put)|on this server"
-    r"|no such app|application not found|deployment|tunnel|site|domain|host|bucket|api version)\b",
+    r"|no such app|application not found|deployment|tunnel|site|domain|host|bucket|api version)\b"
 )
 _KEY = re.compile(
     r"\b(?:api ?keys?|(?:secret|access|client|server|merchant|private|public|invalid|wrong|missing|no|unknown) keys?"
     r"|keys? (?:is |was |has )?(?:not|invalid|expired|missing|unknown|revoked|tidak|salah|does)|kunci"
     r"|tokens?|credentials?|kredensial|signature|unauthenticated|unauthori[sz]ed|authenticat\w+|authori[sz]ation"
-    r"|o?autentikasi|otentikasi|otorisasi|log ?in|log(?:ged)? in|bearer)\b",
+    r"|o?autentikasi|otentikasi|otorisasi|log ?in|log(?:ged)? in|bearer)\b"
 )
 _DENIED = re.compile(
     r"\b(?:merchants? (?:\w+ ){0,2}(?:not|tidak|inactive|unknown|suspended|blocked|disabled|invalid|nonaktif|diblokir)"
@@ -90,7 +90,7 @@ _DENIED = re.compile(
     r"|(?:account|akun|user|pengguna|client|partner|company|store|toko|project)s? (?:\w+ )?"
     r"(?:not|tidak|inactive|unknown|suspended|blocked|disabled|nonaktif)"
     r"|access denied|akses ditolak|forbidden|permissions?|ip (?:address )?(?:\w+ ){0,6}(?:not|blocked|tidak)"
-    r"|whitelist\w*|allowlist\w*|suspended|tidak (?:memiliki|punya) (?:akses|izin)|subscription)\b",
+    r"|whitelist\w*|allowlist\w*|suspended|tidak (?:memiliki|punya) (?:akses|izin)|subscription)\b"
 )
 _BY_WORD = ((_DOWN, Meaning.DOWN), (_ELSEWHERE, Meaning.ELSEWHERE), (_KEY, Meaning.DENIED), (_DENIED, Meaning.DENIED))
 
@@ -103,11 +103,7 @@ def plain(text: str) -> str:
 
 
 def meaning(
-    texts: Iterable[str],
-    reference: str,
-    believed: frozenset[str] = frozenset(),
-    *,
-    beside: Iterable[str] = (),
+    texts: Iterable[str], reference: str, believed: frozenset[str] = frozenset(), *, beside: Iterable[str] = ()
 ) -> Meaning:
     named = plain(reference) if any(map(str.isdigit, reference)) else ""  # without a digit it may be a word of theirs
     said, all_said = ([text for given in part if (text := _plain(given, named))] for part in (texts, beside))

@@ -68,7 +68,7 @@ _KEPT_HEADERS = frozenset(
         *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
         *("cf-cache-status", "cf-mitigated", "content-encoding", "content-length", "content-type", "date"),
         *("location", "server", "via"),
-    },
+    }
 )
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _CERTIFICATE_PAGE = re.compile(r"no required ssl certificate was sent|the ssl certificate error", re.IGNORECASE)

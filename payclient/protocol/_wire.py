@@ -106,10 +106,7 @@ def inflate(body: bytes, coding: str, *, limit: int) -> bytes:
 
 
 _GZIP = 16 + zlib.MAX_WBITS
-_PATHS = {
-    Environment.LIVE: "/api/transaction/detail",
-    Environment.SANDBOX: "/api-sandbox/transaction/detail",
-}
+_PATHS = {Environment.LIVE: "/api/transaction/detail", Environment.SANDBOX: "/api-sandbox/transaction/detail"}
 _HEADERS: Mapping[str, str] = {
     "Content-Type": "application/json",
     "Accept": "application/json",

@@ -99,9 +99,7 @@ async def _open_socket(host: str, port: int, progress: Progress) -> socket.socke
     progress.enter("connect", loop.time())
     progress.address = ", ".join(address_in_words(address) for *_, address in addresses[:_MAX_ADDRESSES])
     opened = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
-        addresses,
-        happy_eyeballs_delay=_NEXT_ADDRESS_AFTER,
-        socket_factory=_new_socket,
+        addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, socket_factory=_new_socket
     )
     if len(addresses) > 1:
         with suppress(OSError):  # the peer has gone already

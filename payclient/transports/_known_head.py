@@ -68,10 +68,7 @@ class KnownHead:
         done = 0
         for start, end, key, _ in variables:
             digits = _VARIABLES[key]
-            parts += [
-                (done, start, None, head[done:start]),
-                (start, end, digits, head[start:end].translate(digits)),
-            ]
+            parts += [(done, start, None, head[done:start]), (start, end, digits, head[start:end].translate(digits))]
             done = end
         parts.append((done, size, None, head[done:]))
         length = next(slice(start, end) for start, end, key, _ in variables if key == _LENGTH)

@@ -137,11 +137,7 @@ def of_rows(command, rows):
         folder = Path(name)
         ledger, out = folder / "ledger.csv", folder / "report"
         reconcile.write_ledger(folder, rows)
-        arguments = {
-            "ledger": (ledger,),
-            "reconcile": (ledger, "--out", out, "--quiet"),
-            "report": (out, "--quiet"),
-        }
+        arguments = {"ledger": (ledger,), "reconcile": (ledger, "--out", out, "--quiet"), "report": (out, "--quiet")}
         if command == "report":
             run("reconcile", *arguments["reconcile"])
         with profiled() as found:

@@ -133,8 +133,5 @@ def _constant(text: str) -> NoReturn:
 
 
 _decode = json.JSONDecoder(
-    object_pairs_hook=_pairs,
-    parse_int=_integer,
-    parse_float=_decimal,
-    parse_constant=_constant,
+    object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
 ).raw_decode

@@ -41,6 +41,5 @@ def _field(name: str) -> core_schema.TypedDictField:
     value = core_schema.str_schema() if DOCUMENTED[name] is str else core_schema.int_schema()
     is_required = name in REQUIRED
     return core_schema.typed_dict_field(
-        value if is_required else core_schema.nullable_schema(value),
-        required=is_required,
+        value if is_required else core_schema.nullable_schema(value), required=is_required
     )

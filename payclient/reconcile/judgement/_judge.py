@@ -185,10 +185,7 @@ class _Judgement:
     def _lost_zeros(self, transaction: Transaction, findings: list[Finding]) -> str:
         """Return the ledger's code that has lost leading zeros, in words; empty if none has, or it is waived."""
         decisive = {finding.code for finding in self._weighed(findings) if finding.is_decisive}
-        for name, code in (
-            ("merchant_reff", Code.MERCHANT_REFF_DIFFERS),
-            ("payment_code", Code.PAYMENT_CODE_DIFFERS),
-        ):
+        for name, code in (("merchant_reff", Code.MERCHANT_REFF_DIFFERS), ("payment_code", Code.PAYMENT_CODE_DIFFERS)):
             ours, theirs = getattr(self.entry, name), getattr(transaction, name)
             is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
             if code in decisive and is_text and ours == theirs.lstrip("0"):

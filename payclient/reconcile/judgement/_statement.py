@@ -173,10 +173,7 @@ def statement_findings(
         money = "" if settled.stated is None else f" with {settled.stated:,}"
         sentence = f"{name} is on {settled.where}{money}, and {said}"
         yield Finding(
-            Code.SETTLED_NOT_PAID,
-            sentence,
-            ledger=settled.stated,
-            service=None if found is None else found.status,
+            Code.SETTLED_NOT_PAID, sentence, ledger=settled.stated, service=None if found is None else found.status
         )
 
 

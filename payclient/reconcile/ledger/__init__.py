@@ -30,13 +30,4 @@ from payclient.reconcile.ledger._xlsx import FORMULA as FORMULA
 from payclient.reconcile.ledger._xlsx import read_cells as read_cells
 
 # Names that are imported `as` themselves are for packages above, and not public.
-__all__ = [
-    "ABSENT",
-    "Columns",
-    "Dialect",
-    "Entry",
-    "Ledger",
-    "LedgerError",
-    "RejectedEntry",
-    "open_ledger",
-]
+__all__ = ["ABSENT", "Columns", "Dialect", "Entry", "Ledger", "LedgerError", "RejectedEntry", "open_ledger"]

@@ -41,7 +41,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("co
 _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
 
 SIDES: Mapping[str, int] = MappingProxyType(
-    {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)},
+    {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)}
 )
 """Each word with its sign, as a bank statement means it."""
 
@@ -99,9 +99,7 @@ def field_of(name: str) -> str | None:
 
 
 def find_columns(
-    header: Sequence[str],
-    chosen: Mapping[str, str] | None = None,
-    ignored: Collection[str] = (),
+    header: Sequence[str], chosen: Mapping[str, str] | None = None, ignored: Collection[str] = ()
 ) -> Columns:
     """Find the column of each field in *header*; *ignored* columns are used only if they are chosen."""
     # A field's own name has priority over other names for it, and *chosen* over all.

@@ -68,7 +68,7 @@ _ENCODINGS = frozenset(
         *(f"cp{number}" for number in (437, 850, 852, 858, 866, *range(1250, 1259), 932, 936, 949, 950)),
         *(f"iso8859-{number}" for number in (*range(1, 12), *range(13, 17))),
         *("gbk", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
-    ),
+    )
 )
 _MAX_MINOR_UNITS = 4
 _MONEY = ("amount", "fee", "amount_received")

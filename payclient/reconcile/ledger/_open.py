@@ -53,7 +53,7 @@ SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
         ".xlsx": "xlsx",
         ".xlsm": "xlsx",
         ".parquet": "parquet",
-    },
+    }
 )
 """Formats by the suffix of the file, before `.gz` if there is one."""
 
@@ -417,12 +417,7 @@ def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | N
 
 
 def _read_whole(
-    source: Source,
-    chunks: Iterator[bytes],
-    found: LedgerFormat,
-    find: Finder,
-    sheet: str | None,
-    scope: Scope,
+    source: Source, chunks: Iterator[bytes], found: LedgerFormat, find: Finder, sheet: str | None, scope: Scope
 ) -> Table:
     file = source.whole(chunks)
     if not source.fingerprint.size_bytes:

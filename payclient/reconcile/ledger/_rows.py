@@ -172,7 +172,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "kind": "word",
         "currency": "word",
         "payout": "word",
-    },
+    }
 )
 """Kind of cell of each field."""
 

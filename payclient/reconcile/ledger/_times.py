@@ -36,7 +36,7 @@ _PARTS: Mapping[str, str] = MappingProxyType(
         "f": r"(?P<part>[0-9]{1,9})",
         "z": r"(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)",
         "%": "%",
-    },
+    }
 )
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _FIRST_CENTURY = 69

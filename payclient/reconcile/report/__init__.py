@@ -41,9 +41,4 @@ from payclient.reconcile.report._wording import verdict_wording as verdict_wordi
 from payclient.reconcile.report._wording import worst_breaks as worst_breaks
 
 # Names that are imported `as` themselves are for packages above, and not public.
-__all__ = [
-    "About",
-    "LedgerAbout",
-    "ReportFiles",
-    "verify",
-]
+__all__ = ["About", "LedgerAbout", "ReportFiles", "verify"]

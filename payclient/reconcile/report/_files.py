@@ -180,11 +180,7 @@ class ReportFiles:
         totals, payout = (side.totals, side.payout) if side else (None, None)
         unused, in_statement = (file.unused if file else () for file in (about.ledger, side and side.file))
         summary = self._tally.summary(
-            totals,
-            payout=payout,
-            unused=unused,
-            unused_in_statement=in_statement,
-            ledger_change=about.ledger_change,
+            totals, payout=payout, unused=unused, unused_in_statement=in_statement, ledger_change=about.ledger_change
         )
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         summary = evolve(summary, still_there=earlier)

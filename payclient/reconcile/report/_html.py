@@ -254,14 +254,7 @@ class HtmlReport:
         if not change.is_old:
             self._gone.add(change)
 
-    def write(
-        self,
-        file: IO[str],
-        summary: Summary,
-        about: About,
-        *,
-        files: Collection[str] = FILES.keys(),
-    ) -> None:
+    def write(self, file: IO[str], summary: Summary, about: About, *, files: Collection[str] = FILES.keys()) -> None:
         """Write the page, with links to the *files* next to it that it knows."""
         breaks = self._groups.breaks(files)
         shown = {

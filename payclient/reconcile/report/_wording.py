@@ -131,8 +131,7 @@ _NO_AMOUNTS = Wording(
 )
 
 _NOTHING_FOUND = Wording(
-    "Incomplete",
-    "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
+    "Incomplete", "Nothing was found: wrong key or environment? Give a reference that exists with --canary."
 )
 
 
@@ -251,7 +250,6 @@ def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:
 
 
 CASE_ONLY = Wording(
-    "merchant_reff in other letters",
-    "Only letter case or spacing differs: most likely one side changed it on the way.",
+    "merchant_reff in other letters", "Only letter case or spacing differs: most likely one side changed it on the way."
 )
 """The wording of `merchant_reff_differs` if it is less severe than usual."""

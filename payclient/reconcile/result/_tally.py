@@ -440,10 +440,7 @@ class Tally:
 
 
 _OF_CAUSE = "(SELECT *, cause AS place FROM causes JOIN rows ON id = row) WHERE true"
-_PLACES = (
-    (PatternKind.TIME, "created"),
-    (PatternKind.TIME, "substr(created, 12)"),
-)
+_PLACES = ((PatternKind.TIME, "created"), (PatternKind.TIME, "substr(created, 12)"))
 """The time of creation of a row: its day and hour, and its hour alone."""
 
 
