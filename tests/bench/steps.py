@@ -36,9 +36,9 @@ GOALS = {
     "above the transport": (47, 37),
     "fast": (95, 80),
     "httpx": (240, 225),
-    "a row of ledger": (53, 84),
-    "a row of reconcile": (398, 292),
-    "a row of report": (180, 110),
+    "a row of ledger": (32, 27),
+    "a row of reconcile": (345, 181),
+    "a row of report": (164, 82),
 }
 """Calls of Python functions, and calls into C."""
 BASELINE = Path(__file__).with_name("steps_baseline.json")

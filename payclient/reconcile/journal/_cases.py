@@ -250,9 +250,6 @@ class Cases:
                 if apart := why_not_summed((_usable(cells[1:]) for cells in rows), self.rules):
                     db.execute("UPDATE sums SET apart = ? WHERE first = ?", (apart, first))
 
-    def _lines(self, entry: Entry) -> tuple[Entry, ...]:
-        return tuple(map(_usable, self.database.fetch(ENTRIES_OF, (entry.reference,))))
-
     def of(self, reference: str | None) -> Iterator[Case]:
         where, parameters = ("", ()) if reference is None else ("WHERE entries.reference = ?", (reference,))
         return filter(None, map(self._case, self.database.read(f"{_CASES} {where} ORDER BY position", parameters)))
@@ -297,7 +294,8 @@ class Cases:
             return evolve(case, apart=apart, unusable_line=unusable_line)
         if case.is_repeat:
             return None
-        parts = (entry,) if first_position is None else self._lines(entry)
+        lines = None if first_position is None else self.database.fetch(ENTRIES_OF, (entry.reference,))
+        parts = (entry,) if lines is None else tuple(map(_usable, lines))
         parts = parts if are_parts(parts, self.rules) else ()
         return evolve(case, parts=parts, unusable_line=unusable_line, rows=1)
 

@@ -30,7 +30,7 @@ from attrs import define, field, fields
 from payclient._shared.escape import plural
 from payclient.protocol import Transaction
 from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
-from payclient.reconcile.ledger import ABSENT, KINDS, Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, KINDS, Entry, RejectedEntry, checked_entry
 from payclient.reconcile.values import Answer, JournalError, JournalWriteError, Observation
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
@@ -112,7 +112,7 @@ _MONEY = tuple(name for name, kind in KINDS.items() if kind == "money")
 _TIMES = ("expdate", "created_at")
 _OF_TRANSACTION = TRANSACTION_COLUMNS[:-1]
 """Without the deviations, which are JSON."""
-_NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
+_NO_TRANSACTION: tuple[Any, ...] = (None,) * len(TRANSACTION_COLUMNS)
 
 
 def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
@@ -128,18 +128,17 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
     line, rejected, *stored = cells
     values = _values(ENTRY_COLUMNS, stored)
     if rejected is None:
-        return Entry(line=line, **values)
+        return checked_entry({**values, "line": line})
     return RejectedEntry(line=line, reason=rejected, **{name: values[name] for name in _OF_REJECTED})
 
 
 def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     """Return `ANSWER_COLUMNS` for *observation*."""
     said = (observation.answer.value, moment_cell(observation.at), observation.error, observation.message or None)
-    found = observation.transaction
-    if found is None:
-        return (*said, observation.reused_from or None, *_NO_TRANSACTION)
-    deviations = json.dumps(found.deviations) if found.deviations else None
-    return (*said, observation.reused_from or None, *_cells(_of_transaction(found)), deviations)
+    found, stored = observation.transaction, _NO_TRANSACTION
+    if found is not None:
+        stored = (*_cells(_of_transaction(found)), json.dumps(found.deviations) if found.deviations else None)
+    return (*said, observation.reused_from or None, *stored)
 
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
@@ -170,24 +169,22 @@ def _cells(values: Iterable[Any]) -> list[Any]:
 def _cell(value: Any) -> Any:
     if value is ABSENT:
         return _ABSENT
-    if isinstance(value, str) or value is None:
-        return value
+    if type(value) is int:  # SQLite has 64 bits; what our own readers accept fits, what a program makes may not
+        return value if -_BOUND <= value < _BOUND else str(value)
     if isinstance(value, datetime):
         return (value - _EPOCH) // _MICROSECOND if value.tzinfo is None else value.isoformat()
-    # SQLite has 64 bits; what our own readers accept fits, what a program makes may not.
-    return value if -_BOUND <= value < _BOUND else str(value)
+    return value
 
 
 def _values(names: Sequence[str], cells: Sequence[Any]) -> dict[str, Any]:
-    values = dict(zip(names, cells, strict=True))
-    for name in _MONEY:
-        if isinstance(cell := values[name], str):
-            values[name] = int(cell)
-    for name in _TIMES:
-        if isinstance(cell := values.get(name), int | str):
+    values: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=True):
+        if cell == _ABSENT:
+            values[name] = ABSENT
+        elif name in _TIMES and cell is not None:
             values[name] = time_from(cell)
-    if _ABSENT in cells:
-        values |= dict.fromkeys((name for name, cell in values.items() if cell == _ABSENT), ABSENT)
+        else:
+            values[name] = int(cell) if name in _MONEY and type(cell) is str else cell
     return values
 
 

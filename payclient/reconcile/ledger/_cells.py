@@ -52,6 +52,8 @@ _DAMAGED = re.compile(
     re.ASCII | re.VERBOSE,
 )
 _ZEROS = re.compile(r"\d+\.0+", re.ASCII)
+_USUAL = re.compile(r"[\w-]+", re.ASCII).fullmatch  # visible, not damaged, without blanks: nearly every cell
+_HAS_NUMBER = re.compile("[1-9]").search
 
 
 class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
@@ -76,6 +78,8 @@ def as_word(text: str) -> str:
 
 def read_code(cell: Any) -> str | None:
     """Return an identifier, or None for an empty cell."""
+    if type(cell) is str and _USUAL(cell):
+        return cell
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text):
         message = f"{quote(text)} looks damaged by a spreadsheet; export the column as text"
@@ -95,7 +99,7 @@ _NO_REFERENCES = frozenset(
 def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
     """Return a reference, or None for an empty cell, or for a word for nothing that is not *allowed*."""
     text = read_code(cell)
-    if text is not None and text not in allowed:
+    if text is not None and not _HAS_NUMBER(text) and text not in allowed:
         plain = text.casefold().strip(" .-_/?*#'()[]<>{}\u2013\u2014\u2212")
         if plain in _NO_REFERENCES or not plain.strip("0"):
             how = as_option("allow-reference", text)
@@ -106,6 +110,8 @@ def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
 
 def read_word(cell: Any) -> str | None:
     """Return a word or a short text, or None for an empty cell."""
+    if type(cell) is str and _USUAL(cell):
+        return cell
     text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
     if not text.isascii() and (hidden := invisible(text)):
         raise CellProblem(hidden)

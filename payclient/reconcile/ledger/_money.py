@@ -32,6 +32,7 @@ _MARKS = {
     Thousands.APOSTROPHE: "['\u2019]",
 }
 _NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
+_PLAIN, _NEVER = re.compile(f"[0-9]{{1,{_MAX_DIGITS}}}"), re.compile("(?!)")
 _CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
 _STRANGE = re.compile("[*#!?~^]+")
 _NEARLY = 0.0001
@@ -48,6 +49,7 @@ class MoneyReader:
         self._dialect = dialect
         self._places = dialect.minor_units
         self._has_point = dialect.decimal != "," and dialect.thousands is not Thousands.POINT
+        self.is_plain = (_NEVER if self._places else _PLAIN).fullmatch  # of digits that have one reading
         self._pattern = _pattern(dialect)
 
     def read(self, cell: Any) -> int | None:
@@ -55,11 +57,10 @@ class MoneyReader:
         # Refused is what has no or more than one reading in this notation, and a float of more than fifteen digits.
         if not isinstance(cell, str):
             return None if cell is None else self._number(cell)
-        if not self._places and cell.isascii() and len(cell) <= _MAX_DIGITS:  # the usual cases
-            if cell.isdigit():
-                return int(cell)
-            if self._has_point and cell[-3:] == ".00" and cell[:-3].isdigit():
-                return int(cell[:-3])
+        if self.is_plain(cell):  # the usual cases
+            return int(cell)
+        if self._has_point and cell[-3:] == ".00" and self.is_plain(cell[:-3]):
+            return int(cell[:-3])
         text = cell.strip(BLANK)
         if not text:
             return None

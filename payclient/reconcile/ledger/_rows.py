@@ -12,7 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
-from attrs import Attribute, Factory, field, frozen
+from attrs import Attribute, Factory, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_reference, read_word
@@ -29,7 +29,7 @@ from payclient.reconcile.ledger._columns import (
 )
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
-from payclient.reconcile.ledger._scope import Scope, Totals
+from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals
 from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
 from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
@@ -49,12 +49,11 @@ ABSENT: Final = Absent.ABSENT
 
 Text: TypeAlias = str | Absent | None
 Money: TypeAlias = int | Absent | None
-Validator: TypeAlias = Callable[[object, "Attribute[Any]", object], None]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _must_be(kind: type[int | str], *others: object) -> Validator:
+def _must_be(kind: type[int | str], *others: object) -> Callable[[object, Attribute[Any], object], None]:
     """Return a validator for values of one *kind*, and for these *others*."""
 
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -67,18 +66,6 @@ def _must_be(kind: type[int | str], *others: object) -> Validator:
             raise TypeError(message)
 
     return check
-
-
-def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        message = f"{attribute.name} must be without a time zone, as the service's times are"
-        raise ValueError(message)
-
-
-def _not_empty(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not value:
-        message = f"{attribute.name} must not be empty"
-        raise ValueError(message)
 
 
 _OPTIONAL_TEXT = _must_be(str, None, ABSENT)
@@ -113,7 +100,7 @@ class Entry:
     """
 
     line: int
-    reference: str = field(validator=[_must_be(str), _not_empty])
+    reference: str = field(validator=_must_be(str))
     merchant_reff: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     amount: int | Absent = field(default=ABSENT, validator=_must_be(int, ABSENT))
     fee: Money = field(default=ABSENT, validator=_OPTIONAL_MONEY)
@@ -121,10 +108,28 @@ class Entry:
     status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     payment_method: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     payment_code: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
-    expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
+    expdate: datetime | Absent | None = ABSENT
     created_at: datetime | Absent | None = ABSENT
     kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     payout: str | None = field(default=None, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        message = "" if self.reference else "reference must not be empty"
+        if isinstance(self.expdate, datetime) and self.expdate.tzinfo is not None:
+            message = "expdate must be without a time zone, as the service's times are"
+        if message:
+            raise ValueError(message)
+
+
+_DEFAULTS = {each.name: each.default for each in fields(Entry)}
+
+
+def checked_entry(values: Mapping[str, Any]) -> Entry:
+    """Return the entry of *values* that a reader of cells has checked, without the calls of the validators."""
+    entry, values = Entry.__new__(Entry), {**_DEFAULTS, **values}
+    for name in _DEFAULTS:
+        object.__setattr__(entry, name, values[name])
+    return entry
 
 
 @frozen(kw_only=True)
@@ -155,23 +160,14 @@ class RejectedEntry:
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
-
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "reference": "code",
-        "merchant_reff": "code",
-        "amount": "money",
-        "fee": "money",
-        "amount_received": "money",
-        "status": "word",
-        "payment_method": "word",
-        "payment_code": "code",
+        **dict.fromkeys(("reference", "merchant_reff", "payment_code"), "code"),
+        **dict.fromkeys(("amount", "fee", "amount_received"), "money"),
+        **dict.fromkeys(("status", "payment_method", "kind", "currency", "payout"), "word"),
         "expdate": "time",
-        "direction": "direction",
         "created_at": "creation",
-        "kind": "word",
-        "currency": "word",
-        "payout": "word",
+        "direction": "direction",
     }
 )
 """Kind of cell of each field."""
@@ -185,7 +181,6 @@ _DIRECTED = ("amount", "amount_received")
 _MAX_DIRECTIONS = 50
 _MAX_HEADER_ROWS = 50
 _MAX_PROPOSED = 3
-_HAS_DIGIT = re.compile(r"\d").search
 _MAX_KEYS = 1000
 _SAMPLE = 10
 
@@ -284,8 +279,12 @@ class RowReader:
         if kind == "money":
             add = partial(self._suggester.add_amount, is_needed=name in _NEEDED)
 
+        is_plain = self._money.is_plain if kind == "money" and not null else None
+
         # The suggester is not shown the name of the column, which is part of a repeated header, and cannot read it.
         def noted(cell: Any) -> Any:
+            if is_plain is not None and type(cell) is str and is_plain(cell):
+                return int(cell)
             if isinstance(cell, str) and cell and not cell.isdigit() and cell.strip() != column:
                 add(cell)
             try:
@@ -367,28 +366,27 @@ class RowReader:
             return None
         if misfit:
             return RejectedEntry(line=line, reason=misfit)
-        self._refused.clear()
+        self._refused = {}
         values, problems = self._values(line, cells)
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
             if self._scope.leaves_out_totals(line, values.get("amount")):
                 return None
-            kind = values.get("kind", ABSENT)
-            return RejectedEntry(line=line, reason=reason, reference=values.get("reference"), kind=kind)
+            known = {name: values[name] for name in ("reference", "kind") if name in values}
+            return RejectedEntry(line=line, reason=reason, **known)
         is_header = bool(problems) and tuple(cells) == self.columns.header
         if is_header:
             problems = ["is the header again; were two files joined?"]
         else:
-            for what, cell in self._refused.items():
-                self._suggester.refuse(what, cell)
+            for what in self._refused:
+                self._suggester.refuse(what, self._refused[what])
         if self._has_scope and not is_header:
             try:
                 if self._scope.leaves_out(line, values):
                     return None
             except CellProblem as problem:
                 problems.append(str(problem))
-        values.pop("currency", None)
         self._observe(cells)
-        return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
+        return self._rejected(line, cells, values, problems) if problems else checked_entry({**values, "line": line})
 
     def _rejected(
         self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[str]
@@ -559,6 +557,6 @@ def _by_shape(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[
     most = max(len(names) for _, names in filled)
     for width in (most, most - 1):
         for line, names in filled if width > 1 else ():
-            if len(names) >= width and len({*names}) == len(names) and not any(map(_HAS_DIGIT, names)):
+            if len(names) >= width and len({*names}) == len(names) and not any(map(HAS_DIGIT, names)):
                 return (line, names) if line else None
     return None

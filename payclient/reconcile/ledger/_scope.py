@@ -24,7 +24,7 @@ TOTALS_WORDS = frozenset(word_list("totals", "words"))
 """One of these must be there, in any case."""
 
 _BESIDE = frozenset(word_list("totals", "beside"))
-_DIGIT = re.compile(r"\d")
+HAS_DIGIT = re.compile(r"\d").search
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
 _MIN_ROWS = 2
@@ -33,7 +33,7 @@ _MIN_ROWS = 2
 
 def is_totals_text(text: str) -> bool:
     """Return whether *text* is the label of a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
-    if _DIGIT.search(text) and _DIGIT.search(text := _COUNT.sub("", text)):
+    if HAS_DIGIT(text) and HAS_DIGIT(text := _COUNT.sub("", text)):
         return False  # the usual case: a reference
     found = _WORD.findall(text.casefold())
     return not TOTALS_WORDS.isdisjoint(found) and all(word in TOTALS_WORDS or word in _BESIDE for word in found)
@@ -50,12 +50,12 @@ class Totals:
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
         """Return why a row is a totals row; otherwise count it and return an empty text."""
-        is_named = reference is not None and (reference.isalnum() or any(map(str.isalnum, reference)))
+        is_numbered = reference is not None and HAS_DIGIT(reference) is not None
+        is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
-        found = next(filter(is_totals_text, texts), None)
+        found = None if is_numbered and "(" not in texts[0] else next(filter(is_totals_text, texts), None)
         (rows, total), (rows_since, total_since) = self._parts
         is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
-        is_numbered = _DIGIT.search(reference or "") is not None
         is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
         if found is None and not is_sum:
             self._are_numbered = self._are_numbered and (is_numbered or not is_named)

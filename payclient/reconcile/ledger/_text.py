@@ -135,8 +135,7 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
     width = len(reader.columns.header)
     for line, cells in records:
         if any(map(str.strip, cells)):
-            is_whole = len(cells) == width
-            problem = "" if is_whole else f"has {plural(len(cells), 'cell')} where the header has {width}"
+            problem = "" if len(cells) == width else f"has {plural(len(cells), 'cell')} where the header has {width}"
             yield reader.read(line, cells, problem)
 
 
