@@ -34,17 +34,7 @@ from payclient.client._keys import Keys
 from payclient.client._lookup import Lookup, LookupPhase, may_end
 from payclient.client._outage import Outage, is_answer, is_final
 from payclient.client._telemetry import Attempt, Stats
-from payclient.client.policies import (
-    MAX_OWN_WAIT,
-    Again,
-    Clock,
-    Limiter,
-    Retries,
-    Signal,
-    Ticket,
-    classify,
-    names_no_reference,
-)
+from payclient.client.policies import Again, Clock, Limiter, Retries, Signal, Ticket, classify, names_no_reference
 from payclient.protocol import Response, Transaction, build_request, parse_response, request_headers, request_id_of
 from payclient.transports import Transport
 
@@ -240,7 +230,7 @@ class Session:
         delay = None if self.is_refused(lookup) else lookup.retries.delay(classify(error))
         if delay is None or self._is_closed:
             raise error
-        return max(delay, self._own_wait(error))
+        return max(delay, lookup.retries.own_wait(error))
 
     async def sleep(self, until: float) -> None:
         """Return at the time *until*, or raise when the client is closed."""
@@ -248,11 +238,6 @@ class Session:
             async with asyncio.timeout_at(until):
                 await self._closing.wait()
                 raise closed()
-
-    def _own_wait(self, error: errors.PayClientError) -> float:
-        """Return the seconds that a refusal asks its own lookup to wait; a longer wait is a pause of the client."""
-        seconds = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
-        return seconds * (1 + self._random() / 2) if 0 < seconds <= MAX_OWN_WAIT else 0.0
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -390,12 +375,7 @@ class Session:
                 await self._discard(response)
 
     def _account(
-        self,
-        result: _Result,
-        ticket: Ticket,
-        lookup: Lookup,
-        response: Response | None,
-        transaction: Transaction | None,
+        self, result: _Result, ticket: Ticket, lookup: Lookup, response: Response | None, found: Transaction | None
     ) -> None:
         """Tell the outage, the limiter and the observers how an attempt ended, and free its slot."""
         signal, now, paused = result.signal, lookup.at, 0.0
@@ -413,7 +393,7 @@ class Session:
         if result.pause:
             self._log_pause(paused, response)
         if lookup.observers or logger.isEnabledFor(logging.DEBUG):
-            self._report(lookup, response, now - ticket.started_at, result.name, transaction, signal)
+            self._report(lookup, response, now - ticket.started_at, result, found)
 
     def _learn(self, ticket: Ticket, reference: str, redact: Callable[[str], str], response: Response) -> None:
         """Tell the limiter what came for an attempt whose caller has left."""
@@ -456,13 +436,7 @@ class Session:
             logger.warning("the service asks for a pause of %.3g s (status %s)", seconds, status, extra=extra)
 
     def _report(
-        self,
-        lookup: Lookup,
-        response: Response | None,
-        seconds: float,
-        error: str,
-        transaction: Transaction | None,
-        signal: Signal,
+        self, lookup: Lookup, response: Response | None, seconds: float, result: _Result, found: Transaction | None
     ) -> None:
         status = None if response is None else response.status_code
         if logger.isEnabledFor(logging.DEBUG):
@@ -471,7 +445,7 @@ class Session:
                 lookup.attempts,
                 status,
                 seconds,
-                error or "found",
+                result.name or "found",
                 extra={"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds},
             )
         if not lookup.observers:
@@ -481,11 +455,11 @@ class Session:
             number=lookup.attempts,
             status=status,
             seconds=seconds,
-            error=error or None,
+            error=result.name or None,
             url=self._url,
             request_id=None if response is None else request_id_of(response.headers, lookup.redact),
-            deviations=() if transaction is None else _deviating(transaction),
-            is_throttled=signal is Signal.THROTTLED,
+            deviations=() if found is None else _deviating(found),
+            is_throttled=result.signal is Signal.THROTTLED,
         )
         lookup.tell(attempt)
 
@@ -503,5 +477,4 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def closed(problem: str = "it has been closed") -> errors.ClientClosedError:
-    message = f"this client cannot be used: {problem}"
-    return errors.ClientClosedError(message)
+    return errors.ClientClosedError(f"this client cannot be used: {problem}")

@@ -27,7 +27,8 @@ import payclient.transports._connection
 import payclient.transports._dial
 from payclient import AsyncClient, RetryPolicy
 from payclient.client._stream import _Stream
-from payclient.client.policies._limiter import MAX_OWN_WAIT, MAX_PAUSE
+from payclient.client.policies._limiter import MAX_PAUSE
+from payclient.client.policies._retry import MAX_OWN_WAIT
 from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
 from simulation.loop import SimulatedLoop, StuckError

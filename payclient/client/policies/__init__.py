@@ -5,7 +5,6 @@ Clock and chance are arguments.
 """
 
 from payclient.client.policies._capacity import Ticket as Ticket
-from payclient.client.policies._limiter import MAX_OWN_WAIT as MAX_OWN_WAIT
 from payclient.client.policies._limiter import MAX_PAUSE as MAX_PAUSE
 from payclient.client.policies._limiter import Limiter as Limiter
 from payclient.client.policies._limiter import Priority as Priority

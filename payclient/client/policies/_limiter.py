@@ -24,13 +24,11 @@ from typing import TypeAlias
 from attrs import define
 
 from payclient.client.policies._capacity import Capacity, Ticket
-from payclient.client.policies._retry import Signal
+from payclient.client.policies._retry import MAX_OWN_WAIT, Signal
 from payclient.errors import OverloadedError
 
 MAX_PAUSE = 300.0
 """Seconds of a pause that are believed: then one attempt asks whether it is still meant."""
-MAX_OWN_WAIT = 2.0
-"""Seconds up to which a `Retry-After` holds only the request that was refused."""
 _MAX_PASSED = 8
 """Grants to those with priority while others wait; the next grant is theirs."""
 _ROUND_TRIPS = 1.2

@@ -123,6 +123,8 @@ class RetryPolicy:
         check_order("initial_backoff", self.initial_backoff, "max_backoff", self.max_backoff, defaults=(0.25, 8.0))
 
 
+MAX_OWN_WAIT = 2.0
+"""Seconds up to which a `Retry-After` holds only the request that was refused."""
 _MAX_UNCOUNTED = 50
 """After this many 429s give up on the reference: others are being answered meanwhile."""
 
@@ -149,3 +151,8 @@ class Retries:
             return None
         bound = min(self.policy.max_backoff, self.policy.initial_backoff * 2.0 ** min(self._counted - 1, 60))
         return self.random() * bound
+
+    def own_wait(self, error: errors.PayClientError) -> float:
+        """Return the seconds that a refusal asks its own lookup to wait; a longer wait is a pause of the client."""
+        seconds = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
+        return seconds * (1 + self.random() / 2) if 0 < seconds <= MAX_OWN_WAIT else 0.0
