@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from attrs import evolve
 
 from payclient._shared.checks import check_count, check_seconds
-from payclient._shared.options import STALL_TIMEOUT, options_of
+from payclient._shared.options import options_of
 from payclient.client._config import (
     OnOutage,
     Options,
@@ -22,7 +22,6 @@ from payclient.client._config import (
     resolve_base_url,
     resolve_environment,
     resolve_rate,
-    resolve_transport_object,
 )
 from payclient.client._confirm import Claim, Confirmation
 from payclient.client._keys import Keys, KeySource
@@ -32,17 +31,9 @@ from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
 from payclient.client._wait import Condition, LastPoll, Wait
 from payclient.client.policies import Clock, Priority, RetryPolicy
-from payclient.errors import ConfigurationError, DeadlineExceededError, PayClientError, TransactionNotFoundError
+from payclient.errors import DeadlineExceededError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Environment, Outcome, Transaction, check_reference, check_references, endpoint
-from payclient.transports import (
-    HttpClient,
-    Network,
-    NetworkOptions,
-    Transport,
-    TransportName,
-    make_transport,
-    resolve_network,
-)
+from payclient.transports import HttpClient, NetworkOptions, Transport, TransportName, make_transport, resolve_network
 
 
 def _user_agent(application: str | None) -> str:
@@ -54,21 +45,6 @@ def _user_agent(application: str | None) -> str:
 def _kind(options: Options) -> str:
     """Return what lookups in flight have in common that may be shared: deadline and outages are each caller's own."""
     return f"{options.timeout} {options.retry} {id(options.on_attempt)} {id(options.tracing)}"
-
-
-def _transport_for(
-    transport: Transport | TransportName | None, http_client: HttpClient | None, network: Network
-) -> Transport:
-    if http_client is None:
-        if transport is None or isinstance(transport, str):
-            return make_transport(transport, network=network)
-        return resolve_transport_object(transport)
-    if transport is None:
-        from payclient.transports import HttpxClientTransport  # noqa: PLC0415  it imports httpx
-
-        return HttpxClientTransport(http_client)
-    message = "pass a transport or an http_client, not both"
-    raise ConfigurationError(message)
 
 
 class OptionChanges(TypedDict, total=False):
@@ -178,7 +154,7 @@ class AsyncClient:
         self._url = endpoint(address, environment)
         self._label = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
         self._session = Session(
-            transport=_transport_for(transport, http_client, settings),
+            transport=make_transport(transport, http_client, network=settings),
             url=self._url,
             keys=self._keys,
             user_agent=_user_agent(application),
@@ -318,7 +294,6 @@ class AsyncClient:
             lambda reference: self._look_up(reference, clock, clock.now(), until),
             references,
             concurrency=self._concurrency(concurrency),
-            stall_timeout=STALL_TIMEOUT,
             defer=False,
         ) as results:
             outcomes = [outcome async for outcome in results]

@@ -27,11 +27,9 @@ from payclient.client._telemetry import OnAttempt, Tracing
 from payclient.client.policies import RetryPolicy
 from payclient.errors import ConfigurationError
 from payclient.protocol import ApiKey, Environment, plain
-from payclient.transports import Transport
 
 OnOutage: TypeAlias = Literal["fail", "wait"]
 """The behaviour of an awaited lookup in an outage."""
-
 
 _MAX_KEY_BYTES = 64 * 1024
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
@@ -123,18 +121,6 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
         message = f"base_url {problem}"
         raise ConfigurationError(message)
     return url.rstrip("/")
-
-
-def resolve_transport_object(given: object) -> Transport:
-    has_methods = all(callable(getattr(given, name, None)) for name in ("send", "aclose"))
-    if has_methods and not isinstance(given, type) and not hasattr(given, "build_request"):
-        return cast("Transport", given)
-    found = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-    message = (
-        f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got {found}; "
-        "pass a client of httpx, also for its transports, as http_client"
-    )
-    raise ConfigurationError(message)
 
 
 def resolve_rate(given: object) -> float | None:

@@ -8,7 +8,6 @@ TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient.protocol import BODY_LIMIT as BODY_LIMIT
     from payclient.protocol import Request, Response
-    from payclient.transports._client import HttpxClientTransport as HttpxClientTransport
     from payclient.transports._client import HttpxTransport
     from payclient.transports._failures import Progress as Progress
     from payclient.transports._failures import progress_of as progress_of
@@ -24,10 +23,7 @@ if TYPE_CHECKING:
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
-_HOME = {
-    "payclient.protocol": ("BODY_LIMIT",),
-    "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
-}
+_HOME = {"payclient.protocol": ("BODY_LIMIT",), "payclient.transports._client": ("HttpxTransport",)}
 _ROOMS = ("_protocol", "_failures", "_network")
 """In which the other names are searched; none of them imports httpx."""
 

@@ -7,31 +7,23 @@ from collections import UserDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar, cast
 
 import anyio
 import httpx
+from attrs import frozen
 
 from payclient import errors
 from payclient._shared.checks import unfit
-from payclient.errors import Step
 from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._connection import Connection
-from payclient.transports._connections import Connections
-from payclient.transports._failures import (
-    Progress,
-    broken,
-    not_connected,
-    progress_of,
-    reason_of,
-    refused,
-    without_library_frames,
-)
-from payclient.transports._pooled import NEEDS_FRESH, ON_LATE, RESPONSE, transport_over
+from payclient.transports._connections import Connections, Pool
+from payclient.transports._failures import Progress, progress_of, translated, without_library_frames
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Origin, Proxy, as_proxy
-from payclient.transports.fast import SharedPart, common_headers
+from payclient.transports.fast import SharedPart, common_headers, header_lines
 
 _Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")
@@ -39,8 +31,16 @@ _STREAM = "payclient.stream"
 """Request extension of a lookup: the library's class of a stream in memory."""
 _BODY = "payclient.body"
 """Response extension: the body, and whether it was truncated."""
+_NEEDS_FRESH = "payclient.needs_fresh"
+"""Request extension: whether the lookup needs a fresh connection."""
+_ON_LATE = "payclient.on_late"
+"""Request extension: called with the response if it comes after the caller has left."""
+_RESPONSE = "payclient.response"
+"""Response extension: the `Response` as payclient's connection returned it."""
 _SMALLEST_PART = 64
 """Minimum size that a part counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
+_told: set[str] = set()
+"""Mockers of respx that know `PoolAdapter`; pytest-httpx2 brings the one for httpcore2."""
 
 
 def _library_of(client: object) -> ModuleType:
@@ -167,6 +167,59 @@ class HttpxClientTransport:
         """Do nothing: the client belongs to the caller."""
 
 
+@frozen(eq=False)
+class _Head:
+    """A response in the form of httpcore."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    stream: httpx.AsyncByteStream
+    extensions: dict[str, Any]
+
+
+class PoolAdapter:
+    """Takes the place of httpcore's pool below httpx, for lookups."""
+
+    # Only what lies below httpx's own transport is replaced: `handle_async_request` of `httpx.AsyncHTTPTransport`
+    # stays, so the tools of the httpx ecosystem that patch or wrap it see each lookup. respx patches httpcore's classes
+    # instead, which are not used here; it is told about ours as soon as it is imported, before a request is sent.
+
+    def __init__(self, connections: Connections, library: Any) -> None:
+        self.connections = connections
+        self._library = library
+        self._pools: dict[tuple[bytes, bytes, int | None], Pool] = {}  # by scheme, host and port of the URL
+        # httpx does so during a request, where it would block the event loop for some 15 ms.
+        import_module(library.__name__.replace("httpx", "httpcore"))
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send a request of httpcore's form, and return its response."""
+        if (mocks := sys.modules.get("respx.mocks")) is not None and _tell_respx(mocks):
+            return await self.handle_async_request(request)  # which may be a mock now
+        stream, url = request.stream, request.url
+        is_in_memory = isinstance(stream, self._library.ByteStream)
+        body = b"".join(stream if is_in_memory else [part async for part in stream])
+        pool = self._pools.get((url.scheme, url.host, url.port)) or self._pool(url)
+        response = await self.connections.exchange(
+            pool,
+            partial(_message, request, body),
+            needs_fresh=request.extensions[_NEEDS_FRESH],
+            on_late=request.extensions.get(_ON_LATE),
+        )
+        connection = response.connection
+        headers = connection.raw_headers if isinstance(connection, Connection) else []
+        extensions = {"http_version": b"HTTP/1.1", _RESPONSE: response}
+        return _Head(response.status_code, headers, self._library.ByteStream(response.body), extensions)
+
+    def _pool(self, url: Any) -> Pool:
+        scheme, host = url.scheme.decode("ascii"), url.host.decode("ascii").strip("[]")
+        pool = self.connections.pool(Origin(scheme, host, url.port or {"http": 80, "https": 443}[scheme]))
+        self._pools[url.scheme, url.host, url.port] = pool
+        return pool
+
+    async def aclose(self) -> None:
+        await self.connections.aclose()
+
+
 class HttpxTransport:
     """
     The default transport: one `httpx.AsyncClient`, shared by all lookups, over our own connections.
@@ -193,7 +246,7 @@ class HttpxTransport:
             del proxy  # it may hold a password
         self._connections, library = connections, self.library
         # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
-        transport = transport_over(connections, library)
+        transport = _transport_over(connections, library)
         self._client: Any = library.AsyncClient(transport=transport, trust_env=False, timeout=None)
         self._client._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
         self._no_auth, self._no_timeout = library.Auth(), library.Timeout(None).as_dict()
@@ -203,7 +256,7 @@ class HttpxTransport:
         if self._client.is_closed:
             raise _closed()
         head, body, is_truncated = await _exchange(self.library, request, self._native, self._send)
-        ours = head.extensions.get(RESPONSE)
+        ours = head.extensions.get(_RESPONSE)
         if isinstance(ours, Response):
             known = ours.connection, ours.is_fresh
         else:  # a test tool made it instead of our own transport
@@ -218,8 +271,8 @@ class HttpxTransport:
             headers=headers,
             stream=self.library.ByteStream(request.body),
             extensions={
-                NEEDS_FRESH: request.needs_fresh_connection,
-                ON_LATE: request.on_late,
+                _NEEDS_FRESH: request.needs_fresh_connection,
+                _ON_LATE: request.on_late,
                 "timeout": self._no_timeout,
             },
         )
@@ -260,7 +313,7 @@ async def _exchange(
     except errors.TransportError as error:  # of our own connections
         failure = without_library_frames(error)
     except (library.HTTPError, OSError) as error:
-        failure = _translate(error, request, library=library, answered=answered)
+        failure = translated(error, Origin.of(request.url), library=library, answered=answered)
     except BaseException as error:  # noqa: BLE001  raised below
         failure = without_library_frames(error)
     else:
@@ -321,7 +374,7 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     """Return the body as received, and whether it was truncated at the limit; *response* is always closed."""
     if _BODY in response.extensions:
         return cast("tuple[bytes, bool]", response.extensions[_BODY])
-    ours = response.extensions.get(RESPONSE)
+    ours = response.extensions.get(_RESPONSE)
     if isinstance(ours, Response) and not response.is_closed:  # else a tool has made another one of it
         await response.aclose()
         return ours.body, ours.is_truncated
@@ -341,21 +394,23 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     return body[:BODY_LIMIT], size > BODY_LIMIT
 
 
-def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> errors.PayClientError:
-    """Return *error*, of *library* or the system, as our own error without a link to it."""
-    if isinstance(error, library.LocalProtocolError):
-        return errors.ConfigurationError(f"the http_client cannot send this request: {reason_of(error)}")
-    progress, origin = progress_of(error), Origin.of(request.url)
-    if isinstance(error, library.PoolTimeout):
-        message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"
-        return errors.ConnectionFailedError(message, sent="no")
-    if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
-        is_late = isinstance(error, library.ConnectTimeout)
-        return refused(error, origin, progress) or not_connected(error, origin, progress, is_late=is_late)
-    if isinstance(error, (library.TimeoutException, TimeoutError)):
-        step: Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
-        message = f"{origin} did not answer in time: {reason_of(error)}"
-        return errors.AttemptTimeoutError(
-            message, sent="yes" if answered else "unknown", step=step, address=progress.address
-        )
-    return broken(error, origin, progress, answered=answered)
+def _transport_over(connections: Connections, library: Any) -> Any:
+    """Return a transport of *library* (`httpx` or `httpx2`) that sends over *connections*."""
+    kind = library.AsyncHTTPTransport
+    transport = kind.__new__(kind)  # without its own pool
+    transport._pool = PoolAdapter(connections, library)  # noqa: SLF001
+    return transport
+
+
+def _tell_respx(mocks: Any) -> bool:
+    """Have the mockers of httpcore and httpcore2 patch `PoolAdapter` too; return whether one of them is new."""
+    new = mocks.Mocker.registry.keys() & {"httpcore", "httpcore2"} - _told
+    _told.update(new)
+    for name in new:
+        mocks.Mocker.registry[name].add_targets(f"{__name__}.{PoolAdapter.__name__}")
+    return bool(new)
+
+
+def _message(request: Any, body: bytes) -> bytes:
+    """Return the request as it is written; do not keep it in a variable, because it holds the API key."""
+    return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (request.method, request.url.target, header_lines(request.headers), body)

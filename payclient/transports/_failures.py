@@ -8,12 +8,11 @@ import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import cast
+from typing import Any, cast
 
 from attrs import define, field
 
 from payclient import errors
-from payclient.errors import Sent, Step
 from payclient.transports._proxy import Origin, TunnelError
 
 _ATTRIBUTE = "payclient_progress"
@@ -50,22 +49,22 @@ class Progress:
     """Progress of one connection, and its peer."""
 
     proxy: str = ""
-    step: Step = ""
+    step: errors.Step = ""
     address: str = ""  # of the peer, or of the proxy; before a connection exists, the addresses tried
-    times: list[tuple[Step, float]] = field(factory=list)
+    times: list[tuple[errors.Step, float]] = field(factory=list)
 
     @property
-    def sent(self) -> Sent:
+    def sent(self) -> errors.Sent:
         """Whether the service may have received the request, judged by the step."""
         if self.step in _BEFORE_SENDING:
             return "no"
         return "yes" if self.step == "body" else "unknown"
 
-    def enter(self, step: Step, at: float) -> None:
+    def enter(self, step: errors.Step, at: float) -> None:
         self.step = step
         self.times.append((step, at))
 
-    def with_step(self, step: Step) -> Progress:
+    def with_step(self, step: errors.Step) -> Progress:
         return Progress(self.proxy, step, self.address)
 
     def attach_to(self, error: BaseException) -> None:
@@ -110,7 +109,7 @@ def refused(error: Exception, origin: Origin, progress: Progress) -> errors.Tran
 
 
 def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> errors.TransportError:
-    step: Step = progress.step or _step_of(error)
+    step: errors.Step = progress.step or _step_of(error)
     reason = reason_of(error)
     if progress.proxy and progress.step == "proxy":
         message = f"the proxy {progress.proxy} did not open the tunnel to {origin}: {reason}"
@@ -124,7 +123,7 @@ def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_la
 
 def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bool) -> errors.TransportError:
     peer = _peer(origin, progress)
-    step: Step = "body" if answered else (progress.step or "waiting")
+    step: errors.Step = "body" if answered else (progress.step or "waiting")
     if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
         return errors.TLSVerificationError(f"{peer} {refusal}", sent="no", step="tls", address=progress.address)
     place = "in the middle of its answer" if answered else "before it answered"
@@ -132,6 +131,26 @@ def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bo
     return errors.ConnectionFailedError(
         message, sent="yes" if answered else "unknown", step=step, address=progress.address
     )
+
+
+def translated(error: Exception, origin: Origin, *, library: Any, answered: bool) -> errors.PayClientError:
+    """Return *error*, of httpx, httpx2 or the system, as our own error without a link to it."""
+    if isinstance(error, library.LocalProtocolError):
+        return errors.ConfigurationError(f"the http_client cannot send this request: {reason_of(error)}")
+    progress = progress_of(error)
+    if isinstance(error, library.PoolTimeout):
+        message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"
+        return errors.ConnectionFailedError(message, sent="no")
+    if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
+        is_late = isinstance(error, library.ConnectTimeout)
+        return refused(error, origin, progress) or not_connected(error, origin, progress, is_late=is_late)
+    if isinstance(error, (library.TimeoutException, TimeoutError)):
+        step: errors.Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
+        message = f"{origin} did not answer in time: {reason_of(error)}"
+        return errors.AttemptTimeoutError(
+            message, sent="yes" if answered else "unknown", step=step, address=progress.address
+        )
+    return broken(error, origin, progress, answered=answered)
 
 
 def without_library_frames(error: BaseException) -> BaseException:
@@ -163,7 +182,7 @@ def _peer(origin: Origin, progress: Progress) -> str:
     return f"{origin} through the proxy {progress.proxy}" if progress.proxy else str(origin)
 
 
-def _step_of(error: Exception) -> Step:
+def _step_of(error: Exception) -> errors.Step:
     """Return the step at which a library failed to connect, from its exception."""
     links = list(chain(error))
     if type(error).__name__ == "ProxyError":

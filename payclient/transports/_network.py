@@ -13,7 +13,7 @@ from attrs import asdict, evolve, field, frozen
 from payclient._shared.checks import is_loopback, is_seconds, is_wait, unfit
 from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS, options_of
 from payclient.errors import ConfigurationError
-from payclient.transports._protocol import Transport
+from payclient.transports._protocol import HttpClient, Transport
 from payclient.transports._proxy import Proxy
 from payclient.transports._tls import make_context
 
@@ -118,7 +118,18 @@ def _environment_proxy(url: SplitResult) -> Proxy | None:
         del found  # it may hold a password
 
 
-def make_transport(given: str | None = None, *, network: Network | None = None) -> Transport:
+def make_transport(
+    given: Transport | str | None = None, http_client: HttpClient | None = None, *, network: Network | None = None
+) -> Transport:
+    """Return the transport that a name means, the caller's own one, or one that sends through *http_client*."""
+    if http_client is not None:
+        if given is not None:
+            raise ConfigurationError("pass a transport or an http_client, not both")
+        from payclient.transports._client import HttpxClientTransport  # noqa: PLC0415  it imports httpx
+
+        return HttpxClientTransport(http_client)
+    if given is not None and not isinstance(given, str):
+        return _own_transport(given)
     name, settings = resolve_transport(given), asdict(network or Network(), recurse=False)
     if name == "fast":
         from payclient.transports.fast import FastTransport  # noqa: PLC0415  without httpx
@@ -138,6 +149,18 @@ def make_transport(given: str | None = None, *, network: Network | None = None) 
             library: ClassVar[Any] = httpx2
 
         return Httpx2Transport(**settings)
+    raise ConfigurationError(message)
+
+
+def _own_transport(given: object) -> Transport:
+    has_methods = all(callable(getattr(given, name, None)) for name in ("send", "aclose"))
+    if has_methods and not isinstance(given, type) and not hasattr(given, "build_request"):
+        return cast("Transport", given)
+    found = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    message = (
+        f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got {found}; "
+        "pass a client of httpx, also for its transports, as http_client"
+    )
     raise ConfigurationError(message)
 
 

@@ -184,9 +184,7 @@ class ResponseParser:
     def _remember(self, data: bytes, response: Response) -> None:
         """Keep the head of a complete response for the next one."""
         self._remembered += 1
-        self.known_head = KnownHead.of(
-            data, len(response.body), response.status_code, response.headers, self.raw_headers
-        )
+        self.known_head = KnownHead.of(data, len(response.body), self._status_code, self._headers, self.raw_headers)
 
     def _fail(self, problem: str) -> None:
         self._problem = self._problem or problem

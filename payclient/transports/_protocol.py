@@ -32,7 +32,6 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Close every connection; later sends fail."""
-        ...
 
 
 class HttpClient(Protocol):

@@ -15,7 +15,8 @@ import httpx2
 
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
 from payclient.client.policies._retry import Signal
-from payclient.transports import HttpxClientTransport, HttpxTransport
+from payclient.transports import HttpxTransport
+from payclient.transports._client import HttpxClientTransport
 from payclient.transports.fast import FastTransport
 from pools import connections, idle, late
 from support.fakes import KEY, document

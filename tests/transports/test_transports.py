@@ -28,7 +28,8 @@ from payclient import (
     UnexpectedResponseError,
 )
 from payclient.protocol import build_request
-from payclient.transports import BODY_LIMIT, HttpxClientTransport, HttpxTransport, Request
+from payclient.transports import BODY_LIMIT, HttpxTransport, Request
+from payclient.transports._client import HttpxClientTransport
 from payclient.transports.fast import FastTransport
 from pools import connections, idle, late
 from support.fakes import KEY, document
