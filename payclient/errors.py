@@ -24,7 +24,6 @@ How far an attempt had come: looking up the name, connecting, asking the proxy f
 service, sending the request, waiting for the response, reading its body; "" if that is not known.
 """
 
-
 _Class = TypeVar("_Class", bound=type[Exception])
 
 

@@ -85,9 +85,8 @@ class Keys:
             self._call.task.cancel()
 
     def _start(self, source: KeySource) -> _Call:
-        task = asyncio.create_task(self._ask(source), name="payclient-key")
-        call = _Call(task)
-        task.add_done_callback(partial(self._forget, call))
+        call = _Call(asyncio.create_task(self._ask(source), name="payclient-key"))
+        call.task.add_done_callback(partial(self._forget, call))
         return call
 
     def _forget(self, call: _Call, task: asyncio.Task[None]) -> None:

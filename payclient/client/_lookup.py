@@ -15,7 +15,6 @@ from payclient._shared.escape import plural
 from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, OnAttempt
 from payclient.client.policies import Clock, Priority, Retries, Timeout, names_no_reference
-from payclient.errors import Sent
 from payclient.protocol import Transaction
 from payclient.transports import Progress, progress_of
 
@@ -30,7 +29,7 @@ _NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 class LookupPhase(Timeout):
     """A block of a lookup, whose duration is recorded under its name and limited."""
 
-    __slots__ = ("_at_most", "_began", "_lookup", "_name", "_refusal")
+    __slots__ = ("_at_most", "_began", "_lookup", "name", "refusal")
 
     def __init__(
         self, lookup: Lookup, name: PhaseName, *, at_most: float | None = None, now: float | None = None
@@ -44,17 +43,12 @@ class LookupPhase(Timeout):
         else:
             at_most = None
         self._clock, self._when, self._has_fired, self._is_over = lookup.clock, when, False, False
-        self._lookup, self._name, self._began, self._at_most = lookup, name, began, at_most
-        self._refusal: errors.OutageError | None = None
+        self._lookup, self.name, self._began, self._at_most = lookup, name, began, at_most
+        self.refusal: errors.OutageError | None = None
         lookup.current = self
 
-    def refused_at(self, allowed: float) -> float:
-        if self._refusal is not None:
-            return math.inf
-        return self._lookup.began_at + allowed if self._name == "attempts" else -math.inf
-
     def refuse(self, error: errors.OutageError) -> None:
-        self._refusal = error
+        self.refusal = error
         self._clock.cancel(self)
         self.fire()
 
@@ -62,11 +56,11 @@ class LookupPhase(Timeout):
         is_over = super().__exit__(kind, error, None)
         lookup = self._lookup
         lookup.current, lookup.at = None, self._clock.now()
-        lookup.seconds[self._name] += lookup.at - self._began
+        lookup.seconds[self.name] += lookup.at - self._began
         if not is_over:
             return False
-        progress, refusal = progress_of(error), self._refusal
-        if refusal is not None and self._name == "attempts":
+        progress, refusal = progress_of(error), self.refusal
+        if refusal is not None and self.name == "attempts":
             refusal.sent, refusal.step, refusal.address = progress.sent, progress.step, progress.address
         failure = lookup.exceeded(self._at_most, progress) if refusal is None else lookup.refused(refusal)
         try:
@@ -102,7 +96,7 @@ class Lookup:
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: errors.PayClientError | None = field(default=None, init=False)
-    sent: Sent = field(default="no", init=False)  # by any attempt, as in `TransportError`
+    sent: errors.Sent = field(default="no", init=False)  # by any attempt, as in `TransportError`
     is_fresh: bool = field(default=False, init=False)  # the connection of the last response
     is_probe: bool = field(default=False, init=False)
     headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
@@ -110,7 +104,10 @@ class Lookup:
 
     def refused_at(self, allowed: float) -> float:
         """Return when an outage ends what it waits for, if an attempt may take *allowed* seconds."""
-        return math.inf if self.current is None or self.is_probe else self.current.refused_at(allowed)
+        phase = self.current
+        if phase is None or phase.refusal is not None or self.is_probe:
+            return math.inf
+        return self.began_at + allowed if phase.name == "attempts" else -math.inf
 
     def refuse(self, error: errors.OutageError) -> None:
         if self.current is not None:

@@ -20,16 +20,7 @@ Design rules:
 import asyncio
 import random
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from enum import Enum
@@ -84,7 +75,7 @@ class Deferral:
     """Decides about the failures of one stream."""
 
     is_on: bool
-    max_retry_after: float  # a longer one ends the stream
+    max_pause: float  # seconds; a longer one ends the stream
     random: Callable[[], float]
     malformed_passes: int = PASSES
     was_reached: bool = False  # by this stream or one before
@@ -133,7 +124,7 @@ class Deferral:
         elif _has_reached(error):
             self.was_reached = True  # from now on, this is an outage, and no wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
-        is_pause_too_long = isinstance(error, errors.RateLimitedError) and _believed(error) > self.max_retry_after
+        is_pause_too_long = isinstance(error, errors.RateLimitedError) and _believed(error) > self.max_pause
         return is_never_reached or is_pause_too_long or self._refused_in_a_row >= _MAX_REFUSED_IN_A_ROW
 
     def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
@@ -191,11 +182,7 @@ async def stream(
 ) -> AsyncGenerator[AsyncIterator[Outcome]]:
     """Look up *references*, and yield the outcomes in order of completion."""
     deferral = Deferral(
-        is_on=defer,
-        max_retry_after=stall_timeout,
-        random=random,
-        malformed_passes=malformed_passes,
-        was_reached=was_reached,
+        is_on=defer, max_pause=stall_timeout, random=random, malformed_passes=malformed_passes, was_reached=was_reached
     )
     source = aiter(references) if isinstance(references, AsyncIterable) else iter(references)
     run = _Stream(lookup, source, concurrency, stall_timeout, deferral, known)
@@ -219,7 +206,7 @@ class _Stream:
     # that finds nothing waits for `_wakeup`, and looks again.
 
     _lookup: LookupFunction
-    _source: AsyncIterator[str] | Iterator[str]
+    _source: AsyncIterator[str] | Iterable[str]  # an iterator in either case
     _concurrency: int
     _stall_timeout: float
     _deferral: Deferral

@@ -175,9 +175,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
         said = meaning(texts, reference, response.not_found_messages, beside=islice(_all_texts(value), _MAX_BESIDE))
     words = "; ".join(texts)
     is_about = is_envelope and _is_about(reference, value, words)
-    kind, text = _error_for(
-        response, said, words, is_envelope=is_envelope, is_declined=is_declined, is_about_reference=is_about
-    )
+    kind, text = _error_for(response, said, words, is_envelope=is_envelope, is_declined=is_declined, is_about=is_about)
     is_unknown = text.startswith(_UNKNOWN_WORDS)
     if is_declined and said is not Meaning.ELSEWHERE:
         response = evolve(response, words=words or "no message" * is_unknown)
@@ -189,13 +187,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
 
 
 def _error_for(
-    response: ErrorResponse,
-    said: Meaning,
-    words: str,
-    *,
-    is_envelope: bool,
-    is_declined: bool,
-    is_about_reference: bool,
+    response: ErrorResponse, said: Meaning, words: str, *, is_envelope: bool, is_declined: bool, is_about: bool
 ) -> tuple[type[errors.ResponseError], str]:
     """Return the class of an error and its text; the first row that holds decides."""
     status, then, found = response.status_code, f": {words}" if words else "", words or "no message"
@@ -213,7 +205,7 @@ def _error_for(
         (is_limited, errors.RateLimitedError, f"the service asks for fewer requests{then}"),
         (status in (400, 495, 496) and is_paged, errors.PermissionDeniedError, _NEEDS_CERTIFICATE),
         (status == 401, errors.AuthenticationError, f"the service refuses the API key{then}"),
-        (status == 403 and is_about_reference, errors.RejectedError, f"the service declined{then}"),
+        (status == 403 and is_about, errors.RejectedError, f"the service declined{then}"),
         (status == 403 and "cf-mitigated" in response.headers, errors.ServiceError, _CHALLENGED),
         (status == 403, errors.PermissionDeniedError, f"access denied{then}{_WHY_DENIED}"),
         (status in (408, 425) or status // 100 == 5, errors.ServiceError, f"the service cannot answer now{then}"),

@@ -20,7 +20,6 @@ from types import MappingProxyType
 from typing import Any
 
 from payclient import errors
-from payclient.errors import InvalidReferenceError
 from payclient.protocol._models import BODY_LIMIT, Environment, Request, Response
 from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
 from payclient.protocol._secret import REMOVED
@@ -61,7 +60,7 @@ def check_reference(reference: object) -> str:
         place = 0 if reference[0] == " " else len(reference) - 1
         problem = f"has a blank at position {place}; strip it, because a reference is sent exactly as given"
     message = f"reference {problem}"
-    raise InvalidReferenceError(message)
+    raise errors.InvalidReferenceError(message)
 
 
 def check_references(references: object) -> None:

@@ -15,9 +15,9 @@ LOST = errors.UnexpectedResponseError("x", status_code=404)
 FINAL, FATAL, LATER = Disposition.FINAL, Disposition.FATAL, "later"
 
 
-def deferral(*, is_on=True, max_retry_after=900.0, chance=0.5):
+def deferral(*, is_on=True, max_pause=900.0, chance=0.5):
     """Return rules in which the middle of every wait is drawn."""
-    return Deferral(is_on=is_on, max_retry_after=max_retry_after, random=lambda: chance)
+    return Deferral(is_on=is_on, max_pause=max_pause, random=lambda: chance)
 
 
 def dispositions(rules, *failures):
@@ -87,7 +87,7 @@ def test_elsewhere_is_no_contact():
 )
 def test_last_pass(error, passes):
     """A malformed answer is final after as many passes as its option says; other failures after four."""
-    rules = Deferral(is_on=True, max_retry_after=900.0, random=lambda: 0.5, malformed_passes=2)
+    rules = Deferral(is_on=True, max_pause=900.0, random=lambda: 0.5, malformed_passes=2)
     rules.succeed()  # another row: only then does a failure say something of this one
     row = PendingRow(0, "R")
     found = [disposition(rules.decide(row, error)) for _ in range(passes)]
@@ -106,12 +106,12 @@ def test_pause_that_is_too_long():
     """A pause that the stream does not wait out ends it; no pause counts for more than the limiter believes."""
     for longest, decision in ((299.0, FATAL), (300.0, 300.0)):
         refusal = errors.RateLimitedError("x", asked_pause=86400.0)
-        assert deferral(max_retry_after=longest).decide(PendingRow(0, "R"), refusal) == decision
+        assert deferral(max_pause=longest).decide(PendingRow(0, "R"), refusal) == decision
 
 
 def test_pause_of_unknown_length():
     """A refusal without `Retry-After` asks for no pause, so the stream does not end."""
-    assert deferral(max_retry_after=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == 10.0
+    assert deferral(max_pause=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == 10.0
 
 
 def test_off():
