@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -47,7 +47,9 @@ def _is_tracing(_: object, __: object, value: Any) -> None:
         raise ConfigurationError(message)
 
 
-_is_reaction = must_be("'fail' or 'wait'", lambda value: value in ("fail", "wait"))
+_is_reaction: Callable[[object, object, object], None] = must_be(
+    "'fail' or 'wait'", lambda value: value in ("fail", "wait")
+)
 _is_policy = must_be("a RetryPolicy or None", lambda value: isinstance(value, RetryPolicy), shows_type=True)
 
 

@@ -35,9 +35,10 @@ _MIN_PART = 0.8
 
 
 def to_statuses(name: str, given: object, *, wanted: str = "a set of statuses, such as {'Paid'}") -> frozenset[str]:
+    shown = repr(given)
     words = frozenset(cast("Collection[object]", given)) if isinstance(given, Collection) else (None,)
     if isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
-        raise unfit(name, wanted, repr(given))
+        raise unfit(name, wanted, shown)
     return cast("frozenset[str]", words)
 
 

@@ -4,9 +4,16 @@ from payclient._shared.lazy import load_at_first_use
 
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
-    from payclient.reconcile._atomic import *
-    from payclient.reconcile._replay import *
-    from payclient.reconcile._run import *
+    from payclient.reconcile._atomic import AtomicFiles as AtomicFiles
+    from payclient.reconcile._atomic import read_own as read_own
+    from payclient.reconcile._replay import break_changes as break_changes
+    from payclient.reconcile._replay import judge_again as judge_again
+    from payclient.reconcile._replay import judging as judging
+    from payclient.reconcile._replay import replay as replay
+    from payclient.reconcile._run import OnProgress as OnProgress
+    from payclient.reconcile._run import Phase as Phase
+    from payclient.reconcile._run import Progress as Progress
+    from payclient.reconcile._run import reconcile as reconcile
     from payclient.reconcile.journal import *
     from payclient.reconcile.judgement import *
     from payclient.reconcile.nights import *

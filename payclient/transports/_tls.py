@@ -79,8 +79,9 @@ def _refuse_to_ask() -> NoReturn:
 
 
 def _path(name: str, given: object) -> str:
+    shown = repr(given)
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
-        raise unfit(name, "the path of a file", repr(given))
+        raise unfit(name, "the path of a file", shown)
     path = os.fsdecode(cast("str | os.PathLike[str]", given))
     try:
         Path(path).open("rb").close()

@@ -269,14 +269,14 @@ async def test_argument_of_reconcile(subtests):
     ("content", "line", "message"),
     [
         ('a = 1\nb = "T1', 2, "Unterminated string"),
-        ("a = 1\nb = [1,\n 2,\n\n", 2, "Invalid value from here to the end of the file"),
+        ("a = 1\nb = [1,\n 2,\n\n", 3, "Invalid value (at end of document)"),
         ("a = 1\nb = {c = 1", 2, "Unclosed inline table"),
         ("[accepted", 1, "Expected ']' at the end of a table declaration"),
         ('"""' + "\n" * 80, 1, "Expected "),
     ],
 )
 def test_toml_that_does_not_end(content, line, message):
-    """An unterminated item of a rules file is reported with the line on which it begins, or else the last one."""
+    """An unterminated item of a rules file is reported with the last line that is not blank."""
     with pytest.raises(RulesError, match=rf"rules, line {line}: it is not TOML: {re.escape(message)}"):
         parse_rules(content)
 

@@ -21,7 +21,7 @@ from payclient.reconcile.report import FORMATS, MANIFEST
 from support.seeded import COLUMNS, generate
 
 KEY = "fake-api-key"
-NAMES = (*FORMATS, "history.jsonl", MANIFEST)
+NAMES = (*FORMATS, "history.jsonl", "payouts.csv", MANIFEST)
 MOST_KILLS = 3
 """In one cycle, before it may come to its end."""
 MOST_TOUCHES = 40
