@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from payclient.cli._streams import Exit
 from payclient.errors import ConfigurationError
 from payclient.reconcile import Bucket, DecisionError, JournalError, PastRunError, RulesError, Summary, Verdict
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, as_option, as_word
+from payclient.reconcile.report import MANIFEST
 
 _SWITCHES = ("--allow-empty", "--skip-totals", "--fees-below-zero", "--allow-edits", "--json", "--markdown", "--quiet")
 _WORD = r"(?!(?:needs?|and|or|in|for|declares)\b)(?:(?:'[^']*'|\"[^\"]*\"|[^\s;,'\"…()])+|,)"
@@ -121,7 +123,7 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
     if isinstance(error, LedgerError) and "ledger" in bound:
         return _after_reading(message, words, bound)
     if isinstance(error, PastRunError) and name == "reconcile" and not bound["earlier"].previous.is_dir():
-        return [command(word for each in _parsed(words) if each[0] != "--previous" for word in each)]
+        return [_with_a_report(words, bound["earlier"].previous)]
     folders = [getattr(bound.get(each), "previous", bound.get(each)) for each in ("folder", "earlier", "later")]
     named = next((each for each in folders if each is not None and f"{each}" in message), None)
     if named is not None and type(error) in (ConfigurationError, JournalError, PastRunError, DecisionError):
@@ -131,6 +133,16 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
     is_of_file = isinstance(error, RulesError) and (error.line or "file" in message)
     is_usage = isinstance(error, ConfigurationError) and status is Exit.USAGE and not isinstance(error, DecisionError)
     return [command([name, "--help"] if is_usage and not is_of_file else words)]
+
+
+def _with_a_report(words: Sequence[str], missing: Path) -> str:
+    """Return the same command with the report that is named most like *missing*, or else the newest next to it."""
+    # Without one, earlier breaks would not be carried; so only a first run is proposed without.
+    found = sorted(missing.parent.glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime)
+    names = [path.parent.name for path in found]
+    if named := get_close_matches(missing.name, names, n=1) or names[-1:]:
+        return command(words, ["--previous", str(missing.with_name(named[0]))])
+    return command(word for each in _parsed(words) if each[0] != "--previous" for word in each)
 
 
 def _after_reading(message: str, words: Sequence[str], bound: Mapping[str, Any]) -> list[str]:
