@@ -22,7 +22,10 @@ from payclient.reconcile import (
     Verdict,
     expiry_rule,
 )
+from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.report import (
+    FORMATS,
+    MANIFEST,
     BridgeLine,
     Top,
     payout_lines,
@@ -68,6 +71,14 @@ class OutputOptions:
 def check_other_folder(out: Path, folder: Path, what: str = "") -> None:
     if out.resolve().is_relative_to(folder.resolve()):
         refuse(f"--out must be another folder than {folder}, {what}which is not changed")
+
+
+def check_own_files(out: Path) -> None:
+    """Refuse a folder with a file that a report would replace, and that no run has written."""
+    if any((out / name).exists() for name in (JOURNAL, MANIFEST)):
+        return
+    if name := next((name for name in FORMATS if (out / name).exists()), None):
+        refuse(f"{out} has a {name} that no run has written; choose another folder with --out")
 
 
 MAX_LINES = 45

@@ -28,7 +28,7 @@ from payclient.cli._options import (
     about_statement,
     statement_lines,
 )
-from payclient.cli._output import OutputOptions, Worst, check_other_folder, verdict_lines
+from payclient.cli._output import OutputOptions, Worst, check_other_folder, check_own_files, verdict_lines
 from payclient.cli._progress import shown
 from payclient.cli._streams import FOLDER, REFERENCE, Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.client import resolve_environment
@@ -144,6 +144,7 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
 def _check_paths(ledger: Path, out: Path, connection: ConnectionOptions) -> None:
     if out.exists() and not out.is_dir():
         refuse(f"--out must be a folder, and {out} is a file")
+    check_own_files(out)
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input holds either the ledger or the key")
 

@@ -19,6 +19,7 @@ from payclient.cli._output import (
     OutputOptions,
     Worst,
     check_other_folder,
+    check_own_files,
     listed,
     roll_forward,
     verdict_lines,
@@ -425,6 +426,7 @@ def rejudge(
     """
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
     check_other_folder(out, folder)
+    check_own_files(out)
     if not (folder / JOURNAL).exists():
         refuse(f"{folder} is not the folder of a run: there is no {JOURNAL} in it")
     remarks = _judge_copy(folder, out, judging, settles_within)

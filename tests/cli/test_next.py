@@ -62,6 +62,7 @@ CALLS = {
     ),
     "reconcile other.csv --out 20": "reconcile other.csv --out 20-2",
     "reconcile ledger.csv --out broken": "reconcile ledger.csv --out broken-2",
+    "reconcile ledger.csv --out own": "reconcile ledger.csv --out own-2",
     "report broken": "verify broken",
     "report none": "verify none",
     "show none": "verify none",
@@ -132,6 +133,8 @@ def folder(night, prepared, tmp_path, service):
         for name, damaged in {"edited": "breaks.csv", "broken": "journal.sqlite"}.items():
             shutil.copytree(tmp_path / "20", tmp_path / name)
             (tmp_path / name / damaged).write_text("changed")
+        (tmp_path / "own").mkdir()
+        (tmp_path / "own" / "breaks.csv").write_text("mine")
 
     prepared("folder", prepare)
     service.add(reference="T7", amount=1, status="Paid")
