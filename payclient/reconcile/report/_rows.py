@@ -119,7 +119,8 @@ def _of_ledger(name: str) -> Callable[[Row], Any]:
 
 
 def _of_service(name: str) -> Callable[[Row], Any]:
-    return lambda row: getattr(row.transaction, name, None)
+    read = attrgetter(name)
+    return lambda row: None if row.transaction is None else read(row.transaction)
 
 
 def _sides(name: str, kind: Kind) -> tuple[RowColumn, RowColumn]:
@@ -219,7 +220,6 @@ SHEETS: Mapping[str, tuple[Bucket, tuple[RowColumn, ...]]] = {
     "Rejected": (Bucket.REJECTED, (_LINE, _REFERENCE, evolve(_REASON, width=90), _LEDGER_AMOUNT)),
 }
 """Columns of the sheets with ledger rows, with the bucket of these rows."""
-
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """First characters of a formula in a spreadsheet, the full-width forms included."""
