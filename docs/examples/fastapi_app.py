@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, TypedDict
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 
 from payclient import AsyncClient, PayClientError
@@ -26,14 +26,16 @@ def pay_of(request: Request) -> AsyncClient:
 
 
 Pay = Annotated[AsyncClient, Depends(pay_of)]
-PAID = {"Paid"}  # the sandbox's word: look one paid payment up, and use your service's
-ORDERS = {"INV-T1": ("T1", 15_000)}  # stands for your database: the reference and the amount of each order
+PAID = {"Paid"}  # the sandbox's word: look up a payment you know to be paid, and use the word the service returns
+ORDERS = {"INV-T0000000001DEMO": ("T0000000001DEMO", 150_000)}  # stands for your database: reference and amount
 
 app = FastAPI(lifespan=lifespan)
 
 
 @app.get("/orders/{number}")
 async def order(number: str, pay: Pay) -> dict[str, str | bool]:
+    if number not in ORDERS:
+        raise HTTPException(404, "no such order")
     reference, amount = ORDERS[number]
     confirmation = await pay.confirm(reference, amount=amount, merchant_reff=number, status=PAID)
     return {"order": number, "is_paid": confirmation.is_confirmed}
