@@ -19,7 +19,7 @@ import subprocess
 import sys
 import textwrap
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from sybil import Document
@@ -191,7 +191,7 @@ class Reader:
         return result.stdout
 
     def start_sandbox(self, command):
-        """Start a server that runs to the end of the page, on any free port; return the line that a page shows."""
+        """Start a server that runs to the end of the page, on any free port; return what it prints until it serves."""
         free = re.sub(r" --port \d+", "", command) + " --port 0"
         process = subprocess.Popen(
             ["bash", "-c", f"exec {free}"],
@@ -205,7 +205,7 @@ class Reader:
         self._running.callback(process.wait)
         self._running.callback(process.terminate)
         self._running.callback(process.stdout.close)
-        printed = process.stdout.readline()
+        printed = "".join(takewhile(lambda line: not line.startswith("serving"), process.stdout))
         shown = self.address
         self.address = re.search(r"http://127\.0\.0\.1:\d+", printed)[0]
         return printed.replace(self.address, shown)

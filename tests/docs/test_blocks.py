@@ -44,7 +44,7 @@ def sandbox(tmp_path_factory):
     """Start the sandbox that most pages tell their reader to start; yield its variables."""
     with Reader(tmp_path_factory.mktemp("sandbox")) as reader:
         exported = reader.adapted(reader.start_sandbox("payclient sandbox"))
-        yield dict(pair.split("=") for pair in exported.removeprefix("export ").split())
+        yield dict(pair.split("=") for pair in exported.splitlines()[0].removeprefix("export ").split())
 
 
 @pytest.fixture

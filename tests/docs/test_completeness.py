@@ -194,8 +194,11 @@ def test_exit_statuses():
 
 
 def test_exit_statuses_of_a_run():
-    """The table, the help of `payclient reconcile` and the page say the same of a run that has ended."""
+    """The table or its lists, and the help of `payclient reconcile`, say the same of a run that has ended."""
     table = {name: " ".join(cells).replace("`", "") for name, cells in rows("cli.md", "Exit status").items()}
+    page = (REFERENCE / "cli.md").read_text(encoding="utf-8").replace("`", "")
+    for status, cases in re.findall(r"^Status (\d+):\n\n((?:[- ] .*\n)+)", page, re.MULTILINE):
+        table[status] += " ".join(cases.split())
     text = " ".join(EXAMPLES.replace("`", "").split())
     for status, meaning in EXIT_STATUSES.items():
         assert meaning in table[str(status)]
