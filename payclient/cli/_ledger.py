@@ -16,7 +16,7 @@ from attrs import field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.cli._next import command, new_path, proposed, reconciling
+from payclient.cli._next import command, new_path, proposed, reconciling, status_ways
 from payclient.cli._options import LedgerOptions, chosen_columns, given_options
 from payclient.cli._streams import (
     FILE,
@@ -51,7 +51,7 @@ $ payclient ledger ledger.csv
 $ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
 $ payclient ledger ledger.xlsx --header-row 4
 
-Exit status: 0 every row can be used. 1 rows are rejected. 2 usage, or an unreadable ledger.
+Exit status: 0 every row can be used. 1 rows are rejected, or there is none. 2 usage, or an unreadable ledger.
 """
 
 
@@ -133,7 +133,8 @@ def ledger(
     overview = declared.overview(streams)
     following = declared.following(overview, words)
     streams.show([*overview_lines(overview), *declared.decision(overview, following, words)])
-    return Exit.DIFFERENT if overview.rejected else Exit.DONE
+    is_usable = overview.shown["rows"] or source.allow_empty
+    return Exit.DIFFERENT if overview.rejected or not is_usable else Exit.DONE
 
 
 @frozen
@@ -148,7 +149,7 @@ class Declared:
     def overview(self, streams: Streams) -> Overview:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
         rules = self.source.declared(rules, self.dialect)
-        with self.source.open(self.path, rules, streams) as opened:
+        with attrs.evolve(self.source, allow_empty=True).open(self.path, rules, streams) as opened:
             return Overview.of(opened, rules)
 
     def save(self, file: Path, streams: Streams) -> Self:
@@ -197,6 +198,7 @@ class Declared:
             or (overview.shown["rejected"]["rows"] and not suggestions)
             or overview.unknown_statuses
             or overview.ledger.unused
+            or not (overview.shown["rows"] or self.source.allow_empty)
         )
         if is_open or full.rules_text() is None:
             return ""
@@ -212,14 +214,22 @@ class Declared:
 
     def decision(self, overview: Overview, following: str, words: Sequence[str]) -> Iterator[str]:
         """Yield the command *following*, or those among which a person has to decide."""
-        ways = [following] if following else [command(words, options) for options in overview.proposed]
         unused = overview.ledger.unused
+        statuses = [] if "status" in overview.ledger.columns.used else status_ways(unused)
+        options = [*overview.proposed, *statuses]
+        ways = [following] if following else [command(words, each) for each in options]
+        if not (ways or unused) and overview.unknown_statuses and self.rules_file is not None:
+            ways = [f"write the [statuses] lines into {self.rules_file}, then: {command(words)}"]
         if not (ways or unused):
             is_new = overview.unknown_statuses and self.rules_file is None and str(self.path) != "-"
             ways = [self._saving(overview, words) if is_new else command(words)]
         yield from (f"{'or' if number else 'next'}: {each}" for number, each in enumerate(ways))
         if unused:
-            how = "use a column that matters with --column FIELD=NAME, and ignore the others by name"
+            how = (
+                "or"
+                if statuses
+                else "use a column that matters with --column FIELD=NAME, and ignore the others by name"
+            )
             yield f"{how}: {self._saving(overview, words)}"
 
     def tables(self) -> dict[str, dict[str, Any]]:

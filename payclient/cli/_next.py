@@ -14,8 +14,17 @@ from payclient._shared.escape import quote
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, option_name
 from payclient.cli._streams import Exit
 from payclient.errors import ConfigurationError
-from payclient.reconcile import Bucket, DecisionError, JournalError, PastRunError, RulesError, Summary, Verdict
-from payclient.reconcile.ledger import LedgerChangedError, LedgerError, as_option, as_word
+from payclient.reconcile import (
+    Bucket,
+    DecisionError,
+    JournalError,
+    PastRunError,
+    RulesError,
+    Summary,
+    Verdict,
+    read_status,
+)
+from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn, as_option, as_word
 from payclient.reconcile.report import MANIFEST
 
 _SWITCHES = ("--allow-empty", "--skip-totals", "--fees-below-zero", "--allow-edits", "--json", "--markdown", "--quiet")
@@ -39,7 +48,10 @@ _OF_SERVICE = ("--base-url", "--environment", "--api-key-file", "--proxy", "--ca
 
 def new_path(path: Path) -> str:
     """Return *path* or, if it exists, the first one like it with a number that does not."""
-    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    stem, first = path.stem, 2
+    if re.search(r"-[2-9]\Z", stem):  # a number from here; a month or a day has two digits
+        stem, first = stem[:-2], int(stem[-1]) + 1
+    numbered = (path.with_name(f"{stem}-{number}{path.suffix}") for number in count(first))
     return str(next(each for each in chain([path], numbered) if not each.exists()))
 
 
@@ -90,6 +102,17 @@ def reconciling(words: Sequence[str]) -> str:
     taken = [each for each in _parsed(words[1:]) if not each[0].startswith("--") or each[0] in _OF_LEDGER]
     files, options = ([each for each in taken if each[0].startswith("--") is is_option] for is_option in (False, True))
     return command(["reconcile", *chain(*files), "--out", "report", *chain(*options)])
+
+
+def status_ways(unused: Iterable[UnusedColumn]) -> list[list[str]]:
+    """Return the options that use one of the *unused* columns as the status: the one most like it, or each."""
+    found = {
+        each.name: ("status" in each.name.casefold()) + any(map(read_status, each.words))
+        for each in unused
+        if each.may_be_status
+    }
+    most = max(found.values(), default=0)
+    return [["--column", f"status={name}"] for name, likeness in found.items() if likeness == most][:_MAX_WAYS]
 
 
 def rejudging(words: Sequence[str], folder: Path, options: Sequence[str] = ()) -> str:
@@ -150,6 +173,8 @@ def _after_reading(message: str, words: Sequence[str], bound: Mapping[str, Any])
     found = [each for each in proposed(message) if not {*_parsed(each)} <= {*_parsed(words)}]
     ways: list[str] = []
     for options in found:
+        if "--allow-empty" in options and not ways:  # an empty report of a failed export would be believed
+            ways.append(reading(words))
         if words[0] == "ledger" or LEDGER_ONLY.isdisjoint(name for name, *_ in _parsed(options)):
             ways.append(command(words, options))
         else:
@@ -169,6 +194,8 @@ def after_verdict(summary: Summary, references: Sequence[str], words: Sequence[s
     elif verdict is Verdict.BREAKS:
         yield elsewhere(words, out) if summary.missing_rows else command(["show", str(out)])
     if verdict is Verdict.PARTIAL and (compared.are_amounts_left_out or compared.unused):
+        ways = [] if "status" in compared.stated else status_ways(compared.unused)
+        yield from (reading([*words, *way]) for way in ways)
         yield reading(words, [each for column in compared.unused for each in ("--ignore-column", column.name)])
     elif verdict is Verdict.PARTIAL:
         is_status = compared.status_left_out and not compared.unused_in_statement

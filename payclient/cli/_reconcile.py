@@ -188,8 +188,8 @@ def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator
     yield f"Report: {job.out / 'report.html'}, and next to it {files}"
     if summary.lacking_probe or (summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence):
         yield verdict_wording(summary).advice
-    for each in after_verdict(summary, worst.references, job.streams.arguments, job.out):
-        yield f"Next: {each}"
+    for number, each in enumerate(after_verdict(summary, worst.references, job.streams.arguments, job.out)):
+        yield f"{'Or' if number and summary.verdict is Verdict.PARTIAL else 'Next'}: {each}"
 
 
 OnRow: TypeAlias = Callable[[Row], object]

@@ -1,11 +1,14 @@
 """Every refusal, and every verdict but clean, ends with commands that can be pasted; each of them is run."""
 
+import io
 import shlex
 import shutil
 from pathlib import Path
 
+import openpyxl
 import pytest
 
+from payclient.cli._next import new_path
 from payclient.testing import Reply
 from support.misses import check_each
 
@@ -33,7 +36,8 @@ READING = {
     "reference,amount,currency\nT1,15000,IDR\nT2,7,USD\n": (f"ledger ledger.csv --only-currency IDR {SAVED}",),
     "reference|amount\nT1|15000\n": (f"{RUN} --delimiter '|'",),
     "reference,amount\nT1,15000\nT\udcfc,5\n": (f"ledger ledger.csv --encoding cp1252 {SAVED}",),
-    "reference,amount\n": (f"{RUN} --allow-empty",),
+    "": ("ledger ledger.csv", f"{RUN} --allow-empty"),
+    "reference,amount\n": ("ledger ledger.csv", f"{RUN} --allow-empty"),
     "reference,amount\nT1,15000\nTotal,15000\n": ("ledger ledger.csv",),
 }
 """A ledger that cannot be read as it is, and the commands that follow."""
@@ -92,6 +96,22 @@ VERDICTS = {
     (RUN, "reference,amount,status\nT7,1,Paid\n"): RUN,
     (RUN, "reference,status\nT1,Paid\n"): "ledger ledger.csv",
     (RUN, "reference,amount,status,note\nT1,15000,Paid,a\n"): f"ledger ledger.csv --ignore-column note {SAVED}",
+    (RUN, "reference,amount,Order Status\nT1,15000,cancelled\n"): (
+        "ledger ledger.csv --column 'status=Order Status'",
+        f"ledger ledger.csv --ignore-column 'Order Status' {SAVED}",
+    ),
+    (RUN, "reference,amount,Branch,Result,Code\nT1,15000,Java,Paid,7\n"): (
+        "ledger ledger.csv --column status=Result",
+        f"ledger ledger.csv --ignore-column Branch --ignore-column Result --ignore-column Code {SAVED}",
+    ),
+    ("ledger ledger.csv", "reference,amount,Branch,Ergebnis\nT1,15000,Java,ok\n"): (
+        "ledger ledger.csv --column status=Branch",
+        "ledger ledger.csv --column status=Ergebnis",
+        f"ledger ledger.csv --ignore-column Branch --ignore-column Ergebnis {SAVED}",
+    ),
+    (f"{RUN} --rules totals.toml", "reference,amount\nT1,15000\nTotal,99000\n"): (
+        "ledger ledger.csv --rules totals.toml"
+    ),
     (f"{RUN} --assume-status none", "reference,amount\nT1,15000\n"): (
         "rejudge new --out new-rejudged --assume-status paid"
     ),
@@ -119,6 +139,7 @@ FILES = {
     "noted.csv": "reference,amount,note\nT1,15000,a\n",
     "web.csv": "<html><table></table></html>",
     "quote.csv": 'reference,amount\nT1,15000\n"T2,7\n',
+    "totals.toml": "[ledger]\nskip_totals = true\n",
     "bad.toml": 'grase = "2d"\n',
 }
 
@@ -187,4 +208,27 @@ def test_mended(follow):
 
 def test_verdicts(follow):
     """Every verdict but clean is followed by the command that leads on."""
-    check_each({key: (following,) for key, following in VERDICTS.items()}, lambda key: follow(*key))
+    expected = {key: (each,) if isinstance(each, str) else each for key, each in VERDICTS.items()}
+    check_each(expected, lambda key: follow(*key))
+
+
+def test_other_sheet(follow):
+    """Of a workbook whose first sheet has no row, the one with rows is proposed."""
+    book = openpyxl.Workbook()
+    sheet = book.create_sheet("Nov 26")
+    for row in (("reference", "amount", "status"), ("T1", 15000, "Paid"), ("T2", 7000, "Canceled")):
+        sheet.append(row)
+    stored = io.BytesIO()
+    book.save(stored)
+    ledger = stored.getvalue().decode(errors="surrogateescape")
+    assert follow(f"{RUN} --format xlsx", ledger) == (
+        f"{RUN} --format xlsx --sheet 'Nov 26'",
+        f"{RUN} --format xlsx --allow-empty",
+    )
+
+
+def test_new_path(tmp_path):
+    """A number that a name has is counted on; a day is none."""
+    for name, new in {"c2d-2": "c2d-3", "run": "run-2", "2026-11-20": "2026-11-20-2"}.items():
+        (tmp_path / name).mkdir()
+        assert Path(new_path(tmp_path / name)).name == new

@@ -19,7 +19,7 @@ from attrs import evolve
 
 from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile._atomic import Fingerprint
-from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError, as_word
+from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError, as_option, as_word
 from payclient.reconcile.ledger._columns import (
     COMPARED,
     Columns,
@@ -260,7 +260,10 @@ class Ledger:
                 yield row
         self._table.reader.check_cells()
         if not self._has_rows and not self._allow_empty:
-            message = f"the ledger {self._emptiness}; --allow-empty accepts that"
+            sheets = () if self.excluded else self._table.other_sheets
+            ways = " or ".join(as_option("sheet", each) for each in sheets)
+            elsewhere = f"; there are rows in {', '.join(map(quote, sheets))}: {ways} reads them" if ways else ""
+            message = f"the ledger {self._emptiness}{elsewhere}; --allow-empty accepts that"
             raise LedgerError(message)
 
     @property

@@ -363,14 +363,17 @@ class RowReader:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
         # With a *misfit*, its cells are not those of the header.
         if self._skips and self._is_skipped(line, cells):
+            self._totals.is_whole = False
             return None
         if misfit:
+            self._totals.is_whole = False
             return RejectedEntry(line=line, reason=misfit)
         self._refused = {}
         values, problems = self._values(line, cells)
-        if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
-            if self._scope.leaves_out_totals(line, values.get("amount")):
-                return None
+        reason, is_total = self._totals.reason(values.get("reference"), values.get("amount"), cells)
+        if is_total and self._scope.leaves_out_totals(line, values.get("amount")):
+            return None
+        if reason:
             known = {name: values[name] for name in ("reference", "kind") if name in values}
             return RejectedEntry(line=line, reason=reason, **known)
         is_header = bool(problems) and tuple(cells) == self.columns.header
@@ -382,6 +385,7 @@ class RowReader:
         if self._has_scope and not is_header:
             try:
                 if self._scope.leaves_out(line, values):
+                    self._totals.is_whole = False
                     return None
             except CellProblem as problem:
                 problems.append(str(problem))
@@ -391,6 +395,7 @@ class RowReader:
     def _rejected(
         self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[str]
     ) -> RejectedEntry:
+        self._totals.is_whole = False
         cell, places = cells[self.columns.places["reference"]], self.columns.places
         reference = str(cell) if isinstance(cell, str | int | float) else ""
         return RejectedEntry(
@@ -484,12 +489,14 @@ class Table:
     """The columns and rows of an open ledger, in any format; an empty one if nothing is given."""
 
     # `rows` is read once, in order; it has None for a row that is left out. `header_row` is 0 if the format has none.
+    # `other_sheets` are those that have rows too.
 
     reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
     columns: Columns = field(default=Factory(lambda table: table.reader.columns, takes_self=True))
     rows: Iterable[Entry | RejectedEntry | None] = ()
     delimiter: str | None = None
     header_row: int = 0
+    other_sheets: Sequence[str] = ()
 
 
 _Row = TypeVar("_Row")

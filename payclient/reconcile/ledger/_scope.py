@@ -47,9 +47,11 @@ class Totals:
         """Rows and their sum: of the whole ledger, and since the last totals row."""
         self._are_numbered = True
         """Whether each reference has a digit, so that a word in its place is something else."""
+        self.is_whole = True
+        """Whether each row so far is used with its amount; otherwise a control total cannot be checked."""
 
-    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
-        """Return why a row is a totals row; otherwise count it and return an empty text."""
+    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> tuple[str, bool]:
+        """Return why a row is a totals row, and whether it may be left out; otherwise count it for an empty text."""
         is_numbered = reference is not None and HAS_DIGIT(reference) is not None
         is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
@@ -62,10 +64,14 @@ class Totals:
             for part in self._parts:
                 part[0] += 1
                 part[1] += amount or 0
-            return ""
+            self.is_whole = self.is_whole and amount is not None
+            return "", False
         self._parts[1] = [0, 0]
+        if rows and self.is_whole and amount is not None and amount not in (total, total_since):
+            above = f"the rows above it add up to {total:,}"
+            return f"is a totals row that says {amount:,}, and {above}: rows may be missing", False
         why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
-        return f"is a totals row: {why}; its amount is not added to the total; --skip-totals leaves it out"
+        return f"is a totals row: {why}; its amount is not added to the total; --skip-totals leaves it out", True
 
 
 _MAX_RANGES = 200

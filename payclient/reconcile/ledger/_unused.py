@@ -21,6 +21,9 @@ from payclient.reconcile.ledger._columns import Columns, is_side, refuse_unused,
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
+_EMPTY, _FILLED = "(empty)", "(filled)"
+"""Counted among the words: the cells without one, and those with texts that are not told."""
+_LETTER = re.compile(r"[^\W\d_]")
 _MAX_WORDS = 10
 _MAX_REPEATED = 50
 """More words than ten are few if rows share them, as the dozens of types of an export of payments are."""
@@ -55,6 +58,12 @@ class UnusedColumn:
     name: str
     words: Mapping[str, int] = field(converter=_read_only, hash=False)
     amount: int | None = None
+
+    @property
+    def may_be_status(self) -> bool:
+        """Whether it has a few words; numbers, and texts that differ in a label, are none."""
+        words = self.words.keys() - {_EMPTY, _FILLED}
+        return self.amount is None and any(map(_LETTER.search, words)) and not any("#" in word for word in words)
 
     @property
     def sentence(self) -> str:
@@ -152,10 +161,10 @@ class Evidence:
         """Return what its cells may say about *rows*; None if they say nothing."""
         if not self._filled:
             return None
-        empty = {"(empty)": rows - self._filled} if rows > self._filled else {}
+        empty = {_EMPTY: rows - self._filled} if rows > self._filled else {}
         if self.has_money and self._times < self._filled:
             return UnusedColumn(self.name, {} if self._sum is not None else self.words, self._sum)
-        rest = {"(filled)": self._filled} if empty or self._has_objects else {}
+        rest = {_FILLED: self._filled} if empty or self._has_objects else {}
         words = {**(self._few or rest), **empty}
         return UnusedColumn(self.name, dict(sorted(words.items(), key=lambda word: -word[1]))) if words else None
 

@@ -225,12 +225,15 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
     book = _read_workbook(file)
     chosen = _choose(book, sheet)
-    warnings = list(_other_sheets(book, chosen))
+    others = _other_sheets(book, chosen)
     parser = _SheetReader(book)
     rows = parser.rows(chosen.part)
     first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
-    reader.warnings[:0] = warnings
-    return Table(reader=reader, rows=_entries(rows, reader, parser, header_row=first), header_row=first)
+    if others:
+        names = ", ".join(map(quote, others))
+        reader.warnings.insert(0, f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too")
+    entries = _entries(rows, reader, parser, header_row=first)
+    return Table(reader=reader, rows=entries, header_row=first, other_sheets=others)
 
 
 FORMULA = Unreadable("is a formula")
@@ -253,12 +256,10 @@ def _choose(book: _Workbook, name: str | None) -> _Sheet:
     return shown[0]
 
 
-def _other_sheets(book: _Workbook, chosen: _Sheet) -> Iterator[str]:
+def _other_sheets(book: _Workbook, chosen: _Sheet) -> list[str]:
+    """Return the names of the others that have rows."""
     others = [each for each in book.sheets if each != chosen]
-    filled = [each.name for each in others if next(_SheetReader(book).rows(each.part), None)]
-    if filled:
-        names = ", ".join(map(quote, filled))
-        yield f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too"
+    return [each.name for each in others if next(_SheetReader(book).rows(each.part), None)]
 
 
 def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
