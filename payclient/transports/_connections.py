@@ -15,8 +15,7 @@ from payclient.transports._failures import broken
 from payclient.transports._proxy import Origin, Proxy
 
 OnLate: TypeAlias = Callable[[Response], object]
-_MAX_LATE = 32
-"""Exchanges whose caller has left, that are read on at once."""
+_MAX_LATE = 32  # exchanges that are read on although their caller has left
 _MAX_LATENESS = 5.0  # seconds
 
 
