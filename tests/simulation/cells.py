@@ -90,7 +90,7 @@ def states(world):
 def _of_client(client):
     session, limiter = client._session, client._session._limiter
     for phase in () if session._clock is None else tuple(session._clock._timeouts):
-        name = getattr(phase, "_name", None)
+        name = getattr(phase, "name", None)
         if name in _PHASES:
             yield _PHASES[name]
     if limiter.waiting:
