@@ -77,7 +77,7 @@ class _Clients:
     def _back_offs(self, client):
         clock = client._session._clock
         phases = () if clock is None else tuple(clock._timeouts)
-        return {each for each in phases if getattr(each, "_name", "") == "backoff"}
+        return {each for each in phases if getattr(each, "name", "") == "backoff"}
 
     def _check_back_offs(self, client, before):
         if left := self._back_offs(client) & before:
