@@ -40,7 +40,7 @@ class LoopThread:
 
     def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.client = client
-        self.loop = asyncio.new_event_loop() if loop is None else loop
+        self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop() if loop is None else loop
         self.problem: str | None = None
         """Why no call is accepted, or None."""
         self._process = os.getpid()

@@ -110,7 +110,7 @@ def test_for_real(night, tmp_path):
     (tmp_path / "ledger.csv").write_text("reference,amount,status\nT0000000001DEMO,150000,Paid\n")
     (tmp_path / "rules.toml").write_text('time_zone = "Asia/Jakarta"\n')
     with Reader(tmp_path) as somebody:
-        line = somebody.adapted(somebody.start_sandbox("payclient sandbox"))
+        line, *_ = somebody.adapted(somebody.start_sandbox("payclient sandbox")).splitlines()
         settings = dict(pair.split("=") for pair in line.removeprefix("export ").split())
         real = {"stubs": ("mail", "sleep"), "folders": [str(Path(sys.executable).parent)], **settings}
         assert night(**real)[0] == 0

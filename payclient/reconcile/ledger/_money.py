@@ -9,7 +9,7 @@ would be read as money that came.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -49,7 +49,7 @@ class MoneyReader:
         self._dialect = dialect
         self._places = dialect.minor_units
         self._has_point = dialect.decimal != "," and dialect.thousands is not Thousands.POINT
-        self.is_plain = (_NEVER if self._places else _PLAIN).fullmatch  # of digits that have one reading
+        self.is_plain: Callable[[str], object] = (_NEVER if self._places else _PLAIN).fullmatch  # with one reading
         self._pattern = _pattern(dialect)
 
     def read(self, cell: Any) -> int | None:

@@ -67,7 +67,7 @@ def test_shape(subtests):
     with pytest.raises(
         LedgerError, match="row 2 looks like the header, with 'Buchungstag', 'Vorgang', 'Art', 'Betrag'"
     ):
-        read(b"Filter;Status;Alle\nBuchungstag;Vorgang;Art;Betrag\n2.11.;T1;x;15,00\n")
+        read(b"Filter;Status;Bezahlt\nBuchungstag;Vorgang;Art;Betrag\n2.11.;T1;x;15,00\n")
 
 
 def test_empty_row():
