@@ -21,7 +21,7 @@ def test_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with running() as socket, Reader(tmp_path) as reader:
         exported = reader.adapted(reader.start_sandbox("payclient sandbox"))
-        for pair in exported.removeprefix("export ").split():
+        for pair in exported.splitlines()[0].removeprefix("export ").split():
             monkeypatch.setenv(*pair.split("="))
         for variable, value in (("PGHOST", str(socket)), ("PGUSER", "shop"), ("PGDATABASE", "postgres")):
             monkeypatch.setenv(variable, value)
