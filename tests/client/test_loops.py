@@ -49,11 +49,11 @@ async def test_hidden_limit():
 async def test_visitors(transport):
     """Of visitors who come at random, at 90 % of a limit that the service does not tell, nearly all are answered."""
     chance, loop, tasks, at = random.Random(1), asyncio.get_running_loop(), [], 0.0
-    service = LimitedService(api_key=KEY, limits=[TokenBucket(rate=50, burst=5)])
-    references = [service.add()["reference"] for _ in range(450)]
+    service = LimitedService(api_key=KEY, limits=[TokenBucket(rate=20, burst=5)])
+    references = [service.add()["reference"] for _ in range(180)]
     async with serve(service) as url, AsyncClient(api_key=KEY, base_url=url, deadline=5.0, transport=transport) as pay:
         for reference in references:
-            at += chance.expovariate(45)
+            at += chance.expovariate(18)
             loop.call_later(at, lambda ref=reference: tasks.append(loop.create_task(pay.get_transaction(ref))))
         all_came = loop.create_future()
         loop.call_later(at + 0.1, all_came.set_result, None)
