@@ -57,22 +57,23 @@ MIN_ROWS = len(_KINDS) + 4
 def generate(rows: int, *, seed: int) -> list[_Planted]:
     """Return *rows* ledger rows, most of which match. The same seed gives the same rows."""
     random = Random(seed)  # noqa: S311  made-up data, not a secret
-    agreed = map(_agreed, count(1), repeat(random))
+    both = map(agreed, count(1), repeat(random))
     planted: list[_Planted] = []
     for _ in range(max(1, rows // _ROWS_PER_KIND)):
         for codes, ledger, service in _KINDS:
-            fields = next(agreed)
+            fields = next(both)
             planted.append((_changed(fields, ledger), None if service is None else _changed(fields, service), codes))
-        listed, first, second = next(agreed), next(agreed), next(agreed)
+        listed, first, second = next(both), next(both), next(both)
         second = {**second, "merchant_reff": first["merchant_reff"]}
         planted += [(listed, answer, {Code.DUPLICATE_REFERENCE}) for answer in (listed, None)]
         planted += [(paid, paid, {Code.PAID_TWICE}) for paid in (first, second)]
-    planted += [(fields, fields, set()) for fields in islice(agreed, rows - len(planted))]
+    planted += [(fields, fields, set()) for fields in islice(both, rows - len(planted))]
     random.shuffle(planted)
     return planted
 
 
-def _agreed(number: int, random: Random) -> Fields:
+def agreed(number: int, random: Random) -> Fields:
+    """Return a transaction with that *number*, paid on both sides."""
     amount, fee = random.randrange(10, 5000) * 1000, random.randrange(1, 10) * 500
     method, name = random.choice(_METHODS)
     return {

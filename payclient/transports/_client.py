@@ -227,7 +227,7 @@ class HttpxTransport:
     Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect
     is followed, and no cookie is kept.
 
-    Args and errors are those of `payclient.transports.fast.FastTransport`.
+    Args and errors as for `payclient.transports.fast.FastTransport`.
     """
 
     library: ClassVar[Any] = httpx

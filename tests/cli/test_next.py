@@ -228,7 +228,7 @@ def test_other_sheet(follow):
 
 
 def test_new_path(tmp_path):
-    """A number that a name has is counted on; a day is none."""
+    """The number at the end of a name is counted on; a day is not such a number."""
     for name, new in {"c2d-2": "c2d-3", "run": "run-2", "2026-11-20": "2026-11-20-2"}.items():
         (tmp_path / name).mkdir()
         assert Path(new_path(tmp_path / name)).name == new

@@ -123,7 +123,7 @@ class World:
         needed = ways * plan.latency[1] + plan.work_seconds + 0.1
         self.is_prompt = not kinds & set(SLOWING) and not plan.loss and not plan.tick and needed < plan.timeout
         self._longest = CONNECT_SECONDS if needed < CONNECT_SECONDS < plan.timeout else plan.timeout
-        # A connection on which an answer is late counts as idle; and another one amid its parts is no HTTP.
+        # A connection on which an answer is late counts as idle; and another one amid its parts is not HTTP.
         disturbing = {*IDLE, *(kind for kind in EXTRA if kind.endswith("later"))}
         is_breaking = kinds & set(BREAKING) or (kinds & set(SLOW) and kinds & disturbing)
         self.is_unbroken = plan.transport != "injected" and not is_breaking and plan.timeout >= 5

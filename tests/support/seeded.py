@@ -1,18 +1,18 @@
 """A seeded dataset with every kind of discrepancy: a ledger, the service's transactions, and the expected findings."""
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import count
+from collections.abc import Callable, Mapping
+from itertools import count, repeat
 from random import Random
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attrs import frozen
 
+from payclient.cli._demo import agreed
 from payclient.reconcile import Bucket, Code, Row, Severity
 from payclient.reconcile.ledger import COMPARED
 
 COLUMNS: tuple[str, ...] = ("reference", *COMPARED)
-_METHODS = (("VA", "Virtual Account"), ("QR", "QR Code"), ("STORE", "Convenience Store"))
 _PASSED, _AHEAD = "2020-01-31 23:59:59", "2099-12-31 23:59:59"
 _ROWS_PER_KIND = 1000
 
@@ -107,15 +107,15 @@ def generate(rows: int, *, seed: int) -> Dataset:
         message = f"rows must be at least {MIN_ROWS}, got {rows}"
         raise ValueError(message)
     random = Random(seed)
-    agreed = _agreed(random)
+    both = map(agreed, count(1), repeat(random))
     per_kind = max(1, rows // _ROWS_PER_KIND)
-    generated = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
+    generated = [_apply(kind, next(both)) for kind in _KINDS * per_kind]
     for _ in range(per_kind):
-        repeated, first, second = next(agreed), next(agreed), next(agreed)
+        repeated, first, second = next(both), next(both), next(both)
         second = {**second, "merchant_reff": first["merchant_reff"]}
         generated += [(repeated, repeated, _REPEATED), (repeated, None, _REPEATED)]
         generated += [(each, each, _PAID_TWICE) for each in (first, second)]
-    generated += [_apply(_PLAIN, next(agreed)) for _ in range(rows - len(generated))]
+    generated += [_apply(_PLAIN, next(both)) for _ in range(rows - len(generated))]
     random.shuffle(generated)
     ledger, transactions, expected = zip(*generated, strict=True)
     return Dataset(ledger=ledger, transactions=tuple(filter(None, transactions)), expected=expected)
@@ -124,24 +124,6 @@ def generate(rows: int, *, seed: int) -> Dataset:
 def as_expected(row: Row) -> Expected:
     """Return the result that reconciliation gave *row*, for comparison with the expected one."""
     return Expected(row.bucket, frozenset((finding.code, finding.severity) for finding in row.findings))
-
-
-def _agreed(random: Random) -> Iterator[Fields]:
-    for number in count(1):
-        amount, fee = random.randrange(10, 5000) * 1000, random.randrange(1, 10) * 500
-        method, name = random.choice(_METHODS)
-        yield {
-            "reference": f"T{number:010d}DEMO",
-            "merchant_reff": f"INV-{number:06d}",
-            "payment_method": method,
-            "payment_name": name,
-            "amount": amount,
-            "fee": fee,
-            "amount_received": amount - fee,
-            "payment_code": f"88{random.randrange(10**14):014d}",
-            "expdate": f"2026-{random.randrange(1, 13):02d}-{random.randrange(1, 29):02d} 23:59:59",
-            "status": "Paid",
-        }
 
 
 def _apply(kind: _Kind, fields: Fields) -> tuple[Fields, Fields | None, Expected]:

@@ -61,7 +61,7 @@ _CACHE_KIB = 16_384
 _NEEDED = ("summary.json", ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _STATE_ALONE = b"="
-"""Before the state of a row of which nothing else matters; empty if it is paid."""
+"""Before the state of a row if nothing else about the row matters; empty if it is paid."""
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 

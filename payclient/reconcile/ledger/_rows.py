@@ -361,7 +361,7 @@ class RowReader:
 
     def read(self, line: int, cells: Sequence[Any], misfit: str = "") -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
-        # With a *misfit*, its cells are not those of the header.
+        # With a *misfit*, its cells do not fit the header.
         if self._skips and self._is_skipped(line, cells):
             self._totals.is_whole = False
             return None

@@ -61,7 +61,7 @@ class UnusedColumn:
 
     @property
     def may_be_status(self) -> bool:
-        """Whether it has a few words; numbers, and texts that differ in a label, are none."""
+        """Whether it has a few words; numbers, and texts that differ in a label, do not count."""
         words = self.words.keys() - {_EMPTY, _FILLED}
         return self.amount is None and any(map(_LETTER.search, words)) and not any("#" in word for word in words)
 

@@ -183,7 +183,7 @@ def test_told():
     with open_ledger(io.StringIO(text), dialect=declared) as ledger:
         ledger.tell_left_out(told.append)
         assert [row.reference for row in ledger] == ["T1"]
-    assert told == ["T2"]  # and the total is no sum of the row that is left
+    assert told == ["T2"]  # and the total does not add up to the row that is left
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
