@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         UnreachableStatusError,
         WaitDeadlineError,
         WaitError,
+        WaitUnansweredError,
     )
     from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
 
@@ -84,6 +85,7 @@ __all__ = [
     "UnreachableStatusError",
     "WaitDeadlineError",
     "WaitError",
+    "WaitUnansweredError",
     "__version__",
 ]
 

@@ -373,4 +373,9 @@ class UnreachableStatusError(WaitError):
 
 @_with_attributes
 class WaitDeadlineError(WaitError, TimeoutError):
-    """`deadline` seconds have passed; the `__cause__` is the last failed lookup, if none was answered since."""
+    """`deadline` seconds have passed; if the last lookup failed, its error is the `__cause__`."""
+
+
+@_with_attributes
+class WaitUnansweredError(CouldNotAskError, WaitDeadlineError):
+    """The deadline has passed, and the last lookup had no answer; `transaction` is the last one before, if any."""

@@ -36,6 +36,7 @@ TREE = {
     errors.WaitError: (errors.PayClientError,),
     errors.UnreachableStatusError: (errors.WaitError,),
     errors.WaitDeadlineError: (errors.WaitError, TimeoutError),
+    errors.WaitUnansweredError: (errors.CouldNotAskError, errors.WaitDeadlineError),
 }
 ANSWER = {
     "status_code": 429,
@@ -99,14 +100,14 @@ def test_bases():
 
 
 def test_web_answers():
-    """Not found is 404, declined 422, a wait that ended 409, could not ask 503; the rest is a mistake of the caller."""
+    """Not found is 404, declined 422, an answered wait 409, could not ask 503; the rest is a mistake of the caller."""
 
     def expected(kind):
         if issubclass(kind, errors.InvalidReferenceError | errors.TransactionNotFoundError):
             return 404, {}
         if issubclass(kind, errors.RejectedError):
             return 422, {}
-        if issubclass(kind, errors.WaitError):
+        if issubclass(kind, errors.WaitError) and not issubclass(kind, errors.CouldNotAskError):
             return 409, {}
         could_ask = errors.PayClientError, errors.ConfigurationError, errors.ClientClosedError, errors.ResponseError
         return (500, {}) if kind in could_ask else (503, {"Retry-After": "5"})

@@ -112,12 +112,12 @@ class Shop:
             await self.client.wait_for(
                 order.reference, until=lambda found: found.status not in WAITING, deadline=deadline, interval=interval
             )
+        except CouldNotAskError as error:
+            log.warning("%s could not be asked for: %s", order.reference, error)
         except WaitDeadlineError:
             pass  # it is still open
         except (TransactionNotFoundError, RejectedError, InvalidReferenceError) as error:
             self.check(order, str(error))
-        except CouldNotAskError as error:
-            log.warning("%s could not be asked for: %s", order.reference, error)
         else:
             await self.settle(order)
 

@@ -388,7 +388,8 @@ class AsyncClient:
 
         Raises:
             UnreachableStatusError: When `unless` holds.
-            WaitDeadlineError: When neither holds after *deadline* seconds.
+            WaitDeadlineError: When neither holds after *deadline* seconds; a `WaitUnansweredError` if the service
+                could not be asked at the end.
             TransactionNotFoundError: When there is no such transaction for *appear* seconds.
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
             ConfigurationError: When an argument is invalid.
@@ -407,7 +408,7 @@ class AsyncClient:
             began_at=clock.now(),
             random=random.random,
         )
-        last = self._last_polls.setdefault(reference, LastPoll())
+        last, cut = self._last_polls.setdefault(reference, LastPoll()), None
         while (now := clock.now()) < wait.ends_at:
             if now < wait.due_at:
                 await self._session.sleep(min(wait.due_at, wait.ends_at))
@@ -415,14 +416,15 @@ class AsyncClient:
             if last.at <= wait.taken_at:  # no other wait has a newer one
                 try:
                     last.result = await self._look_up(reference, clock, now, wait.ends_at, is_poll=True)
-                except DeadlineExceededError:
+                except DeadlineExceededError as error:
+                    cut = error
                     break
                 except PayClientError as error:
                     last.result = error.with_traceback(None)  # it may be kept for long
                 last.at = clock.now()
             if last.result is not None and (found := wait.take(last.result, last.at)) is not None:
                 return found
-        raise wait.exceeded(clock.now())
+        raise wait.exceeded(clock.now(), cut)
 
     async def confirm(
         self,

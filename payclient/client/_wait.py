@@ -108,12 +108,22 @@ class Wait:
             raise self._ended(errors.UnreachableStatusError, message, now)
         return None
 
-    def exceeded(self, now: float) -> errors.WaitDeadlineError:
-        """Return the error for a wait that the deadline has ended."""
+    def exceeded(self, now: float, cut: errors.DeadlineExceededError | None = None) -> errors.WaitDeadlineError:
+        """Return the error for a wait that the deadline has ended, and perhaps, with *cut*, a lookup in flight."""
+        failure = self._failure
+        if cut is not None and (cut.__cause__ or not self._lookups):
+            failure = cast("errors.PayClientError", cut.__cause__ or cut)
         saw = f"is {quote(self.transaction.status)}" if self.transaction else "was not seen"
-        message = f"{quote(self.reference)} {saw} after {now - self.began_at:.0f} s"
-        error = self._ended(errors.WaitDeadlineError, f"{message} and {plural(self._lookups, 'lookup')}", now)
-        error.__cause__ = self._failure
+        message = (
+            f"{quote(self.reference)} {saw} after {now - self.began_at:.0f} s and {plural(self._lookups, 'lookup')}"
+        )
+        if isinstance(failure, errors.CouldNotAskError):
+            message += "; at the end the service could not be asked"
+            unanswered = self._ended(errors.WaitUnansweredError, message, now)
+            unanswered.retry_after, unanswered.__cause__ = failure.retry_after, failure
+            return unanswered
+        error = self._ended(errors.WaitDeadlineError, message, now)
+        error.__cause__ = failure
         return error
 
     def _fail(self, error: errors.PayClientError, now: float) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from payclient import ClientClosedError, RetryPolicy, Transaction, WaitDeadlineError
+from payclient import ClientClosedError, RetryPolicy, Transaction, WaitDeadlineError, WaitUnansweredError
 from support.fakes import DOWN, client, now, timeline
 
 pytestmark = pytest.mark.virtual_time
@@ -103,7 +103,7 @@ async def test_failure_is_told_to_all():
     transport = timeline({"T1": [(0, DOWN)]})
     pay = client(transport, retry=None)
     errors = await asyncio.gather(*(waiting(pay, deadline=15.0) for _ in range(5)), return_exceptions=True)
-    assert ({type(error) for error in errors}, len({*map(id, errors)})) == ({WaitDeadlineError}, 5)
+    assert ({type(error) for error in errors}, len({*map(id, errors)})) == ({WaitUnansweredError}, 5)
     assert transport.times() == pytest.approx([0, 10.1])
 
 

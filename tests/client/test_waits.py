@@ -8,9 +8,16 @@ import pickle
 import attrs
 import pytest
 
-from payclient import ConfigurationError, InvalidReferenceError, RateLimitedError, WaitDeadlineError
+from payclient import (
+    ConfigurationError,
+    CouldNotAskError,
+    InvalidReferenceError,
+    RateLimitedError,
+    WaitDeadlineError,
+    WaitUnansweredError,
+)
 from payclient.protocol import masked
-from support.fakes import DOWN, ScriptedTransport, answer, client, document, now, throttled, timeline
+from support.fakes import DOWN, NOT_FOUND, ScriptedTransport, answer, client, document, now, throttled, timeline
 
 pytestmark = pytest.mark.virtual_time
 
@@ -145,8 +152,38 @@ async def test_outage():
 async def test_outage_to_the_end():
     """The error of a deadline has the last failure as its cause, and what was seen before."""
     transport = timeline({"T1": [(0, "Pending"), (10, DOWN)]})
-    error = await fails(client(transport).wait_for("T1", until=PAID, deadline=100.0), WaitDeadlineError)
+    error = await fails(client(transport).wait_for("T1", until=PAID, deadline=100.0), WaitUnansweredError)
     assert (error.__cause__.status_code, error.transaction.status) == (503, "Pending")
+    text = f"'T1' is 'Pending' after 100 s and {error.lookups} lookups; at the end the service could not be asked"
+    assert (str(error), error.is_retryable, error.is_first) == (text, True, True)
+
+
+RARELY = {"interval": 45.0, "max_interval": 45.0}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "terms", "latency", "http_status"),
+    [
+        ([], {}, 0.1, 409),
+        ([(0, NOT_FOUND)], {"appear": 900.0}, 0.1, 409),
+        ([(0, DOWN), (10, "Pending")], {}, 0.1, 409),
+        ([(0, DOWN)], {}, 0.1, 503),
+        ([(0, "Pending"), (10, DOWN)], RARELY, 0.1, 503),
+        ([(0, "Pending"), (10, DOWN)], {**RARELY, "deadline": 45.0}, 0.1, 503),
+        ([], {"deadline": 5.0}, 1000.0, 503),
+        ([], {}, 1000.0, 503),
+    ],
+    ids=["answered", "not found", "back", "down", "down at last", "down as it ends", "silent", "silent for long"],
+)
+async def test_web_answer(statuses, terms, latency, http_status):
+    """A wait is a 503 with `Retry-After` if its last lookup had no answer, and a 409 if it was answered."""
+    transport = timeline({"T1": statuses}, latency=latency)
+    waiting = client(transport).wait_for("T1", **{"until": PAID, "deadline": 60.0, **terms})
+    error = await fails(waiting, WaitDeadlineError)
+    could_not_ask = isinstance(error, CouldNotAskError)
+    headers = {"Retry-After": "5"} if could_not_ask else {}
+    assert (could_not_ask, error.http_status, error.http_headers) == (http_status == 503, http_status, headers)
+    assert isinstance(error.__cause__, CouldNotAskError) == could_not_ask
 
 
 async def test_pause_stops_every_poll():
@@ -170,7 +207,7 @@ async def test_pause_beyond_the_longest():
 async def test_pause_beyond_the_deadline():
     """A pause that ends after the deadline ends the wait at its deadline, with the pause as cause."""
     transport = timeline({"T1": [(0, throttled(2000))]})
-    error = await fails(client(transport).wait_for("T1", until=PAID, deadline=900.0), WaitDeadlineError)
+    error = await fails(client(transport).wait_for("T1", until=PAID, deadline=900.0), WaitUnansweredError)
     assert (now(), type(error.__cause__)) == (pytest.approx(900.0), RateLimitedError)
 
 

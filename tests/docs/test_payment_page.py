@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from payclient.testing import FakeService, Reply, serve
-from support.fakes import answer, client, document, now
+from support.fakes import DOWN, answer, client, document, now
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 EXAMPLE = SimpleNamespace(**runpy.run_path(str(EXAMPLES / "payment_page.py")))
@@ -213,6 +213,15 @@ async def test_service_down_and_back():
             heard.append(event["state"])
             shop.service.advance(30)
         assert (heard, shop.service.count("T1") > 5) == (["open", "paid"], True)
+
+
+@pytest.mark.virtual_time
+async def test_outage_to_the_end(caplog):
+    """An order whose wait ends in an outage is still open, and the log says that it could not be asked for."""
+    order = EXAMPLE.Order("T1", "INV-1", 15000, "88", "2030-01-31 23:59:59")
+    async with client(Payments(0.0, DOWN)) as pay:
+        await EXAMPLE.Shop(pay, {"1": order}, 900.0, 2.0).follow(order, deadline=60.0)
+    assert (order.state, "T1 could not be asked for: 'T1' was not seen" in caplog.text) == ("open", True)
 
 
 async def test_visitor_who_leaves():

@@ -216,13 +216,13 @@ def where(error: PayClientError) -> object:
     assert_type((error.http_status, error.detail, error.http_headers), tuple[int, str, dict[str, str]])
     assert_type((error.is_first, error.is_retryable), tuple[bool, bool])
     match error:
+        case OutageError() | OverloadedError() | WaitUnansweredError():
+            return assert_type(error.retry_after, float)
         case WaitDeadlineError() | UnreachableStatusError() | WaitError():
             assert_type((error.lookups, error.waited, error.statuses), tuple[int, float, dict[str, float]])
             return assert_type(error.transaction, Transaction | None)
         case DeadlineExceededError():
             return assert_type(error.seconds, dict[str, float])
-        case OutageError() | OverloadedError():
-            return assert_type(error.retry_after, float)
         case ConnectionFailedError() | AttemptTimeoutError() | TLSVerificationError() | TransportError():
             return assert_type(error.sent, Literal["yes", "no", "unknown"])
         case ReferenceMismatchError() | UnexpectedResponseError():
