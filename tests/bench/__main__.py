@@ -8,8 +8,6 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 | `start` | imports, and how long the first lookup blocks the event loop |
 | `steps` | calls of Python functions and into C that one lookup or one row makes, by module; each has a goal |
 | `reconcile` | a million rows from ledger to report; `reconcile=30000` takes fewer |
-| `kernel` | batches of Arrow, above the plain stream |
-| `sharing` | workers that share one key; `sharing=1000` takes another limit per second |
 | `goodput` | visitors before hidden limits: how many are answered, beside what people write by hand |
 
 Each figure is printed with what it is compared to, from the same run. Nothing here is a test, but what has a bound
@@ -19,7 +17,7 @@ exits with 1 beyond it.
 import sys
 from importlib import import_module
 
-MEASUREMENTS = ("cost", "start", "speed", "steps", "reconcile", "kernel", "sharing", "goodput")
+MEASUREMENTS = ("cost", "start", "speed", "steps", "reconcile", "goodput")
 
 
 def main(names):

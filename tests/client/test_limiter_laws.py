@@ -29,7 +29,7 @@ SEEDS = [0, 1]
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("count", [1, 16, 64])
-@pytest.mark.parametrize(("name", "part"), [("token bucket", 1.0), ("fixed window", 0.95), ("sliding window", 0.95)])
+@pytest.mark.parametrize(("name", "part"), [("token bucket", 1.0), ("fixed window", 0.95)])
 async def test_split_is_never_refused(name, part, count, seed):
     """Workers that split the rate of a bucket, or 95 % of a window's, are never refused, and get equal shares."""
     service = limits_of(250, seed)[name]
@@ -53,7 +53,7 @@ async def test_split_after_half_have_left(count):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", ["token bucket", "fixed window", "sliding window"])
+@pytest.mark.parametrize("name", ["token bucket", "fixed window"])
 async def test_workers_adapt_together(name, seed):
     """With `workers=16`, few requests are refused, nearly all of the limit is used, and freed capacity is found."""
     service = limits_of(250, seed)[name]

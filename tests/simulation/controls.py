@@ -10,16 +10,11 @@ import textwrap
 import time
 from contextlib import contextmanager
 from functools import partial
-from random import Random
 
-import httpx
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
-from payclient.errors import ConnectionFailedError
-from payclient.transports import Response
-from simulation import oracles, world
+from simulation import world
 from simulation.draws import draw
-from simulation.plan import Fault, Limit
 from simulation.shrink import names_of
 
 _ATTEMPT = "client._session:Session._attempt"
@@ -306,59 +301,6 @@ CONTROLS = (
 )  # fmt: skip
 
 
-class PlainTransport:
-    """Lookups over an `httpx.AsyncClient` as it is, with its pool, and none of our guards."""
-
-    def __init__(self, client):
-        self._client = client
-
-    async def send(self, request):
-        headers = {**request.headers, "Authorization": request.authorization()}
-        try:
-            answer = await self._client.post(request.url, content=request.body, headers=headers)
-        except httpx.PoolTimeout as error:
-            message = "the pool gives no connection"
-            raise ConnectionFailedError(message, sent="no", step="connect") from error
-        return Response(answer.status_code, dict(answer.headers), answer.content, is_fresh=True)
-
-
-class PlainHttpx:
-    """The control that is no guard of ours: encode/httpcore#1093, a connection lost by a cancellation."""
-
-    name = "encode/httpcore#1093, over plain httpx"
-    oracle = "recovers"
-
-    @contextmanager
-    def removed(self):
-        """Run the block with plain httpx in the place of an injected client."""
-        original = world.World.make_client
-
-        def make_client(self):
-            client, plain = original(self)
-            client._session._transport = oracles.Heard(self, PlainTransport(plain))
-            client._session._discard = None
-            return client, plain
-
-        world.World.make_client = make_client
-        try:
-            yield
-        finally:
-            world.World.make_client = original
-
-    def adapted(self, plan):
-        """Return a plan in which nothing but slowness goes wrong, and many lookups are cancelled."""
-        kinds = ("cancel", "cancel as answered", "stall", "late", "drip")
-        faults = tuple(fault for fault in plan.faults if fault.kind in kinds)
-        chance = Random(f"cancelled {plan.seed}")
-        cancelled = [Fault("cancel", chance.randrange(10, 1000), who) for who in range(len(plan.references))]
-        faults = (*faults, *cancelled)
-        plan = evolve(plan, transport="injected", proxy="", work="lookups", limit=Limit(), faults=faults, loss=0.0)
-        return evolve(plan, concurrency=4, connections=1, spread=min(plan.spread, 1.0), deadline=60.0)
-
-
-PLAIN_HTTPX = PlainHttpx()
-
-
 def search(control, *, seeds):
     """Return how many seeds it took to see that a guard is missing, and which oracles saw it; None if none did."""
     with control.removed():
@@ -372,12 +314,11 @@ def search(control, *, seeds):
 
 def main(names, *, seeds, jobs):
     """Remove each guard, all or those whose names hold one of *names*, and print a table; return the exit status."""
-    every = (PLAIN_HTTPX, *CONTROLS)
-    chosen = [each for each in every if not names or any(name in each.name for name in names)]
+    chosen = [each for each in CONTROLS if not names or any(name in each.name for name in names)]
     began, unseen = time.monotonic(), []
     print("| without this guard | seeds | seen by |\n|---|---|---|")
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-        numbers = [every.index(each) for each in chosen]
+        numbers = [CONTROLS.index(each) for each in chosen]
         for name, number, oracles in pool.imap_unordered(partial(_search, seeds=seeds), numbers, chunksize=1):
             print(f"| {name} | {number or f'more than {seeds}'} | {', '.join(oracles)} |", flush=True)
             if number is None:
@@ -388,4 +329,4 @@ def main(names, *, seeds, jobs):
 
 
 def _search(number, *, seeds):
-    return search((PLAIN_HTTPX, *CONTROLS)[number], seeds=seeds)
+    return search(CONTROLS[number], seeds=seeds)

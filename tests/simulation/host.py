@@ -60,12 +60,6 @@ class Tls:
         self._ssl.write(plain)
         return self._outgoing.read()
 
-    def close_notify(self):
-        """Return what says that nothing follows."""
-        with suppress(ssl.SSLError):  # the other side has not said it
-            self._ssl.unwrap()
-        return self._outgoing.read()
-
 
 class Request:
     """One request: its head, the reference that it asks for, and the key in it."""

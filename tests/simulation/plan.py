@@ -152,7 +152,6 @@ class Plan:
     proxy: bool = False  # whether there is a proxy on the way
     clients: int = 1  # how many share the key
     concurrency: int = 4  # attempts in flight of each, at most
-    connections: int | None = None  # how many an injected client may have; as many as attempts in flight if None
     max_rate: float | None = None  # attempts per second of all clients together, or None
     has_source: bool = False  # whether a function gives the key
     timeout: float = 5.0  # seconds for one attempt

@@ -271,7 +271,7 @@ class World:
             options = {"transport": plan.transport, "proxy": through}
         else:
             trust = host.client_context()
-            limits = httpx.Limits(max_connections=plan.connections or plan.concurrency)
+            limits = httpx.Limits(max_connections=plan.concurrency)
             also = httpx.AsyncClient(verify=trust, limits=limits, timeout=30, trust_env=False)
             options["http_client"] = also
         client = AsyncClient(

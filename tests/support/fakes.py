@@ -85,7 +85,7 @@ class ScriptedTransport:
         try:
             with self.limiter.admit(now()) as refusal:
                 await asyncio.sleep(self.latency() if callable(self.latency) else self.latency)
-                step = self._step(reference) if refusal is None else _refused(refusal)
+                step = self._step(reference) if refusal is None else throttled(refusal.get("retry-after"))
                 if callable(step):
                     step = await step()
         finally:
@@ -108,10 +108,6 @@ class ScriptedTransport:
 
     async def aclose(self):
         self.is_closed = True
-
-
-def _refused(refusal):
-    return throttled(refusal.limit.retry_after.headers(refusal.seconds, None).get("retry-after"))
 
 
 def timeline(statuses=None, *, latency=0.1, **options):

@@ -1,73 +1,15 @@
-"""Hidden limits and random faults of a fake service."""
+"""Hidden limits of a fake service."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-from enum import Enum
-from random import Random
 from typing import Any, Protocol, TypeAlias
 
 import attrs
-from attrs import field, frozen, validators
+from attrs import frozen
 
 from payclient.testing import FakeService, Reply
-
-
-@frozen(kw_only=True)
-class Fault:
-    """
-    A reply for a random share of the requests.
-
-    Attributes:
-        share: Part of the valid requests within the limits, from 0 to 1.
-        reply: Sent instead of the normal answer.
-    """
-
-    share: float = field(validator=[validators.ge(0), validators.le(1)])
-    reply: Reply = field(validator=validators.instance_of(Reply))
-
-
-class Faults:
-    """The faults of one service; each request gets at most one of them."""
-
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self._faults = tuple(faults)
-        total = sum(fault.share for fault in self._faults)
-        if total > 1 + 1e-9:
-            message = f"the shares of the faults must not exceed 1 together, got {total:g}"
-            raise ValueError(message)
-
-    def draw(self, random: Random) -> Reply | None:
-        """Return the reply of a fault, or None for a normal answer."""
-        if not self._faults:
-            return None
-        point = random.random()
-        for fault in self._faults:
-            point -= fault.share
-            if point < 0:
-                return fault.reply
-        return None
-
-
-class RetryAfter(Enum):
-    """The form of the `Retry-After` header of a throttled request."""
-
-    ABSENT = "absent"
-    SECONDS = "seconds"
-    DATE = "date"
-
-    def headers(self, seconds: float, now: datetime) -> dict[str, str]:
-        """Return the headers for a wait of *seconds*, rounded up, from *now*. Source: RFC 9110, 10.2.3 and 6.6.1."""
-        if self is RetryAfter.ABSENT:
-            return {}
-        if self is RetryAfter.SECONDS:
-            return {"retry-after": str(math.ceil(seconds))}
-        moment = now + timedelta(seconds=seconds, microseconds=999_999)
-        return {"retry-after": format_datetime(moment, usegmt=True), "date": format_datetime(now, usegmt=True)}
-
 
 Gate: TypeAlias = Callable[[float, int], float]
 """By the time and the number of admitted requests in flight: 0 admits one, otherwise the seconds until it would."""
@@ -81,12 +23,12 @@ class TokenBucket:
     Attributes:
         rate: Requests per second.
         burst: Size of the bucket: requests admitted at once after a pause. Default: the requests of one second.
-        retry_after: The header of a throttled request.
+        tells: Whether a throttled request has `Retry-After`.
     """
 
-    rate: float = field(validator=validators.gt(0))
-    burst: float | None = field(default=None, validator=validators.optional(validators.ge(1)))
-    retry_after: RetryAfter = RetryAfter.ABSENT
+    rate: float
+    burst: float | None = None
+    tells: bool = False
 
     def gate(self) -> Gate:
         burst = max(1.0, self.rate) if self.burst is None else self.burst
@@ -112,12 +54,12 @@ class FixedWindow:
     Attributes:
         count: Requests per window.
         seconds: Length of a window; windows start at its multiples on the event loop's clock.
-        retry_after: The header of a throttled request.
+        tells: Whether a throttled request has `Retry-After`.
     """
 
-    count: int = field(validator=validators.ge(1))
-    seconds: float = field(default=60.0, validator=validators.gt(0))
-    retry_after: RetryAfter = RetryAfter.ABSENT
+    count: int
+    seconds: float = 60.0
+    tells: bool = False
 
     def gate(self) -> Gate:
         used, current = 0, -1.0
@@ -137,19 +79,12 @@ class FixedWindow:
 
 @frozen(kw_only=True)
 class ConcurrencyLimit:
-    """
-    A maximum of requests in flight.
+    """A maximum of requests in flight; it tells nothing."""
 
-    Attributes:
-        count: Maximum of requests in flight.
-        retry_after: The header of a throttled request; it says one second, because the real time is unknown.
-    """
-
-    count: int = field(validator=validators.ge(1))
-    retry_after: RetryAfter = RetryAfter.ABSENT
+    count: int
+    tells: bool = False
 
     def gate(self) -> Gate:
-        """Return a gate that compares the requests in flight with the maximum."""
         return lambda _, in_flight: 1.0 if in_flight >= self.count else 0.0
 
 
@@ -157,17 +92,9 @@ class Limit(Protocol):
     """A limit of requests."""
 
     @property
-    def retry_after(self) -> RetryAfter: ...
+    def tells(self) -> bool: ...
 
     def gate(self) -> Gate: ...
-
-
-@frozen
-class Refusal:
-    """The limit that did not admit a request, and the seconds until it would."""
-
-    limit: Limit
-    seconds: float
 
 
 class Limiter:
@@ -178,13 +105,13 @@ class Limiter:
         self._in_flight = Counter[Gate]()
 
     @contextmanager
-    def admit(self, now: float) -> Generator[Refusal | None, None, None]:
-        """Hold the admission of one request during the block; yield the refusal, or None."""
+    def admit(self, now: float) -> Generator[dict[str, str] | None]:
+        """Hold the admission of one request during the block; yield the headers of a refusal, or None."""
         admitted: list[Gate] = []
-        refusal: Refusal | None = None
+        refusal: dict[str, str] | None = None
         for gate, limit in self._limits.items():
             if seconds := gate(now, self._in_flight[gate]):
-                refusal = Refusal(limit, seconds)
+                refusal = {"retry-after": str(math.ceil(seconds))} if limit.tells else {}
                 break
             admitted.append(gate)
         self._in_flight.update(admitted)
@@ -194,41 +121,15 @@ class Limiter:
             self._in_flight.subtract(admitted)
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class LimitedService(FakeService):
-    """
-    A fake service with limits and faults.
+    """A fake service with *limits* of requests; a refused one gets `assumptions.throttled`."""
 
-    Args:
-        limits: Limits of requests; a refused one gets `assumptions.throttled`.
-        faults: Replies for a random share of the requests.
-        now: The wall clock, aware, in UTC; for `Retry-After` dates only.
-        options: Those of `FakeService`.
-    """
-
-    def __init__(
-        self,
-        *,
-        limits: Iterable[Limit] = (),
-        faults: Iterable[Fault] = (),
-        now: Callable[[], datetime] = _utc_now,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *, limits: Iterable[Limit] = (), **options: Any) -> None:
         super().__init__(**options)
-        self._limiter, self._faults, self._now = Limiter(limits), Faults(faults), now
+        self._limiter = Limiter(limits)
 
     @contextmanager
     def admit(self, started_at: float) -> Generator[Reply | None]:
-        with self._limiter.admit(started_at) as refusal:
-            yield None if refusal is None else self._throttled(refusal)
-
-    def fault(self) -> Reply | None:
-        return self._faults.draw(self._random)
-
-    def _throttled(self, refusal: Refusal) -> Reply:
         reply = self.assumptions.throttled
-        headers = refusal.limit.retry_after.headers(refusal.seconds, self._now())
-        return attrs.evolve(reply, headers={**reply.headers, **headers})
+        with self._limiter.admit(started_at) as refusal:
+            yield None if refusal is None else attrs.evolve(reply, headers={**reply.headers, **refusal})

@@ -4,7 +4,6 @@ import asyncio
 import math
 import random
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -13,22 +12,7 @@ from attrs import define, field, frozen
 from payclient.client.policies._limiter import Limiter, Ticket
 from payclient.client.policies._retry import Signal
 from support.fakes import now
-from support.limits import ConcurrencyLimit, FixedWindow, TokenBucket
-
-
-def sliding_window(count: int, seconds: float) -> Callable[[float, int], float]:
-    """Return a gate that admits *count* requests in any *seconds*."""
-    accepted_at: deque[float] = deque()
-
-    def admit(at: float, _: int) -> float:
-        while accepted_at and accepted_at[0] <= at - seconds:
-            accepted_at.popleft()
-        if len(accepted_at) >= count:
-            return seconds
-        accepted_at.append(at)
-        return 0.0
-
-    return admit
+from support.limits import FixedWindow, TokenBucket
 
 
 @define
@@ -141,12 +125,10 @@ def _at(loop: asyncio.AbstractEventLoop, when: float, function: Callable[..., ob
 
 
 def limits_of(rate: int, seed: object) -> dict[str, Service]:
-    """Return four services 50 to 150 ms away and back; each allows *rate* requests per second in its own way."""
+    """Return services 50 to 150 ms away and back; each allows *rate* requests per second in its own way."""
     chance, way = random.Random(f"service {seed}"), (0.025, 0.075)
-    gates = {
-        "token bucket": TokenBucket(rate=rate, burst=rate / 10).gate(),
-        "fixed window": FixedWindow(count=rate, seconds=1.0).gate(),
-        "sliding window": sliding_window(rate, 1.0),
+    limits = {
+        "token bucket": TokenBucket(rate=rate, burst=rate / 10),
+        "fixed window": FixedWindow(count=rate, seconds=1.0),
     }
-    cap = Service(ConcurrencyLimit(count=rate // 10).gate(), (0.0, 0.001), (0.05, 0.15), chance)
-    return {**{name: Service(gate, way, way, chance) for name, gate in gates.items()}, "cap on concurrency": cap}
+    return {name: Service(limit.gate(), way, way, chance) for name, limit in limits.items()}

@@ -17,7 +17,6 @@ from payclient.errors import (
 )
 from payclient.testing import Assumptions, Reply
 from payclient.testing.respx import answered, found, not_found, throttled, unavailable
-from support.malformed import MALFORMED
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ async def test_routes_by_reference(router, look_up):
         (throttled, RateLimitedError),
         (unavailable, ServiceError),
         (lambda: unavailable("T1", status=500), ServiceError),
-        (lambda: answered("T1", MALFORMED["html_page"]), UnexpectedResponseError),
+        (lambda: answered("T1", Reply(body="<!DOCTYPE html>")), UnexpectedResponseError),
     ],
     ids=["not found", "nothing found", "key", "throttled", "all throttled", "unavailable", "500", "odd"],
 )

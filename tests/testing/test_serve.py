@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from payclient.testing import FakeService, Reply, serve
-from support.limits import FixedWindow, LimitedService, RetryAfter
 from testing.asking import HEADERS, LIVE, SANDBOX
 
 WITHOUT_UVICORN = """
@@ -51,15 +50,6 @@ async def test_answers(service):
     assert first.json()["data"]["reference"] == "T1"
     assert (second.status_code, sorted(second.headers)) == (429, ["content-length", "content-type", "retry-after"])
     assert (third.status_code, third.content) == (204, b"")
-
-
-async def test_one_date():
-    """A `Retry-After` date comes with exactly one `Date` header."""
-    service = LimitedService(limits=[FixedWindow(count=1, seconds=1e9, retry_after=RetryAfter.DATE)])
-    async with serve(service) as url:
-        await post(url)
-        answer = await post(url)
-    assert (answer.status_code, len(answer.headers.get_list("date"))) == (429, 1)
 
 
 async def test_disconnect(service):

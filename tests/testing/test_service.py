@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from payclient.testing import Assumptions, FakeService, Latency, ReceivedRequest, Reply
-from support.limits import ConcurrencyLimit, Fault, LimitedService
+from support.limits import ConcurrencyLimit, FixedWindow, LimitedService
 from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
 
 pytestmark = pytest.mark.virtual_time
@@ -139,11 +139,20 @@ async def test_script_and_wrong_key(service):
     assert (await ask(service)).status_code == 500
 
 
-async def test_script_before_faults():
-    """A script has priority over random faults."""
-    service = LimitedService(faults=[Fault(share=1, reply=Reply(status=502))])
+async def test_script_before_faults(service, monkeypatch):
+    """A script has priority over the faults of a subclass."""
+    monkeypatch.setattr(service, "fault", lambda: Reply(status=502))
     service.script("T1", Reply(status=418))
-    assert (await ask(service)).status_code == 418
+    assert [(await ask(service)).status_code for _ in range(2)] == [418, 502]
+
+
+async def test_limit_before_script():
+    """A request that a limit refuses uses no scripted reply up, and does not count as one in flight."""
+    service = LimitedService(limits=[FixedWindow(count=1)])
+    service.script("T1", Reply(status=500), Reply(status=502))
+    statuses = [await ask_all(service, "T1", "T1"), service.in_flight]
+    await asyncio.sleep(60)
+    assert [*statuses, await ask_all(service, "T1")] == [[500, 429], 0, [502]]
 
 
 async def test_latency():
