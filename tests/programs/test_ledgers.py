@@ -141,7 +141,7 @@ OTHERS = [
     ("excel", frame(), {"engine": "xlsxwriter"}, PLAIN),
     ("excel", DATED, {}, TIMED),
     ("excel", frame(), {"startrow": 3, "startcol": 1}, PLAIN),
-    ("excel", INDEXED, {"index": True}, Case(warning="the cells A2:A3 are merged")),
+    ("excel", INDEXED, {"index": True}, Case()),
     ("excel", frame(reference=[1, 2]), {}, Case(expected=NUMBERS)),
 ]
 USUAL = {"json": {"orient": "records", "lines": True}, "parquet": {}, "excel": {"index": False}}

@@ -23,7 +23,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
-from operator import attrgetter
 from typing import IO, Any
 from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -54,27 +53,18 @@ _LITERAL = re.compile(
     r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([$\u00a3\u00a5\u20a0-\u20bf])|_.|\*.|\[[^\]]*\]', re.DOTALL
 )
 """Characters of a number format that are shown as they are."""
-_TAIL, _TEXT = attrgetter("tail"), attrgetter("text")
-_BESIDE = "text beside elements"
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
 _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
 _MAX_SHEET_BYTES = 4096 * _MIB
 _FREE_BYTES = 8 * _MIB
 _MAX_RATIO = 200
-_MAX_DEPTH = 64
-_FREE_TAGS = 400_000  # an element has two
-_MAX_TAGS_PER_BYTE = 10
-_MAX_SILENT_BYTES = _MIB
+_MAX_HELD_TAGS = 400_000  # of a row, for example; an element has two
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
-    *(ArithmeticError, EOFError, LookupError, NotImplementedError, OSError, ValueError),
+    *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError),
 )
-"""
-Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file.
-
-`zipfile` raises `NotImplementedError` for an unknown compression.
-"""
+"""Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file, or one with a password."""
 
 
 @contextmanager
@@ -96,7 +86,6 @@ class _Archive:
         size = file.seek(0, os.SEEK_END)
         # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
         self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * size
-        self._tags = _FREE_TAGS + _MAX_TAGS_PER_BYTE * size
 
     def __contains__(self, part: str) -> bool:
         return part in self._zip.NameToInfo
@@ -105,9 +94,6 @@ class _Archive:
         """Yield the decompressed bytes, and an empty piece at the end; `zipfile` stops at the size it lists."""
         info = self._zip.getinfo(part)
         name = escape_unprintable(info.filename, max_length=80)
-        if info.flag_bits & 1:
-            message = f"{name} has a password; save the workbook without one"
-            raise LedgerError(message)
         if info.file_size > max_bytes:
             message = f"{name} is larger than {max_bytes // _MIB} MiB; this is not a ledger, or one to give as CSV"
             raise LedgerError(message)
@@ -130,29 +116,16 @@ class _Archive:
         parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
         parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = builder.data, _refuse_document_type
         wanted: list[str] = []
-        before: list[int] = []
-        held = silent_bytes = 0
+        held = 0
         for piece in self._pieces(part, max_bytes):
             parser.Parse(piece, not piece)
             wanted = wanted or [_beside(top[0], name) for name in names if len(top)]
-            ended, sizes = _take_ended(top, wanted, is_last=not piece)
-            tags = piece.count(b"<")
-            self._tags -= tags
-            held = 0 if ended else held + tags
-            # With each piece, expat may scan an unfinished name, attribute or comment again.
-            silent_bytes = 0 if ended or sizes != before else silent_bytes + len(piece)
-            before = sizes
-            if silent_bytes > _MAX_SILENT_BYTES:
-                message = "the XLSX file has a megabyte between two elements; this is not a ledger"
-                raise LedgerError(message)
-            if self._tags < 0 or held > _FREE_TAGS:
-                message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
+            ended = _take_ended(top, wanted) if piece else list(top)
+            held = 0 if ended else held + piece.count(b"<")
+            if held > _MAX_HELD_TAGS:
+                message = "the XLSX file has more elements in a row than any ledger; this is not a ledger"
                 raise LedgerError(message)
             for element in ended:
-                # The usual row has texts in the values of its cells only.
-                has_text = element.text or any(map(_TAIL, element.iter())) or any(map(_TEXT, element))
-                if has_text or element.tag not in wanted:
-                    _check_text(element)
                 for name in wanted:
                     yield from element.iter(name)
 
@@ -162,35 +135,22 @@ def _refuse_document_type(*_: object) -> None:
     raise LedgerError(message)
 
 
-def _take_ended(top: Element, wanted: Sequence[str], *, is_last: bool) -> tuple[list[Element], list[int]]:
-    """Remove the elements that have ended, but nothing of a wanted one; return them, and the sizes of the others."""
+def _take_ended(top: Element, wanted: Sequence[str]) -> list[Element]:
+    """Remove the elements that have ended, but nothing of a wanted one, and return them."""
     ended: list[Element] = []
-    sizes: list[int] = []
-    node, is_kept = top, False
-    while len(node):
-        if not is_kept:  # only the last element at each depth may still go on
-            ended += node[:-1]
-            del node[:-1]
-        sizes.append(len(node))
+    node = top
+    while len(node) and node.tag not in wanted:  # only the last element at each depth may still go on
+        ended += node[:-1]
+        del node[:-1]
         node = node[-1]
-        is_kept = is_kept or node.tag in wanted
-    if len(sizes) > _MAX_DEPTH:
-        message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is not a ledger"
-        raise LedgerError(message)
-    return [*ended, *top] if is_last else ended, sizes
-
-
-def _check_text(element: Element) -> None:
-    """Refuse text next to elements, which would be lost; spaces there are an indentation."""
-    for each in element.iter():
-        if f"{(len(each) and each.text) or ''}{each.tail or ''}".strip(BLANK):
-            raise ValueError(_BESIDE)
+    return ended
 
 
 def _text(element: Element) -> str:
     """Return the text of an element that holds no others."""
     if len(element):
-        raise ValueError(_BESIDE)
+        message = "elements where only text may be"
+        raise ValueError(message)
     return element.text or ""
 
 
@@ -232,7 +192,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     if others:
         names = ", ".join(map(quote, others))
         reader.warnings.insert(0, f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too")
-    entries = _entries(rows, reader, parser, header_row=first)
+    entries = _entries(rows, reader, parser)
     return Table(reader=reader, rows=entries, header_row=first, other_sheets=others)
 
 
@@ -268,14 +228,10 @@ def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
 
 
 def _entries(
-    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetReader, *, header_row: int
+    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetReader
 ) -> Iterator[Entry | RejectedEntry | None]:
     width = len(reader.columns.header)
-    has_told = False
     for line, cells in rows:
-        if parser.hidden_row and not has_told:
-            has_told = True
-            reader.warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
         last = max(cells)
         problem = "" if last < width else f"has a value in column {_letters(last)}, to the right of the header"
         yield reader.read(line, list(map(cells.get, range(max(width, last + 1)))), problem)
@@ -286,22 +242,14 @@ def _entries(
                 f"the formats of the column {quote(reader.columns.used[name])} show {symbols}, which cannot be added"
             )
             raise LedgerError(f"{message}; put the currency in a column by itself")
-    if merged := [each for each in parser.merged if _last_row(each) > header_row]:
-        more = f" (and {len(merged) - 1:,} more)" if merged[1:] else ""
-        reader.warnings.append(
-            f"the cells {merged[0]} are merged{more}; only the first of them has a value, which is not repeated in "
-            "the rows below; undo the merge and fill them if it is meant for all"
-        )
 
 
 class _SheetReader:
     """Reads the rows of a sheet."""
 
-    # A cell with a formula is *formula*, or else its stored result. `merged`, such as `A5:A7`, come after the rows.
+    # A cell with a formula is *formula*, or else its stored result.
 
     def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
-        self.hidden_row = 0
-        self.merged: list[str] = []
         self.currencies: dict[int, dict[str, str]] = {}
         """The currencies that formats show in each column, with their first spelling."""
         self._formula = formula
@@ -312,25 +260,18 @@ class _SheetReader:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
         last = 0
         with _damage_refused():
-            for element in self._book.archive.elements(part, "row", "mergeCell", max_bytes=_MAX_SHEET_BYTES):
-                if not element.tag.endswith("row"):
-                    self.merged.append(element.get("ref", ""))
-                    continue
+            for element in self._book.archive.elements(part, "row", max_bytes=_MAX_SHEET_BYTES):
                 row = int(element.get("r", last + 1))
                 if not last < row <= _MAX_ROWS:
                     message = f"row {row} comes after row {last}, so rows may be lost; open the file and save it again"
                     raise LedgerError(message, line=row)
                 last = row
-                if not self.hidden_row and element.get("hidden") in ("1", "true"):
-                    self.hidden_row = row
                 if cells := self._cells(element, row):
                     yield row, cells
 
     def _cells(self, element: Element, row: int) -> dict[int, Any]:
         cells: dict[int, Any] = {}
         place = -1
-        if any(map(len, element.iter(_beside(element, "v")))):
-            raise ValueError(_BESIDE)
         cell_name, *names = [element.tag.removesuffix("row") + each for each in ("c", "v", "f", "is")]
         for cell in element.iter(cell_name):
             name = cell.get("r")
@@ -355,7 +296,7 @@ class _SheetReader:
             return self._formula
         if kind == "inlineStr":
             return _text_of(parts[inline]) if inline in parts else None
-        text = parts[value].text or "" if value in parts else None
+        text = _text(parts[value]) if value in parts else None
         if text is None or (not text and kind != "str"):
             return _NO_RESULT if has_formula else None
         if kind == "s":
@@ -387,11 +328,6 @@ class _SheetReader:
             return number
         # A format with a part for numbers below zero shows them without their minus.
         return f"{number if sign > 0 or labels[0] == labels[1] else abs(number)} {label}"
-
-
-def _last_row(area: str) -> int:
-    match = re.search("[0-9]{1,7}$", area)
-    return int(match[0]) if match else 0
 
 
 @cache
@@ -511,10 +447,8 @@ def _is_said(character: str) -> bool:
 
 def _text_of(element: Element) -> str:
     """Return the text of a cell, in its parts, without the pronunciation guide."""
-    if len(element) != 1 or len(element[0]) or element.text:  # not the text alone
-        _check_text(element)
-        for guide in element.iter(_beside(element, "rPh")):
-            guide.clear()
+    for guide in element.iter(_beside(element, "rPh")) if len(element) > 1 else ():
+        guide.clear()
     text = "".join(map(_text, element.iter(_beside(element, "t"))))
     if len(text) > _MAX_CHARACTERS:
         message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"

@@ -94,19 +94,3 @@ def test_separator_line_above_a_declared_header():
         3,
         [Entry(line=4, reference="T1", amount=1)],
     )
-
-
-def test_merged_cells():
-    """Merged cells are said to have one value, which is not repeated; above the header they do not matter."""
-
-    def merge(book):
-        book.active.merge_cells("A1:B1")
-        book.active.merge_cells("B3:B4")
-
-    data = by_openpyxl(("Title",), ("reference", "merchant_reff"), ("T1", "INV-1"), ("T2", None), change=merge)
-    _, rows, warnings = read(data, header_row=2)
-    assert [row.merchant_reff for row in rows] == ["INV-1", None]
-    assert warnings[1] == (
-        "the cells B3:B4 are merged; only the first of them has a value, which is not repeated in the rows below; "
-        "undo the merge and fill them if it is meant for all"
-    )

@@ -127,14 +127,13 @@ def test_day_that_is_none():
 
 
 def test_hidden_rows():
-    """Hidden rows are read, with one warning that names the first."""
+    """Hidden rows are read."""
 
     def hide(book):
         book.active.row_dimensions[3].hidden = book.active.row_dimensions[4].hidden = True
 
-    with opened(by_openpyxl(("reference",), ("T1",), ("T2",), ("T3",), change=hide)) as ledger:
-        assert [row.reference for row in ledger] == ["T1", "T2", "T3"]
-        assert ledger.warnings == ("row 3 is hidden; hidden rows are read too",)
+    rows = read(by_openpyxl(("reference",), ("T1",), ("T2",), ("T3",), change=hide))
+    assert [row.reference for row in rows] == ["T1", "T2", "T3"]
 
 
 def two_sheets(book):
@@ -248,36 +247,6 @@ def test_bomb(part):
         read(changed(by_xlsxwriter(HEADER), **{part: lambda xml: xml + b" " * (80 << 20)}))
 
 
-HUGE = 2 << 20
-MANY = " ".join(f"a{number}='1'" for number in range(HUGE // 8))
-SILENT = "a megabyte between two elements"
-
-
-def test_endless(subtests):
-    """Number, depth and distance of elements are limited, so a small file takes little time."""
-    for xml, reason in [
-        (f'<row r="1" x="{"a" * HUGE}"/>', SILENT),
-        (f"<{'a' * HUGE}/>", SILENT),
-        (f"<!--{'a' * HUGE}-->", SILENT),
-        (f"<?a {'a' * HUGE}?>", SILENT),
-        (f"<row {MANY}/>", SILENT),
-        (f'<row r="1"><c><v>{"1" * HUGE}</v></c></row>', SILENT),
-        (f'<row r="1"><c t="str"><v>{"&amp;" * HUGE}</v></c></row>', f"{SILENT}|unpacks to more"),
-        ("<a>" * 65 + "</a>" * 65, "nested 64 deep"),
-        ("<a/>" * 600_000, "more elements than any ledger of its size"),
-    ]:
-        with subtests.test(xml=xml):
-            with pytest.raises(LedgerError, match=reason):
-                read(with_rows(xml))
-
-
-def test_endless_texts():
-    """The number of shared texts is bounded by the size of the file."""
-    many = b"<sst>" + b"<si><t/></si>" * 400_000 + b"</sst>"
-    with pytest.raises(LedgerError, match="more elements than any ledger of its size"):
-        read(changed(by_xlsxwriter(HEADER), texts=lambda _: many))
-
-
 def test_one_sheet_many_times():
     """A part that is named as each of many sheets is paid for each time."""
 
@@ -285,8 +254,8 @@ def test_one_sheet_many_times():
         sheet = re.search(rb"<sheet [^>]*/>", book)[0]
         return book.replace(sheet, b"".join(sheet.replace(b'"Sheet"', b'"S%d"' % number) for number in range(50)))
 
-    with pytest.raises(LedgerError, match="more elements than any ledger of its size"):
-        read(changed(with_rows("<a/>" * 40_000), book=repeated))
+    with pytest.raises(LedgerError, match="unpacks to more than 200 times its size"):
+        read(changed(with_rows(" " * (1 << 20)), book=repeated))
 
 
 def test_format_of_brackets():
@@ -307,12 +276,12 @@ def test_too_many_texts():
 
 
 def test_password_inside():
-    """A part with a password is refused with the remedy."""
+    """A part with a password is refused."""
     data = bytearray(by_xlsxwriter(HEADER))
     place = -1
     while (place := data.find(b"PK\x01\x02", place + 1)) >= 0:
         data[place + 8] |= 1
-    with pytest.raises(LedgerError, match="save the workbook without"):
+    with pytest.raises(LedgerError, match="is encrypted"):
         read(bytes(data))
 
 
@@ -348,19 +317,13 @@ def test_any_sheet(place, data, lost):
         read(changed(with_rows(""), sheet=lambda xml: xml.replace(b"<sheetData>", b"<sheetData>" + damaged)))
 
 
-def test_text_beside_elements(subtests):
-    """Text beside other elements, of which a part would be lost, refuses the file; spaces there are an indentation."""
+def test_elements_in_text():
+    """A value with elements in it, of which a part would be lost, refuses the file; spaces are an indentation."""
     row = '<row r="1"><c t="inlineStr"><is><t>reference</t></is></c></row>'
-    values = ("1<x/>5", "<x>1</x>5", "<x/>15", "<x><y/>1</x>", "1<x/>", "1<x>5</x>")
-    for cell in (*(f"<v>{value}</v>" for value in values), "1<v>5</v>", "<v>1</v>5"):
-        with subtests.test(cell), pytest.raises(LedgerError, match="text beside elements"):
-            read(with_rows(f'{row}<row r="2"><c t="str">{cell}</c></row>'))
-    for inline in ("1<t>5</t>", "<r>1<t>5</t></r>", "<t>1</t>5", "<t>1<x/></t>"):
-        with subtests.test(inline), pytest.raises(LedgerError, match="text beside elements"):
-            read(with_rows(f'{row}<row r="2"><c t="inlineStr"><is>{inline}</is></c></row>'))
-    for sheet in (f"{row}5", f"5{row}", f'{row}<row r="2"/>5<row r="3"/>', f'{row}<row r="2">5<c/></row><row r="3"/>'):
-        with subtests.test(sheet), pytest.raises(LedgerError, match="text beside elements"):
-            read(with_rows(sheet))
+    for cell in ("<v>1<x/>5</v>", "<v><x>1</x>5</v>", "<is><t>1<x/></t></is>"):
+        kind = "inlineStr" if "is" in cell else "str"
+        with pytest.raises(LedgerError, match="where only text may be"):
+            read(with_rows(f'{row}<row r="2"><c t="{kind}">{cell}</c></row>'))
     assert len(read(with_rows(f'{row}\n <row r="2">\n  <c t="str">\n <v>T1</v>\n </c> </row>'))) == 1
 
 
@@ -368,7 +331,7 @@ def test_endless_row():
     """A row of more elements than any has is refused before it is held, in a file of any size."""
     numbers = random.Random(1)
     cells = "".join(f"<c><v>{numbers.getrandbits(64)}</v></c>" for _ in range(150_000))
-    with pytest.raises(LedgerError, match="more elements than any ledger"):
+    with pytest.raises(LedgerError, match="more elements in a row than any ledger"):
         read(with_rows(f'<row r="1">{cells}</row>'))
 
 
