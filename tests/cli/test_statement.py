@@ -227,15 +227,14 @@ def test_late_by_new_rules(reconcile, command):
 def test_business_days(reconcile, command, tmp_path):
     """A run is judged again by business days; the report says which they are."""
     row = f"T1,15000,{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}+00:00"
-    (tmp_path / "calendar.toml").write_text('[calendar]\nholidays = [2026-12-25]\ncut_off = "17:00"\n')
+    (tmp_path / "calendar.toml").write_text("[calendar]\nholidays = [2026-12-25]\n")
     result = reconcile(ledger=["reference,amount,created_at", row], lines=[])
     assert "1 break" in result.out.splitlines()[0]
     by_days = ("rejudge", "report", "--settles-within", "2 business days", "--out", "again")
     assert "business days need time_zone, the zone in which they begin" in command(*by_days).err
     result = command(*by_days, "--time-zone", "UTC", "--rules", "calendar.toml")
     assert (result.status, "1 open" in result.out.splitlines()[0]) == (0, True)
-    said = "without 1 listed holiday; a row of 17:00 or later counts as of the next one; in the time zone UTC"
-    assert said in (tmp_path / "again" / "report.html").read_text()
+    assert "without 1 listed holiday; in the time zone UTC" in (tmp_path / "again" / "report.html").read_text()
 
 
 REPORT = """\

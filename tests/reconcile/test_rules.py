@@ -37,13 +37,12 @@ from payclient.reconcile import (
     Status,
     Tolerance,
     judge_again,
-    parse_rules,
     read_status,
     reconcile,
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile.ledger import ABSENT, Dialect, Entry, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
 from payclient.reconcile.rules import IgnoredCount
 from support.misses import check_table
 from support.ruling import DAYS, rules_of
@@ -313,26 +312,6 @@ def test_fee():
         ),
         lambda schedule, amount: FeeSchedule(**schedule).fee_of(amount),
     )
-
-
-def test_first_day():
-    """A schedule holds from the day of creation on, in the zone of the rules; before it, the one that it replaced."""
-    dated = {"flat": 4500, "first_day": "2026-11-12", "before": FeeSchedule(flat=4000, first_day="2026-10-01")}
-    schedule, zone = FeeSchedule(**dated), ZoneInfo("Asia/Jakarta")
-    for created, flat in (
-        (datetime(2026, 11, 12), 4500),  # noqa: DTZ001
-        (datetime(2026, 11, 11, 23), 4000),  # noqa: DTZ001
-        (datetime(2026, 11, 11, 17, tzinfo=UTC), 4500),
-        (datetime(2026, 11, 11, 16, tzinfo=UTC), 4000),
-        (datetime(2026, 9, 30), None),  # noqa: DTZ001
-        (None, 4500),
-        (ABSENT, 4500),
-    ):
-        found = schedule.on(created, zone)
-        assert (found and found.flat) == flat, created
-    text = "[fees.VA]\nflat = 4500\nfirst_day = 2026-11-12\n[fees.VA.before]\nflat = 4000\nfirst_day = 2026-10-01\n"
-    assert parse_rules(text).fees["VA"] == schedule
-    assert rules_from_json(rules_as_json(parse_rules(text))) == parse_rules(text)
 
 
 @given(amount=st.integers(0, 10**18), millionths=st.integers(0, 10**8), rounding=st.sampled_from(list(Rounding)))

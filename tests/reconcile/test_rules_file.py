@@ -1,6 +1,6 @@
 """A rules file is read exactly, or refused with its line and its key."""
 
-from datetime import UTC, date, time, timedelta, timezone
+from datetime import UTC, date, timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -158,10 +158,6 @@ REFUSED_ALONE = (
     ("[statement.kind]\ncharge = ['x']\n", 1, "statement.kind has no column"),
     ("[statement]\npayout = 3\n", 2, "statement: there is no key 'payout'"),
     *((f"[calendar]\nholidays = {days}\n", 2, DATES) for days in ("[[1]]", "3", "'x'", "[2026-12-25T00:00:00]")),
-    *(
-        (f"[calendar]\ncut_off = '{time}'\n", 2, "calendar.cut_off must be a time of the day")
-        for time in ("25:00", "5pm")
-    ),
     ("[calendar]\nweekend = []\n", 2, "calendar: there is no key 'weekend'"),
     (
         "[ledger]\ndecimals = 1",
@@ -394,12 +390,12 @@ def test_calendar():
     """A rules file lists holidays, as dates or as text; JSON keeps them in order."""
     rules = parse_rules(
         'grace = "1 business day"\nstatement.settles_within = "2 business days"\n'
-        "[calendar]\nholidays = [2027-01-01, '2026-12-25']\ncut_off = 17:00:00\n"
+        "[calendar]\nholidays = [2027-01-01, '2026-12-25']\n"
     )
-    assert rules.calendar == Calendar(holidays=[date(2026, 12, 25), date(2027, 1, 1)], cut_off=time(17))
+    assert rules.calendar == Calendar(holidays=[date(2026, 12, 25), date(2027, 1, 1)])
     assert (rules.grace, rules.statement.settles_within) == (BusinessDays(1), BusinessDays(2))
     plain = rules_as_json(rules)
-    assert plain["calendar"] == {"holidays": ["2026-12-25", "2027-01-01"], "cut_off": "17:00"}
+    assert plain["calendar"] == {"holidays": ["2026-12-25", "2027-01-01"]}
     assert rules_from_json(plain) == rules
     assert rules.fingerprint != attrs.evolve(rules, calendar=Calendar()).fingerprint
     assert "calendar" not in rules_as_json(STRICT)

@@ -255,7 +255,7 @@ def branches() -> None:
 
 def settled(row: Row) -> Settled | None:
     """The other side of a row, and the rules for it."""
-    rules = Rules(grace=BusinessDays(2), calendar=Calendar(holidays=["2026-12-25"], cut_off="17:00"))
+    rules = Rules(grace=BusinessDays(2), calendar=Calendar(holidays=["2026-12-25"]))
     assert_type((rules.grace, rules.calendar.holidays), tuple[timedelta | BusinessDays, tuple[date, ...]])
     assert_type(StatementRules(settles_within="3d", ignore_columns=["Tax"]).settles_within, timedelta | BusinessDays)
     return None if row.other_side is None else row.other_side.settled

@@ -137,7 +137,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
         The findings, the most severe first and waived ones last; empty when everything compared agrees. `judge`
         applies the accepted differences.
     """
-    schedule = _schedule(entry, transaction, rules) if rules.fees else None
+    schedule = rules.fees.get(transaction.payment_method or "")
     found = [
         *_identity(entry, transaction),
         *_money(entry, transaction, rules, schedule),
@@ -203,11 +203,6 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSc
     elif entry.amount_received is not ABSENT and (entry.amount_received or 0) != (transaction.amount_received or 0):
         waived = _tolerated(rules, "amount_received", entry.amount_received, transaction.amount_received)
         yield _differs(Code.NET_DIFFERS, "amount_received", entry.amount_received, transaction.amount_received, waived)
-
-
-def _schedule(entry: Entry, transaction: Transaction, rules: Rules) -> FeeSchedule | None:
-    found = rules.fees.get(transaction.payment_method or "")
-    return None if found is None else found.on(entry.created_at, rules.time_zone)
 
 
 def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSchedule) -> Iterator[Finding]:

@@ -22,8 +22,8 @@ from attrs import evolve, frozen
 from cattrs import BaseValidationError
 
 from payclient._shared.escape import escape_unprintable, quote
-from payclient.reconcile.rules import Accepted, Rules, as_json, from_json, to_member
-from payclient.reconcile.values import Code, DecisionError
+from payclient.reconcile.rules import Accepted, Rules, as_json, from_json
+from payclient.reconcile.values import DecisionError
 
 FIRST = "0" * 64
 """Previous checksum of the first line."""
@@ -113,7 +113,7 @@ class Decision:
         if self.resolution is not Resolution.ACCEPTED or self.until is None:
             return None
         return Accepted(
-            code=to_member(Code, "code", self.code),
+            code=self.code,
             reference=self.reference,
             ledger="" if self.ledger is None else self.ledger,
             service="" if self.service is None else self.service,

@@ -193,7 +193,7 @@ class IgnoredCount:
 
 
 def _to_repeated(value: RepeatedReference | str) -> RepeatedReference:
-    return to_member(RepeatedReference, "of_one_reference", value)
+    return to_member(RepeatedReference, value, "of_one_reference")
 
 
 @frozen(kw_only=True)

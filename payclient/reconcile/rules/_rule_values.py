@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import Attribute, field, frozen
-from attrs.validators import optional
 
 from payclient._shared.escape import did_you_mean, plural, quote
 from payclient.reconcile.values import RulesError
@@ -27,7 +26,6 @@ _DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(
 _OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
 _BUSINESS_DAYS = re.compile(r"(\d{1,3}) business days?", re.ASCII)
-_TIME = re.compile(r"\d\d:\d\d", re.ASCII)
 _DAY = timedelta(days=1)
 _Member = TypeVar("_Member", bound=StrEnum)
 Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
@@ -41,15 +39,15 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=zone or FIRST_ON_EARTH)
 
 
-def problem(name: str, wanted: str, got: object) -> RulesError:
-    return RulesError(f"{name} must be {wanted}, got {quote(got)}", key=(name,))
+def problem(wanted: str, got: object, *key: str) -> RulesError:
+    return RulesError(f"{'.'.join(key)} must be {wanted}, got {quote(got)}", key=key)
 
 
 def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
 
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
         if not is_valid(value):
-            raise problem(attribute.name, wanted, value)
+            raise problem(wanted, value, attribute.name)
 
     return check
 
@@ -86,7 +84,7 @@ def to_zone(value: tzinfo | str | None) -> tzinfo | None:
     try:
         return ZoneInfo(value)
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones raises OSError
-        raise problem("time_zone", _ZONE, value) from error
+        raise problem(_ZONE, value, "time_zone") from error
 
 
 def zone_text(value: tzinfo | None) -> str | None:
@@ -101,9 +99,9 @@ def zone_text(value: tzinfo | None) -> str | None:
     return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "UTC"
 
 
-def to_member(kind: type[_Member], name: str, value: object) -> _Member:
+def to_member(kind: type[_Member], value: object, *key: str) -> _Member:
     if not isinstance(value, str) or value not in set(kind):
-        raise problem(name, f"one of {', '.join(kind)}", value)
+        raise problem(f"one of {', '.join(kind)}", value, *key)
     return kind(value)
 
 
@@ -140,8 +138,7 @@ def names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
     """Refuse a table `columns` with a value that is not the name of a column."""
     for name, column in value.items():
         if not isinstance(column, str) or not column.strip():
-            message = f"columns.{name} must be the name of a column, got {quote(column)}"
-            raise RulesError(message, key=("columns", name))
+            raise problem("the name of a column", column, "columns", name)
 
 
 def _is_percentage(value: object) -> bool:
@@ -233,17 +230,6 @@ _are_days = must_be(
 )
 
 
-def _to_time(value: Any) -> Any:
-    is_text = isinstance(value, str) and _TIME.fullmatch(value) and value < "24" and value[3:] < "60"
-    return time.fromisoformat(value) if is_text else value
-
-
-_is_minute = must_be(
-    "a time of the day such as 17:00",
-    lambda value: isinstance(value, time) and value.tzinfo is None and not (value.second or value.microsecond),
-)
-
-
 @frozen(kw_only=True)
 class Calendar:
     """
@@ -251,15 +237,12 @@ class Calendar:
 
     Attributes:
         holidays: Days that are not business days, in order.
-        cut_off: Time of the day from which a row counts as of the next business day; None if each counts as of its
-            own day.
 
     Raises:
         RulesError: When a value cannot be used.
     """
 
     holidays: tuple[date, ...] = field(default=(), converter=_to_days, validator=_are_days)
-    cut_off: time | None = field(default=None, converter=_to_time, validator=optional(_is_minute))
 
     def is_younger(self, created: datetime, at: datetime, limit: BusinessDays, zone: tzinfo) -> bool:
         """
@@ -271,17 +254,12 @@ class Calendar:
         # More than any limit can last, with all its weekends; dates near the ends of time cannot be converted.
         if last - first > 2 * _DAY * (limit.days + len(self.holidays) + 4):
             return False
-        return last < self._end(first.astimezone(zone), limit.days)
-
-    def _end(self, local: datetime, days: int) -> datetime:
-        is_late = self.cut_off is not None and local.time() >= self.cut_off
-        following = (local.date() + _DAY * number for number in count(int(is_late)))
-        business_days = (day for day in following if day.weekday() < 5 and day not in self.holidays)
-        return datetime.combine(next(islice(business_days, days, None)) + _DAY, time(), local.tzinfo)
+        day = first.astimezone(zone).date()
+        following = (day + _DAY * number for number in count())
+        business_days = (each for each in following if each.weekday() < 5 and each not in self.holidays)
+        return last < datetime.combine(next(islice(business_days, limit.days, None)) + _DAY, time(), zone)
 
     @property
     def sentence(self) -> str:
         """The calendar in words."""
-        days = f"Monday to Friday, without {plural(len(self.holidays), 'listed holiday')}"
-        late = "" if self.cut_off is None else f"; a row of {self.cut_off:%H:%M} or later counts as of the next one"
-        return f"{days}{late}"
+        return f"Monday to Friday, without {plural(len(self.holidays), 'listed holiday')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -72,7 +72,7 @@ class Rounding(StrEnum):
 
 
 def _to_rounding(value: Rounding | str) -> Rounding:
-    return values.to_member(Rounding, "rounding", value)
+    return values.to_member(Rounding, value, "rounding")
 
 
 @frozen(kw_only=True)
@@ -86,8 +86,6 @@ class FeeSchedule:
         minimum: The lowest fee.
         maximum: The highest fee; None for no limit.
         rounding: How the percentage becomes a whole number.
-        first_day: The day of creation from which it holds; None for all days. A row without that time counts as later.
-        before: The schedule until then; None if fees of that time are not checked.
     """
 
     flat: int = field(default=0, validator=values.is_whole)
@@ -95,22 +93,11 @@ class FeeSchedule:
     minimum: int = field(default=0, validator=values.is_whole)
     maximum: int | None = field(default=None, validator=optional(values.is_whole))
     rounding: Rounding = field(default=Rounding.HALF_UP, converter=_to_rounding)
-    first_day: date | None = field(default=None, converter=values.to_date, validator=optional(values.is_date))
-    before: FeeSchedule | None = field(default=None)
 
     def __attrs_post_init__(self) -> None:
         if self.maximum is not None and self.maximum < self.minimum:
             message = f"maximum must be at least the minimum {self.minimum}, got {self.maximum}"
             raise RulesError(message, key=("maximum",))
-
-    def on(self, created: object, zone: tzinfo | None) -> FeeSchedule | None:
-        """Return the schedule of a payment that the ledger says was *created* then; None without one."""
-        if self.first_day is None or not isinstance(created, datetime):
-            return self
-        day = (created if created.tzinfo is None else created.astimezone(zone or created.tzinfo)).date()
-        if day >= self.first_day:
-            return self
-        return None if self.before is None else self.before.on(created, zone)
 
     def fee_of(self, amount: int) -> int:
         """Return the fee on *amount*, in the same unit; never negative, even if the amount is."""
@@ -132,7 +119,7 @@ _MAX_WAIVER = 400
 
 
 def _to_code(value: Code | str) -> Code:
-    return values.to_member(Code, "code", value)
+    return values.to_member(Code, value, "code")
 
 
 @frozen(kw_only=True)
@@ -261,7 +248,10 @@ _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
     known: dict[str, Status] = {}
     for word, meaning in words.items():
-        status, name = _to_status(word, meaning), normalise(word)
+        status, name = values.to_member(Status, meaning, "statuses", word), normalise(word)
+        if not any(map(str.isalpha, word)):
+            message = f"statuses: {quote(word)} is not a word; a number cannot have a meaning, as it may have several"
+            raise RulesError(message, key=("statuses", word))
         if known.setdefault(name, status) is not status:
             message = f"statuses.{word} must be {known[name]}, as the same word in other letters is, got {status}"
             raise RulesError(message, key=("statuses", word))
@@ -271,22 +261,12 @@ def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
     return MappingProxyType(known)
 
 
-def _to_status(word: str, meaning: object) -> Status:
-    if not isinstance(meaning, str) or meaning not in set(Status):
-        message = f"statuses.{word} must be one of {', '.join(Status)}, got {quote(meaning)}"
-        raise RulesError(message, key=("statuses", word))
-    if not any(character.isalpha() for character in word):
-        message = f"statuses: {quote(word)} is not a word; a number cannot have a meaning, because it may have several"
-        raise RulesError(message, key=("statuses", word))
-    return Status(meaning)
-
-
 def _to_final(value: Any) -> tuple[Status, ...]:
     """Return the statuses in their own order, so that equal lists are equal."""
     words = values.to_texts(value)
     if not isinstance(words, tuple):
-        raise values.problem("final_statuses", "a list of statuses", value)
-    final = {values.to_member(Status, "final_statuses", word) for word in cast("tuple[object, ...]", words)}
+        raise values.problem("a list of statuses", value, "final_statuses")
+    final = {values.to_member(Status, word, "final_statuses") for word in cast("tuple[object, ...]", words)}
     if Status.PENDING in final:
         message = "final_statuses must not have pending, which is not the end of a payment"
         raise RulesError(message, key=("final_statuses",))
@@ -298,7 +278,7 @@ _FINAL = (Status.PAID, Status.REFUNDED)
 
 
 def _to_assumed(value: Assumed | str) -> Assumed:
-    return values.to_member(Assumed, "assume_status", value)
+    return values.to_member(Assumed, value, "assume_status")
 
 
 def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
@@ -466,7 +446,6 @@ def _is_said(attribute: Attribute[Any], value: object) -> bool:
 
 _PLAIN: tuple[tuple[type | UnionType, Callable[[Any], object]], ...] = (
     (timedelta | BusinessDays, limit_text),
-    (time, "{:%H:%M}".format),
     (tzinfo, values.zone_text),
     (Decimal, values.percent_text),
     (StrEnum, str),
