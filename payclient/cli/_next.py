@@ -27,7 +27,7 @@ from payclient.reconcile import (
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn, as_option, as_word
 from payclient.reconcile.report import MANIFEST
 
-_SWITCHES = ("--allow-empty", "--skip-totals", "--fees-below-zero", "--allow-edits", "--json", "--markdown", "--quiet")
+_SWITCHES = ("--allow-empty", "--skip-totals", "--fees-below-zero", "--allow-edits", "--json", "--quiet")
 _WORD = r"(?!(?:needs?|and|or|in|for|declares)\b)(?:(?:'[^']*'|\"[^\"]*\"|[^\s;,'\"…()])+|,)"
 _VALUED = rf"--(?!allow-empty|skip-totals|fees-below-zero)[a-z-]+[= ](?![A-Za-z_]+=NAME\b)(?:[a-z_]+=)?{_WORD}"
 _OPTION = rf"(?:--(?:allow-empty|skip-totals)\b|{_VALUED})"

@@ -2,10 +2,11 @@
 
 import json
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
+from heapq import nlargest
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,6 +30,7 @@ from payclient.protocol import masked
 from payclient.reconcile import (
     AtomicFiles,
     BreakState,
+    Bucket,
     Case,
     Journal,
     JournalError,
@@ -61,11 +63,10 @@ from payclient.reconcile.report import (
     JudgedAgain,
     add_decisions,
     carry_log,
-    markdown_lines,
     open_rows,
     read_log,
+    row_lines_of,
     verify_decisions,
-    worst_breaks,
 )
 from payclient.reconcile.report import verify as verify_manifest
 
@@ -78,7 +79,7 @@ The same journal gives the same bytes. Exit status: as `payclient reconcile` for
 """,
     "show": """
 $ payclient show reports/2026-11-21
-$ payclient show reports/2026-11-21 --markdown >> "$GITHUB_STEP_SUMMARY"
+$ (echo '~~~'; payclient show reports/2026-11-21; echo '~~~') >> "$GITHUB_STEP_SUMMARY"
 
 Exit status: 0, whatever the verdict; 2 when there is no report, or it was changed.
 """,
@@ -115,7 +116,6 @@ Exit status: 0 when everything was taken; 2 when anything is refused, and then n
 """,
 }
 
-_MARKS = re.compile(r"\*\*|`")
 _MAX_BREAKS = 10
 _FIELDS = (
     *("merchant_reff", "amount", "fee", "amount_received", "status"),
@@ -149,7 +149,7 @@ def report(
     return output.finish(summary, lines, folder, streams)
 
 
-def show(folder: Path, /, *, markdown: Flag = False, streams: OwnStreams) -> int:
+def show(folder: Path, /, *, streams: OwnStreams) -> int:
     """
     Show the result in a few lines: the verdict, the money and the worst breaks.
 
@@ -157,17 +157,60 @@ def show(folder: Path, /, *, markdown: Flag = False, streams: OwnStreams) -> int
 
     Args:
         folder: Folder of the report.
-        markdown: Write Markdown, for a chat message or the summary of a job. Nothing in the ledger or in an answer
-            can become markup in it.
         streams: Streams of the process.
     """
     summary = _unchanged_summary(folder, "cannot be shown")
     with open_rows(folder / ROWS) as file:
-        breaks = worst_breaks(file, _MAX_BREAKS)
-    streams.show(line if markdown else _MARKS.sub("", line) for line in markdown_lines(summary, breaks))
-    if not markdown:
-        streams.show(_next([row.reference for row in breaks if row.reference], summary["verdict"], folder))
+        breaks = (line.row for line in row_lines_of(file) if line.bucket == Bucket.BREAK)
+        worst = nlargest(_MAX_BREAKS, breaks, key=attrgetter("rank"))
+    streams.show(
+        [f"{summary['verdict'].upper()}: {summary['sentence']}", "", *_about(summary), *_worst(summary, worst)]
+    )
+    streams.show(_next([row.reference for row in worst if row.reference], summary["verdict"], folder))
     return Exit.DONE
+
+
+# Each line begins with a fixed word, so that nothing in a ledger ends the Markdown block that the lines are put into.
+
+
+def _about(summary: Mapping[str, Any]) -> Iterator[str]:
+    bridge, service, ledger = summary["tie_out"], summary["service"], summary["ledger"]
+    yield (
+        f"- Paid: {bridge['ledger_paid_total']:,} in the ledger, {bridge['service_paid_total']:,} at the service; "
+        f"residual {bridge['residual']:,}"
+    )
+    if (settlement := summary["settlement"]) is not None:
+        payout = "" if settlement["payout"] is None else f", payout {settlement['payout']:,}"
+        yield f"- Statement: {settlement['statement_total']:,}{payout}; residual {settlement['residual']:,}"
+    if (since := summary["since"]) is not None:
+        breaks = summary["buckets"]["break"]["rows"]
+        more = breaks - since["buckets"].get("break", 0)
+        signed = f"{more:+,}" if more else "\N{PLUS-MINUS SIGN}0"
+        yield f"- Breaks: {breaks:,} ({signed} since the previous run, {since['folder']})"
+    if ledger is not None:
+        yield f"- Ledger: {ledger['name'] or 'standard input'}"
+    if service["environment"]:
+        yield f"- Service: {service['environment']}"
+    if summary["last_observed_at"]:
+        yield f"- As of {summary['last_observed_at'][:19].replace('T', ' ')} UTC"
+    if summary["run"]:
+        yield f"- Run: {summary['run']}"
+    if (again := summary["judged_again"]) is not None:
+        yield f"- A second judgement of the run in {again['folder']}"
+    if summary["ended_by"]:
+        yield f"- Ended early: {summary['ended_by']}"
+    if summary["compared"]["remark"]:
+        yield f"- {summary['compared']['remark']}"
+
+
+def _worst(summary: Mapping[str, Any], worst: Sequence[Row]) -> Iterator[str]:
+    if worst:
+        breaks = summary["buckets"]["break"]["rows"]
+        heading = plural(breaks, "break") if breaks == len(worst) else f"The worst of {plural(breaks, 'break')}"
+        yield from ("", f"{heading}:", "")
+    for number, row in enumerate(worst, 1):
+        first = row.findings[0]
+        yield f"{number}. {first.severity.word} {first.code} {row.reference or 'none'}: {first.sentence}"
 
 
 def _next(references: Sequence[str], verdict: str, folder: Path) -> Iterator[str]:

@@ -67,7 +67,7 @@ def test_explained(reconcile, command, tmp_path):
     assert "  settled: no" in command("explain", "report", "T2").out.splitlines()
     meanings = [row[1] for row in openpyxl.load_workbook(tmp_path / "report" / "report.xlsx")["Tie-out"].values]
     assert "sum of what was paid out, over all its lines" in meanings
-    message = command("show", "report", "--markdown").out.splitlines()
+    message = command("show", "report").out.splitlines()
     assert "- Statement: 12,505, payout 12,505; residual 0" in message
     assert reconcile("--previous", "report", lines=["T1,15000"], out="21").status == 1
     explained = command("explain", "21", "T9").out

@@ -32,13 +32,11 @@ from payclient.reconcile.report._rows import row_as_json as row_as_json
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
-from payclient.reconcile.report._wording import markdown_lines as markdown_lines
 from payclient.reconcile.report._wording import payout_lines as payout_lines
 from payclient.reconcile.report._wording import payout_sentence as payout_sentence
 from payclient.reconcile.report._wording import roll_forward_lines as roll_forward_lines
 from payclient.reconcile.report._wording import settlement_lines as settlement_lines
 from payclient.reconcile.report._wording import verdict_wording as verdict_wording
-from payclient.reconcile.report._wording import worst_breaks as worst_breaks
 
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["About", "LedgerAbout", "ReportFiles", "verify"]

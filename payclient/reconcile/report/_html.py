@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache, partial
 from importlib.resources import files as resources
-from itertools import accumulate
 from typing import IO, Any, TypeAlias
 from unicodedata import combining
 
@@ -14,7 +13,7 @@ from attrs import define, field, frozen
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.reconcile import Bucket, Code, Difference, Row, SettlementStep, Severity, Step, Summary, Total, moved_by
+from payclient.reconcile import Bucket, Code, Row, Severity, Summary, Total, moved_by
 from payclient.reconcile.judgement import reff_key
 from payclient.reconcile.nights import BreakChange, SincePrevious
 from payclient.reconcile.report._about import About, facts, to_sign, when
@@ -43,76 +42,7 @@ ROOM = 60
 _MAX_LENGTH = 600
 _MINUS = "\N{MINUS SIGN}"
 _MAX_MARKS = 3  # no writing system needs more
-_NARROWEST = 0.5
-_ONE_FIFTH = 5
-_ONE_QUARTER = 4
 _MAX_WORST = 5
-
-
-@frozen(kw_only=True)
-class Bar:
-    """One bar of the chart: its edges, and the running total after it."""
-
-    label: str
-    kind: str  # `total`, `down`, `up`, or `both` if some rows of the step add and others take off
-    amount: int
-    gross: tuple[int, ...] = ()  # both parts of the amount, for the kind `both`
-    start: float
-    width: float
-    end: float
-
-
-@frozen(kw_only=True)
-class Chart:
-    """All bars, from the ledger's total to the service's; the origin is the amount at the left edge."""
-
-    bars: tuple[Bar, ...]
-    origin: int
-    zero: float
-
-
-def chart(lines: Iterable[BridgeLine]) -> Chart:
-    """Return the chart of a bridge: both totals with the steps between them, and the residual last."""
-    first, *between, last, _ = lines  # no residual bar
-    steps = [(line.label, line.step) for line in between if line.step and (line.step.added or line.step.taken_off)]
-    running = list(accumulate((step.amount for _, step in steps), initial=first.amount))
-    reached = [running[place] + part for place, (_, step) in enumerate(steps) for part in (step.added, step.taken_off)]
-    origin, top = _axis([*running, *reached])
-
-    def at(amount: int) -> float:
-        return round(100 * (amount - origin) / (top - origin), 2)
-
-    def bar(label: str, kind: str, amount: int, edges: tuple[int, int], end: int, gross: tuple[int, ...] = ()) -> Bar:
-        start, width = _span(*map(at, edges))
-        return Bar(label=label, kind=kind, amount=amount, gross=gross, start=start, width=width, end=at(end))
-
-    def total(line: BridgeLine) -> Bar:
-        return bar(line.label, "total", line.amount, (base, line.amount), line.amount)
-
-    def change(label: str, step: Difference[Step] | Difference[SettlementStep], before: int) -> Bar:
-        gross = (step.added, step.taken_off) if step.added and step.taken_off else ()
-        kind = "both" if gross else "up" if step.added else "down"
-        edges = (before + step.added, before + step.taken_off)
-        return bar(label, kind, step.amount, edges, before + step.amount, gross)
-
-    base = max(origin, 0)
-    changes = (change(*each, before) for each, before in zip(steps, running, strict=False))
-    return Chart(bars=(total(first), *changes, total(last)), origin=origin, zero=at(base))
-
-
-def _span(one: float, other: float) -> tuple[float, float]:
-    low, high = min(one, other), max(one, other)
-    width = max(high - low, _NARROWEST)
-    return round(min(low, 100 - width), 2), round(width, 2)
-
-
-def _axis(running: list[int]) -> tuple[int, int]:
-    """Return the amounts at both edges: from zero, unless the steps would be too small to see then."""
-    low, high = min(running), max(running)
-    reach = high - low
-    if low > 0 and 0 < reach < high // _ONE_FIFTH:
-        return low - max(1, reach // _ONE_QUARTER), high
-    return min(low, 0), max(high, int(low >= 0))
 
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
@@ -285,7 +215,6 @@ def _by_kind(breaks: Iterable[Group], found: OpenFindings) -> dict[str, Any]:
 
 def _figures(summary: Summary, about: About) -> dict[str, Any]:
     verdict, settlement = verdict_wording(summary), summary.settlement
-    bridge, side = list(bridge_lines(summary.tie_out)), list(settlement_lines(settlement) if settlement else ())
     return {
         "summary": summary,
         "about": about,
@@ -295,17 +224,20 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "tone": summary.verdict.value,
         "advice": verdict.advice,
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
-        "bridge_lines": [line for line in bridge if line.step is None or line.step.rows],
+        "bridge_lines": _taken(bridge_lines(summary.tie_out)),
         "states": money_by_status(summary.tie_out).items(),
-        "chart": chart(bridge),
         "settlement": settlement,
-        "settlement_lines": [line for line in side if line.step is None or line.step.rows],
+        "settlement_lines": _taken(settlement_lines(settlement)) if settlement else (),
         "payouts": payout_lines(settlement) if settlement else (),
-        "settlement_chart": chart(side) if side else None,
         "payout_sentence": payout_sentence(settlement) if settlement else "",
         "facts": [("sign", "To sign", list(to_sign(summary, about))), ("run", "This run", list(facts(summary, about)))],
         "version": about.payclient_version,
     }
+
+
+def _taken(lines: Iterable[BridgeLine]) -> list[BridgeLine]:
+    """Return the totals, and the steps that rows are in."""
+    return [line for line in lines if line.step is None or line.step.rows]
 
 
 def _trend(since: SincePrevious, breaks: int) -> list[dict[str, int]]:

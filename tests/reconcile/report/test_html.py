@@ -157,12 +157,18 @@ def test_verdict():
         assert COMPLETENESS in page.all("p")
 
 
-def test_chart_says_the_same(example, page):
-    """The chart has a text alternative with its numbers."""
+def test_bridge(example, page):
+    """The bridge has both totals, and each step that rows are in, with the money that it moves."""
     tie_out = summary_of(example).tie_out
-    moved = (step.amount for step in tie_out.steps if step.added or step.taken_off)
-    amounts = [tie_out.ledger_paid_total, *moved, tie_out.service_paid_total]
-    assert [re.findall(AMOUNT, text) for text in page.all("desc")] == [[*map(number, amounts)]] * 2
+    steps = [(each.step.label.capitalize(), each.amount) for each in tie_out.steps if each.rows]
+    lines = [
+        *(("Ledger, paid", tie_out.ledger_paid_total), *steps),
+        *(("Service, paid", tie_out.service_paid_total), ("Residual", 0)),
+    ]
+    rows = page.all("tr")
+    first = rows.index("Step Rows Added Taken off Net") + 1
+    for row, (label, amount) in zip(rows[first:], lines, strict=False):
+        assert (row.startswith(label), re.findall(AMOUNT, row)[-1]) == (True, number(amount)), row
 
 
 def test_break(example, page):
