@@ -110,7 +110,7 @@ CSV = [
     (frame(note=["Café", "Zoë"]), {"encoding": "cp1252"}, Case(declared={"encoding": "cp1252"})),
     (frame(), {"quoting": csv.QUOTE_ALL}, PLAIN),
     (frame(), {"lineterminator": "\r\n"}, PLAIN),
-    (frame(), {"compression": "gzip"}, PLAIN),
+    (frame(), {"compression": "gzip"}, Case(expected="decompress it first")),
     (DATED, {}, TIMED),
     (DATED, {"date_format": "%d/%m/%Y %H:%M:%S"}, Case(declared={"date_format": "%d/%m/%Y %H:%M:%S"}, times=TIMES)),
     (DATED, {"date_format": "%d/%m/%Y"}, Case(times=[None, None], warning="--date-format")),
@@ -203,7 +203,6 @@ DUCKDB = [
     (FEES, "csv", "HEADER, NULLSTR 'NULL'", Case(expected=[("T1", 15000), ("0012", "--null NULL")])),
     (FEES, "csv", "HEADER, NULLSTR 'NULL'", Case(declared={"null": "NULL"})),
     (FEES, "csv", "HEADER false", Case(expected="--column reference=")),
-    (FEES, "csv.gz", "HEADER, COMPRESSION gzip", PLAIN),
     (DAYS, "csv", "HEADER", TIMED),
     (
         DAYS,
@@ -224,7 +223,7 @@ def test_duckdb(tmp_path, subtests):
     for number, (query, suffix, options, case) in enumerate(DUCKDB):
         with subtests.test(number=number, suffix=suffix, options=options), duckdb.connect() as db:
             path = tmp_path / f"{number}.{suffix}"
-            form = {"jsonl": "json", "csv.gz": "csv"}.get(suffix, suffix)
+            form = {"jsonl": "json"}.get(suffix, suffix)
             db.execute(f"COPY ({query}) TO '{path}' (FORMAT {form}, {options})")
             check(case, path)
 

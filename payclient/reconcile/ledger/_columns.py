@@ -48,11 +48,6 @@ SIDES: Mapping[str, int] = MappingProxyType(
 MAX_WORDS = 4
 """A cell of more words is text that people write."""
 
-_OPPOSITES = tuple(
-    (credit, debit) for credit, _, debit in (each.partition("/") for each in word_list("direction", "opposites"))
-)
-"""Words that, like their beginnings, mean credit and debit side by side; alone, many mean something else."""
-
 SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
 _LETTERS = {"p": 1, "n": -1}
 """Positive and negative; next to an amount they may be a currency."""
@@ -174,18 +169,6 @@ def sign_of(text: str) -> int | None:
 def is_side(name: str, sign: int) -> bool:
     """Return whether the name of a column has a word for credit, or with the sign -1 for debit."""
     return sign in {SIDES.get(word) for word in normalise_name(name).split("_")}
-
-
-def opposites(words: Collection[str]) -> tuple[str, str] | None:
-    """Return the credit and the debit of a pair of opposites among *words*, in the form of names; None without one."""
-    for credit, debit in _OPPOSITES:
-        found = [
-            [each for each in words if each == whole or (each.isalpha() and whole.startswith(each))]
-            for whole in (credit, debit)
-        ]
-        if all(found):
-            return found[0][0], found[1][0]
-    return None
 
 
 _MAX_WAYS = 3

@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 import tempfile
-import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -55,20 +54,15 @@ SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
         ".parquet": "parquet",
     }
 )
-"""Formats by the suffix of the file, before `.gz` if there is one."""
+"""Formats by the suffix of the file."""
 
 _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1\x15"  # the fifth byte begins every header inside, and no line of text holds it
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PAGES = (b"<html", b"<!doctype", b"<table", b"<?xml", b"<meta", b"mime-version:")
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
-GZIP = b"\x1f\x8b"
-
-_GZIP_FORMAT = 16 + zlib.MAX_WBITS
+_GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 1 << 18
-_FREE_BYTES = 1 << 23
-_MAX_RATIO = 200
-"""Ledgers compress ten to thirty times; gzip reaches a thousand with pure repetition."""
 _SHOWN: Mapping[LedgerFormat, str] = {"csv": "CSV", "jsonl": "JSON Lines", "xlsx": "XLSX", "parquet": "Parquet"}
 
 
@@ -77,48 +71,21 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     if first.startswith(_OLE):
         message = "this is an old .xls file or has a password; save it as .xlsx without a password"
         raise LedgerError(message)
+    if first.startswith(_GZIP):
+        message = "this is compressed with gzip; decompress it first, as with gunzip -c NAME | payclient reconcile -"
+        raise LedgerError(message)
     if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(_PAGES):
         message = "this is a web page or XML, whatever its name says; open it in a spreadsheet, and save it as .xlsx"
         raise LedgerError(message)
     found: LedgerFormat | None = "jsonl" if _JSON.match(first) else None
     found = "xlsx" if first.startswith(_ZIP) else "parquet" if first.startswith(_PARQUET) else found
-    wanted = chosen or SUFFIXES.get(PurePath(name.lower().removesuffix(".gz")).suffix) or found or "csv"
+    wanted = chosen or SUFFIXES.get(PurePath(name.lower()).suffix) or found or "csv"
     is_binary = wanted in ("xlsx", "parquet")
     if first and wanted != found and (is_binary or found in ("xlsx", "parquet")):
         what = f"its first bytes are those of {_SHOWN[found]}" if found else "its first bytes are not"
         message = f"the ledger should be {_SHOWN[wanted]}, but {what}; rename it, or choose the format that it has"
         raise LedgerError(message)
     return wanted
-
-
-def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the decompressed *chunks*, in pieces of at most 256 KiB."""
-    # Refused is what expands to more than 8 MiB and 200 times its size.
-    packed = given = 0
-    member = zlib.decompressobj(wbits=_GZIP_FORMAT)
-    for chunk in chunks:
-        packed += len(chunk)
-        rest = chunk
-        while rest:
-            if member.eof:
-                rest = rest.lstrip(b"\0")  # padding up to the end of a block
-                member = zlib.decompressobj(wbits=_GZIP_FORMAT) if rest else member
-                continue
-            try:
-                piece = member.decompress(rest, _CHUNK_BYTES)
-            except zlib.error as error:
-                message = f"the gzip data is damaged ({error})"
-                raise LedgerError(message) from error
-            rest = member.unconsumed_tail or member.unused_data
-            given += len(piece)
-            if given > max(_FREE_BYTES, _MAX_RATIO * packed):
-                message = f"the gzip data unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
-                raise LedgerError(message)
-            if piece:  # empty after the header alone, and an empty piece would mean the end
-                yield piece
-    if not member.eof:
-        message = "the gzip data ends too early; the file is truncated"
-        raise LedgerError(message)
 
 
 class Source:
@@ -342,7 +309,7 @@ def open_ledger(
     is_statement: bool = False,
 ) -> Ledger:
     """
-    Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be compressed with gzip.
+    Open a ledger in CSV, JSON Lines, XLSX or Parquet.
 
     Args:
         ledger: A path, or an open stream, such as standard input.
@@ -374,18 +341,12 @@ def open_ledger(
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
         first, chunks = with_start(source.chunks(), _ENOUGH_TO_TELL)
-        is_packed = first.startswith(GZIP)
-        if is_packed:
-            first, chunks = with_start(unpack(chunks), _ENOUGH_TO_TELL)
         found = recognise(source.fingerprint.name, first, format)
         _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
         if found == "csv":
             table = read_csv(chunks, find, delimiter, scope)
         elif found == "jsonl":
             table = read_json_lines(chunks, find, scope)
-        elif is_packed:
-            message = f"the ledger is {found} inside gzip; decompress it first, because {found} is already compressed"
-            raise LedgerError(message)
         else:
             table = _read_whole(source, chunks, found, find, sheet, scope)
         known = {"chosen": columns or (), "ignored": ignore, "required": require}

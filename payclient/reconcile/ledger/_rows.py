@@ -16,20 +16,10 @@ from attrs import Attribute, Factory, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_reference, read_word
-from payclient.reconcile.ledger._columns import (
-    ADVICE,
-    SIGNS,
-    Columns,
-    Finder,
-    column_names,
-    listed,
-    normalise_name,
-    opposites,
-    sign_of,
-)
+from payclient.reconcile.ledger._columns import ADVICE, SIGNS, Columns, Finder, column_names, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
-from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals
+from payclient.reconcile.ledger._scope import Scope, Totals
 from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
 from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
@@ -178,7 +168,6 @@ _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
 _NEEDED = frozenset({"reference", "amount"})
 _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row; a fee is not one."""
-_MAX_DIRECTIONS = 50
 _MAX_HEADER_ROWS = 50
 _MAX_PROPOSED = 3
 _MAX_KEYS = 1000
@@ -190,8 +179,8 @@ class _DirectionReader:
 
     def __init__(self) -> None:
         self._are_signs: bool | None = None
-        self._found: dict[str, tuple[str, int | None]] = {}
-        """Each word in the form of a name, with the first text and its sign."""
+        self._first: dict[int | None, str] = {}
+        """The first word of each sign, and the first that is not known."""
 
     def read(self, cell: Any) -> int | None:
         """Return the sign that a cell gives to the amounts of its row, or None for an empty cell."""
@@ -199,8 +188,7 @@ class _DirectionReader:
         if word is None:
             return None
         sign = sign_of(word)
-        if len(self._found) < _MAX_DIRECTIONS:
-            self._found.setdefault(normalise_name(word), (word, sign))
+        self._first.setdefault(sign, word)
         if sign is None:
             message = f"{quote(word)} is not known to mean credit or debit"
             raise CellProblem(message)
@@ -216,12 +204,11 @@ class _DirectionReader:
 
     def check(self) -> None:
         """Check that no word was read that means something else next to another one, as the `C` of `A` and `C` does."""
-        are_both_known = {1, -1} <= {sign for _, sign in self._found.values()}
-        if not are_both_known and (pair := opposites(self._found)):
-            credit, debit = (quote(self._found[word][0]) for word in pair)
+        if None in self._first and len(self._first) == 2:
+            unknown, known = quote(self._first[None]), quote(self._first.get(1) or self._first[-1])
             message = (
-                f"the column of directions has {credit} and {debit}, which may be credit and debit, and are not known "
-                "together; write these words in it, or list both as charge and refund in the table [lines.kind] of the "
+                f"the column of directions has {known} and {unknown}, which may be a pair, and only {known} is known; "
+                "write credit and debit in it, or list both as charge and refund in the table [lines.kind] of the "
                 "rules file instead"
             )
             raise LedgerError(message)
@@ -503,16 +490,10 @@ _Row = TypeVar("_Row")
 
 
 def read_header(
-    rows: Iterator[tuple[int, _Row]],
-    names_of: Callable[[_Row], Sequence[str]],
-    find: Finder,
-    scope: Scope,
-    empty: _Row,
-    advice: Callable[[_Row], str] = lambda _: "",
+    rows: Iterator[tuple[int, _Row]], names_of: Callable[[_Row], Sequence[str]], find: Finder, scope: Scope, empty: _Row
 ) -> tuple[int, _Row, RowReader]:
     """Return the number of the header, its row, and the reader of the rows below; 0 and *empty* if there is no row."""
-    # *rows* are those that are not empty, with their numbers; those below the header are left for the caller. *advice*
-    # about a header without the columns stands before the row that has them.
+    # *rows* are those that are not empty, with their numbers; those below the header are left for the caller.
     wanted, above = scope.dialect.header_row, 0
     for line, row in rows:
         if wanted is not None and line < wanted:
@@ -524,7 +505,7 @@ def read_header(
             reader = RowReader(find(names_of(row)), scope.dialect, scope)
         except LedgerError as error:
             below = [(number, names_of(each)) for number, each in islice(rows, _MAX_HEADER_ROWS) if wanted is None]
-            raise _with_header(LedgerError(f"{error}{advice(row)}", line=line), names_of(row), below, find) from None
+            raise _with_header(error, line, below, find) from None
         if above:
             rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
             reader.warnings.append(f"{rows_are} not read")
@@ -537,18 +518,16 @@ def read_header(
 
 
 def _with_header(
-    error: LedgerError, first: Sequence[str], below: Sequence[tuple[int, Sequence[str]]], find: Finder
+    error: LedgerError, line: int, below: Sequence[tuple[int, Sequence[str]]], find: Finder
 ) -> LedgerError:
-    """Return *error* about the *first* row with the rows that can be the header: by their names, or by their shape."""
-    fitting = {tuple(names): line for line, names in reversed(below) if _is_header(names, find)}
-    lines = sorted(fitting.values())[:_MAX_PROPOSED]
-    how = f"row {' or '.join(map(str, lines))} has such columns"
-    if not lines and (found := _by_shape([(0, first), *below])):
-        lines, how = [found[0]], f"row {found[0]} looks like the header, with {listed(found[1])}"
+    """Return *error* about the first row, on *line*, with the rows that have the names of a header."""
+    fitting = {tuple(names): number for number, names in reversed(below) if _is_header(names, find)}
+    lines = [str(number) for number in sorted(fitting.values())[:_MAX_PROPOSED]]
     if not lines:
-        return error
-    ways = " or ".join(f"--header-row {line}" for line in lines)
-    return LedgerError(f"{str(error).partition(ADVICE)[0]}; {how}: {ways} makes it the header", line=error.line)
+        return LedgerError(str(error), line=line)
+    ways = " or ".join(f"--header-row {number}" for number in lines)
+    how = f"row {' or '.join(lines)} has such columns: {ways} makes it the header"
+    return LedgerError(f"{str(error).partition(ADVICE)[0]}; {how}", line=line)
 
 
 def _is_header(names: Sequence[str], find: Finder) -> bool:
@@ -556,14 +535,3 @@ def _is_header(names: Sequence[str], find: Finder) -> bool:
         find(names)
         return True
     return False
-
-
-def _by_shape(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:
-    """Return the first row of words that is as wide as the widest one, or nearly; None if it is the first of all."""
-    filled = [(line, [name for name in map(str.strip, names) if name]) for line, names in rows]
-    most = max(len(names) for _, names in filled)
-    for width in (most, most - 1):
-        for line, names in filled if width > 1 else ():
-            if len(names) >= width and len({*names}) == len(names) and not any(map(HAS_DIGIT, names)):
-                return (line, names) if line else None
-    return None

@@ -16,13 +16,12 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 from payclient._shared.escape import plural, quote
 from payclient.protocol import JSONProblem, is_object, kind, read_json
-from payclient.reconcile.ledger._cells import LedgerError, as_option
+from payclient.reconcile.ledger._cells import LedgerError
 from payclient.reconcile.ledger._columns import Columns, Finder, field_of
 from payclient.reconcile.ledger._dialect import UTF_8
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
@@ -99,7 +98,6 @@ _CP_1252 = (
 
 
 DELIMITERS = (",", ";", "\t")
-OTHERS = ("|", "^", "~")
 _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 """The first line with which Excel is told the delimiter."""
 
@@ -125,7 +123,7 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
             raise LedgerError(message)
         return find(names)
 
-    number, header, reader = read_header(filled, names_of, columns_of, scope, "", partial(_other_delimiter, delimiters))
+    number, header, reader = read_header(filled, names_of, columns_of, scope, "")
     delimiter = _split(header, delimiters)[0]
     rows = _rows(_records(lines, delimiter, before=number), reader)
     return Table(reader=reader, rows=rows, delimiter=delimiter, header_row=number)
@@ -137,15 +135,6 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
         if any(map(str.strip, cells)):
             problem = "" if len(cells) == width else f"has {plural(len(cells), 'cell')} where the header has {width}"
             yield reader.read(line, cells, problem)
-
-
-def _other_delimiter(delimiters: Sequence[str], header: str) -> str:
-    """Name a delimiter that is not recognised, and that splits *header* into more cells than *delimiters* do."""
-    other = max(OTHERS, key=lambda each: len(_cells(header, each)))
-    count = len(_cells(header, other)) if len(delimiters) > 1 else 0
-    if count <= max(1, len(_split(header, delimiters)[1])):
-        return ""
-    return f"; {as_option('delimiter', other)} splits it into {plural(count, 'column')}"
 
 
 def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:

@@ -233,7 +233,7 @@ def _entries(
     width = len(reader.columns.header)
     for line, cells in rows:
         last = max(cells)
-        problem = "" if last < width else f"has a value in column {_letters(last)}, to the right of the header"
+        problem = "" if last < width else "has a value to the right of the header"
         yield reader.read(line, list(map(cells.get, range(max(width, last + 1)))), problem)
     for name, place in reader.columns.places.items():
         if KINDS.get(name) == "money" and len(shown := parser.currencies.get(place, {})) > 1:
@@ -337,15 +337,6 @@ def _column(letters: str) -> int:
     for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
         place = place * 26 + ord(letter) - 64
     return place - 1
-
-
-def _letters(place: int) -> str:
-    letters = ""
-    place += 1
-    while place:
-        place, letter = divmod(place - 1, 26)
-        letters = chr(65 + letter) + letters
-    return letters
 
 
 def _read_workbook(file: IO[bytes]) -> _Workbook:

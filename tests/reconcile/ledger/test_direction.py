@@ -45,7 +45,7 @@ def test_recognised():
 
 def test_refused_rows():
     """An unknown word, an empty cell and a second sign reject the row, whose amount has no known sign."""
-    rows = read("reference,amount,D/C\nT1,5,X\nT2,5,\nT4,-5,C\nT5,0,\n")
+    rows = read("reference,amount,D/C\nT1,5,X\nT2,5,\nT4,-5,C\nT5,0,\nT6,5,D\n")
     (reversal,) = read("reference,amount,D/C\nT1,5,Debit Reversal\n")
     assert reversal.reason == "direction: 'Debit Reversal' is not known to mean credit or debit"
     assert [row.reason.partition(";")[0] for row in rows[:3]] == [
@@ -53,7 +53,7 @@ def test_refused_rows():
         "direction: the cell is empty, so it is not known whether money came or went",
         "amount: -5 is below zero by its own sign, and the column 'D/C' says otherwise",
     ]
-    assert [row.amount for row in rows] == [None, None, -5, 0]
+    assert [row.amount for row in rows] == [None, None, -5, 0, -5]
     assert [row.amount for row in read("reference,amount,D/C\nT3,-5,D\n", ignore=["D/C"])] == [-5]
 
 
@@ -83,13 +83,11 @@ def test_words_and_signs():
 
 
 def test_other_pair(subtests):
-    """Letters that mean credit and debit as a pair, of which one is not known or means the other, refuse the ledger."""
-    for credit, debit in [("A", "C"), ("M", "K"), ("D", "W"), ("R", "D"), ("E", "S")]:
-        with subtests.test(credit=credit):
-            text = f"reference,amount,x\nT1,5,{debit}\nT2,7,{credit}\nT3,7,\n"
-            with pytest.raises(
-                LedgerError, match=rf"'{credit}' and '{debit}', which may be credit and debit.*\[lines.kind\]"
-            ):
+    """Words for one sign beside a word that is not known, with which they may mean the other one, refuse the ledger."""
+    for known, unknown in [("C", "A"), ("K", "M"), ("D", "W"), ("D", "R"), ("S", "E")]:
+        with subtests.test(known=known):
+            text = f"reference,amount,x\nT1,5,{known}\nT2,7,{unknown}\nT3,7,\n"
+            with pytest.raises(LedgerError, match=rf"'{known}' and '{unknown}', which may be a pair.*\[lines.kind\]"):
                 read(f"{text}T4,7,X\n", columns={"direction": "x"})
             assert len(read(f"{text}T4,7,Credit\nT5,7,Debit\n", columns={"direction": "x"})) == 5
 

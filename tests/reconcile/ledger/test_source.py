@@ -1,18 +1,13 @@
 """A ledger that changes under the run is noticed."""
 
-import gzip
 import hashlib
 import io
 import os
-import random
-from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError
-from payclient.reconcile.ledger._open import Source, unpack
+from payclient.reconcile.ledger._open import Source
 
 CONTENT = b"reference\nT1\nT2\n"
 
@@ -100,57 +95,3 @@ def test_whole(path):
         )
         source.close()
         assert file.closed
-
-
-TEXT = b"reference\n" + b"\n".join(b"T%d" % n for n in range(1000))
-
-
-def in_pieces(data, size):
-    return [data[place : place + size] for place in range(0, len(data), size)]
-
-
-@pytest.mark.parametrize("size", [1, 7, 1 << 16])
-def test_members(size):
-    """Members that were joined, and padding after them, unpack to the whole text, wherever it is cut."""
-    data = gzip.compress(TEXT) + gzip.compress(b"\nT") + bytes(100)
-    assert b"".join(unpack(in_pieces(data, size))) == TEXT + b"\nT"
-
-
-@pytest.mark.parametrize("lost", [1, 8, 9, 100])
-def test_cut(lost):
-    """A file that was cut, even within its last eight bytes, is refused."""
-    with pytest.raises(LedgerError, match="is truncated"):
-        list(unpack([gzip.compress(TEXT)[:-lost]]))
-
-
-@pytest.mark.parametrize("data", [gzip.compress(TEXT)[:-8] + bytes(8), gzip.compress(TEXT) + b"more"])
-def test_damaged(data):
-    """A wrong sum, and something that follows, are refused."""
-    with pytest.raises(LedgerError, match="damaged"):
-        list(unpack([data]))
-
-
-def test_bomb():
-    """A file that unpacks to far more than any ledger is refused before it is unpacked, in small pieces."""
-    bomb = gzip.compress(bytes(80 << 20))
-    given_bytes = 0
-    with pytest.raises(LedgerError, match="200 times its size"):
-        for piece in unpack(in_pieces(bomb, 1 << 16)):
-            given_bytes += len(piece)
-            assert len(piece) <= 1 << 18
-    assert given_bytes <= 200 << 16
-
-
-@pytest.mark.slow
-def test_large():
-    """A large ledger with the usual compression is not refused."""
-    block = random.Random(1).randbytes(1 << 16).hex().encode()
-    assert sum(map(len, unpack(in_pieces(gzip.compress(block * 520, 1), 1 << 16)))) == len(block) * 520
-
-
-@given(st.binary(max_size=60), st.integers(0, 60))
-def test_any_bytes(data, place):
-    """Any bytes unpack or are refused."""
-    packed = gzip.compress(b"reference\nT1\n")
-    with suppress(LedgerError):
-        list(unpack([packed[:place] + data + packed[place:]]))

@@ -66,7 +66,7 @@ def test_rejected(subtests):
         (("=A1", 1, None), "reference: is a formula without a stored result"),
         (("T1", "=1+1", None), "amount: is a formula without a stored result"),
         (("T1", "#N/A", None), "amount: '#N/A' is an error of the spreadsheet"),
-        (("T1", 1, None, "note"), "has a value in column D, to the right of the header"),
+        (("T1", 1, None, "note"), "has a value to the right of the header"),
     ]:
         with subtests.test(row=row):
             before, rejected, after = read(by_openpyxl(HEADER, ("T0", 1, None), row, ("T9", 9, None)))
