@@ -26,18 +26,16 @@ TOUCHES = frozenset({"open", "os.rename", "os.remove", "sqlite3.connect"})
 def reconcile(folder, url, key, kind, at):
     """
     Reconcile `ledger.csv` of *folder* and `settlement.csv` into `report`, with a clock that stands still, after the run
-    in `previous`.
-
-    Answers of that run are reused.
+    in `previous`, whose answers are reused.
 
     Args:
         folder: Where the ledger is.
         url: Of the service.
         key: Of the service.
         kind: What this process dies of: `call` (the n-th call of a function), `file` (it touches the report folder for
-            the n-th time), `place` (it puts the n-th file there in its place), `row` (the n-th row is judged), `size`
-            (a file grows beyond n bytes, in the middle of the write that does it). Of `count` it does not die, but
-            writes the number of its calls to `calls`; any other kind is somebody else's business.
+            the n-th time), `place` (it puts the n-th file there in its place), `size` (a file grows beyond n bytes, in
+            the middle of the write that does it). Of `count` it does not die, but writes the number of its calls to
+            `calls`; with any other kind, it does nothing to itself.
         at: The n.
     """
     report = Path(folder, "report")
@@ -49,7 +47,7 @@ def reconcile(folder, url, key, kind, at):
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
-    status = asyncio.run(_reconcile(Path(folder, "ledger.csv"), report, url, key, at if kind == "row" else 0))
+    status = asyncio.run(_reconcile(Path(folder, "ledger.csv"), report, url, key))
     if kind == "count":
         Path(folder, "calls").write_text(str(next(calls)))
     sys.exit(status)
@@ -61,7 +59,7 @@ def die_at_call(number):
 
     def hook(_frame, event, _argument):
         if event in {"call", "c_call"} and next(calls) == number - 1:
-            die()
+            os.kill(os.getpid(), signal.SIGKILL)
 
     sys.setprofile(hook)
     return calls
@@ -69,31 +67,16 @@ def die_at_call(number):
 
 def die_at_touch(folder, times, touches):
     """Kill this process just before it touches a file of *folder* for the n-th time."""
-    left = times
+    count = itertools.count(1)
 
     def hook(event, arguments):
-        nonlocal left
-        if event in touches and str(arguments[0]).startswith(folder):
-            left -= 1
-            if not left:
-                die()
+        if event in touches and str(arguments[0]).startswith(folder) and next(count) == times:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hook)
 
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-async def _reconcile(path, report, url, key, last_row):
-    rows = 0
-
-    def on_row(_row):
-        nonlocal rows
-        rows += 1
-        if rows == last_row:
-            die()
-
+async def _reconcile(path, report, url, key):
     previous = report.with_name("previous")
     before = open_past_run(previous) if previous.exists() else None
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO())
@@ -114,5 +97,5 @@ async def _reconcile(path, report, url, key, last_row):
                 streams=streams,
                 clock=lambda: NOON,
             )
-            summary = await job.run(on_row)
+            summary = await job.run()
     return int(summary.exit_status())

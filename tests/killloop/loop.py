@@ -1,26 +1,33 @@
-"""Runs that are killed and gone on with, each compared with one that nothing broke."""
+"""
+Runs that are killed and resumed, each compared with one that nothing broke.
+
+Each run asks a service over HTTP, which fails now and then. It dies without a warning: at the n-th question at the
+service, at a call of a function, before it touches a file, or in the middle of a write.
+"""
 
 import csv
-import json
 import multiprocessing
+import os
 import shutil
+import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
+import threading
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
 
 from attrs import define, field, frozen
 
-from killloop import child, service
+from killloop import child
+from payclient.cli._sandbox import SandboxService, serving
 from payclient.reconcile import Journal
 from payclient.reconcile.report import FORMATS, MANIFEST
+from payclient.testing import Latency
+from support.in_thread import InThread
 from support.seeded import COLUMNS, generate
 
-KEY = "fake-api-key"
 NAMES = (*FORMATS, "history.jsonl", "payouts.csv", MANIFEST)
 MOST_KILLS = 3
 """In one cycle, before it may come to its end."""
@@ -35,18 +42,77 @@ IMPORTED = [
 """Before the first run; each begins in milliseconds then, and is not killed while it imports."""
 
 
+class KillingService(InThread, SandboxService):
+    """
+    A sandbox in a thread of its own that counts its answers for each reference that it knows, and kills.
+
+    Faults are no answers, and not counted. Nor is *not found*: a lookup asks twice before it believes that.
+    """
+
+    def __init__(self, **options):
+        super().__init__(fault_share=0.06, latency=Latency(seconds=0.002), **options)
+        self._answers, self._at_rest = Counter(), threading.Event()
+        self._victim, self._left, self._due = 0, 0, []
+
+    @asynccontextmanager
+    async def served(self):
+        async with serving(self) as self.url:
+            yield
+
+    def kill(self, victim, at):
+        """Kill a process at the n-th answer from now on, before or after that is sent; 0 is none."""
+        self._left, self._victim = at, victim
+
+    def counts(self):
+        """Return how many answers each reference got, when none is under way any more."""
+        assert not self.total or self._at_rest.wait(PATIENCE)
+        return dict(self._answers)
+
+    async def __call__(self, scope, receive, send):
+        self._at_rest.clear()
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if not self.in_flight:
+                self._at_rest.set()
+
+    @contextmanager
+    def admit(self, started_at):
+        due = self._due = []  # filled by `fault` of the same request, before anything is awaited
+        with super().admit(started_at) as refusal:
+            yield refusal
+        for victim in due:
+            _end(victim)
+
+    def fault(self):
+        reply, reference = super().fault(), self.requests[-1].reference
+        if reply is None and reference in self._transactions:
+            self._answers[reference] += 1
+            self._left -= 1
+            if self._victim and self._left <= 0:
+                if self._random.random() < 0.5:
+                    _end(self._victim)
+                else:
+                    self._due.append(self._victim)
+                self._victim = 0
+        return reply
+
+
+def _end(process):
+    with suppress(ProcessLookupError):  # it came to its end by itself
+        os.kill(process, signal.SIGKILL)
+
+
 @frozen
 class Kill:
     """
     One kill that took place.
 
     Attributes:
-        kind: What made it happen.
         phase: What the run was at, by what it left behind.
         repeats: Answers that had been sent and were not kept.
     """
 
-    kind: str
     phase: str
     repeats: int
 
@@ -62,14 +128,11 @@ class Tally:
 
     def lines(self):
         """Yield the figures for people."""
-        repeats = [kill.repeats for kill in self.kills] or [0]
         phases = Counter(kill.phase for kill in self.kills)
-        kinds = Counter(kill.kind for kill in self.kills)
+        most = max((kill.repeats for kill in self.kills), default=0)
         yield f"killloop: {len(self.kills)} kills in {self.cycles} cycles, {self.lost} answers lost"
         yield f"killloop: by phase: {', '.join(f'{name} {number}' for name, number in sorted(phases.items()))}"
-        yield f"killloop: by cause: {', '.join(f'{name} {number}' for name, number in sorted(kinds.items()))}"
-        mean = sum(repeats) / len(repeats)
-        yield f"killloop: repeats per kill: {mean:.2f} on average, {max(repeats)} at most, bound {child.CONCURRENCY}"
+        yield f"killloop: repeats per kill: {most} at most, bound {child.CONCURRENCY}"
         same = "the same bytes as an unbroken run's" if not self.problems else f"{len(self.problems)} problems"
         yield f"killloop: {len(NAMES)} files of {self.cycles} reports: {same}"
         yield from (f"killloop: {problem}" for problem in self.problems)
@@ -93,24 +156,19 @@ class Loop:
         self._ledger = planted.ledger
         paid = [each for each in planted.transactions if each.get("status") == "Paid"]
         self._settled = self._random.sample(paid, len(paid) * 4 // 5)
-        with (self._folder / "transactions.jsonl").open("w", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(fields)}\n" for fields in planted.transactions)
+        self._service = KillingService(seed=seed)
+        self._service.load(planted.transactions)
         self._report = self._folder / "report"
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(IMPORTED)
 
     @contextmanager
-    def served(self, seed):
+    def served(self):
         """Serve for as long as the block, and make the run that nothing breaks."""
-        command = (sys.executable, service.__file__, self._folder / "transactions.jsonl", str(seed))
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as self._service:
-            try:
-                self._url = self._service.stdout.readline().strip()
-                self._run_previous()
-                self._run_unbroken()
-                yield self
-            finally:
-                self._service.stdin.close()
+        with self._service:
+            self._run_previous()
+            self._run_unbroken()
+            yield self
 
     def _run_previous(self):
         """Make the previous run of all others, of a ledger that shares two thirds of its rows with theirs."""
@@ -138,13 +196,13 @@ class Loop:
             writer.writerows(rows)
 
     def _run_unbroken(self):
-        before = self._counts()
+        before = self._service.counts()
         self._process("count", 0)
         self._calls = int((self._folder / "calls").read_text())
         self._begin()
         self._process("none", 0)
         self._expected, self._sizes = self._files(), [path.stat().st_size for path in self._report.iterdir()]
-        self._asked = sum(count > before.get(reference, 0) for reference, count in self._counts().items())
+        self._asked = sum(count > before.get(reference, 0) for reference, count in self._service.counts().items())
         self._answers = self._answered()
         self._names = sorted(path.name for path in self._report.iterdir())
 
@@ -153,7 +211,7 @@ class Loop:
         self.cycle([("request", self._asked // 2), ("place", 1)])
 
     def cycle(self, kills=()):
-        """Kill a run once or a few times, go on with it to the end, and compare."""
+        """Kill a run once or a few times, resume it to the end, and compare."""
         self._begin()
         self.tally.cycles += 1
         wasted = 0
@@ -164,7 +222,7 @@ class Loop:
             phase, stored = self._left_behind()
             repeats = self._answered() - stored - wasted
             wasted += repeats
-            self.tally.kills.append(Kill(kind, phase, repeats))
+            self.tally.kills.append(Kill(phase, repeats))
             if not 0 <= repeats <= child.CONCURRENCY:
                 self._complain(f"{repeats} repeats after a kill by {kind} {at} while {phase}")
         status = self._process("none", 0)
@@ -189,47 +247,37 @@ class Loop:
     def _choose(self):
         """Return what the next run dies of, and when."""
         left = self._answers - self._left_behind()[1]
-        kinds = ["request"] * 8 * bool(left) + ["call"] * 4 + ["file"] * 4 + ["row"] * 2 + ["size"] * 2
-        kind = self._random.choice(kinds)
+        kind = self._random.choice(["request"] * 8 * bool(left) + ["call"] * 6 + ["file"] * 4 + ["size"] * 2)
         if kind == "request":
             confirming = min(left, self._answers - self._asked)
             most = confirming if self._random.random() < 0.3 else left
             return kind, left - self._random.randrange(most)
-        bounds = {"call": self._calls, "file": MOST_TOUCHES, "row": self._rows, "size": max(self._sizes)}
+        bounds = {"call": self._calls, "file": MOST_TOUCHES, "size": max(self._sizes)}
         return kind, self._random.randint(1, bounds[kind])
 
     def _process(self, kind, at):
         """Run one reconciliation to its end, whichever it is; return its exit status, negative for a signal."""
-        arguments = (str(self._folder), self._url, KEY, kind, at)
+        arguments = (str(self._folder), self._service.url, self._service.api_key, kind, at)
         process = self._processes.Process(target=child.reconcile, args=arguments)
         process.start()
         if kind == "request":
-            self._command("kill", process.pid, at)
+            self._service.kill(process.pid, at)
         process.join(PATIENCE)
         if process.is_alive():
             process.kill()
             process.join()
             self._complain(f"a run did not end within {PATIENCE} s")
-        if kind == "request":
-            self._command("kill", 0, 0)
+        self._service.kill(0, 0)
         return process.exitcode
 
     def _begin(self):
         shutil.rmtree(self._report, ignore_errors=True)
-        self._counted_before = sum(self._counts().values())
+        self._counted_before = sum(self._service.counts().values())
 
     # What there is to see
 
-    def _command(self, *words):
-        self._service.stdin.write(f"{' '.join(map(str, words))}\n")
-        self._service.stdin.flush()
-        return json.loads(self._service.stdout.readline())
-
-    def _counts(self):
-        return self._command("counts")
-
     def _answered(self):
-        return sum(self._counts().values()) - self._counted_before
+        return sum(self._service.counts().values()) - self._counted_before
 
     def _files(self):
         return {name: (self._report / name).read_bytes() for name in NAMES if (self._report / name).exists()}
@@ -255,12 +303,9 @@ class Loop:
         return "writing" if partial == len(NAMES) else "placing", stored
 
 
-def kill_often(kills, seed, *, rows=300, folder=None):
+def kill_often(kills, seed, *, rows=300):
     """Return what came of so many kills."""
-    with (
-        tempfile.TemporaryDirectory(dir=folder) as temporary,
-        Loop(temporary, rows=rows, seed=seed).served(seed) as loop,
-    ):
+    with tempfile.TemporaryDirectory() as folder, Loop(folder, rows=rows, seed=seed).served() as loop:
         loop.first_cycle()
         while len(loop.tally.kills) < kills:
             loop.cycle()
