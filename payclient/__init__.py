@@ -101,4 +101,10 @@ _HOME = {
 }
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)
+    _get, __dir__ = load_at_first_use(__name__, _HOME)
+
+    def __getattr__(name: str) -> object:
+        if name == "Client":
+            message = "payclient has an AsyncClient; the client without an event loop is payclient.blocking.Client"
+            raise ImportError(message)  # `from payclient import Client` would hide the text of an AttributeError
+        return _get(name)

@@ -15,9 +15,9 @@ import asyncio
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from functools import partial, wraps
 from threading import Thread, current_thread
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
@@ -195,36 +195,33 @@ else:
         @wraps(method)
         def iterate(self, /, *args, **kwargs) -> Any:  # noqa: ANN001, ANN002, ANN003  as above
             thread = self._thread
-            return _iterating(thread, lambda: method(thread.client, *args, **kwargs))
+            return _Items(thread, lambda: method(thread.client, *args, **kwargs))
 
         return iterate
 
 
-@contextmanager
-def _iterating(
-    thread: LoopThread, make: Callable[[], AbstractAsyncContextManager[AsyncIterator[_Result]]]
-) -> Generator[Iterator[_Result]]:
-    async def enter() -> tuple[AbstractAsyncContextManager[AsyncIterator[_Result]], AsyncIterator[_Result]]:
-        block = make()
-        return block, await block.__aenter__()
-
-    block, items = thread.wait(enter)
-    try:
-        yield _Items(thread, items)
-    finally:
-        with suppress(ClientClosedError):  # closing has ended the block
-            thread.wait(partial(_leave, block))
-
-
 class _Items(Iterator[_Result], Generic[_Result]):
-    """The iterator over a stream."""
+    """The block of a stream, and the iterator in it."""
 
-    def __init__(self, thread: LoopThread, items: AsyncIterator[_Result]) -> None:
+    def __init__(
+        self, thread: LoopThread, make: Callable[[], AbstractAsyncContextManager[AsyncIterator[_Result]]]
+    ) -> None:
         self._thread = thread
-        self._items = items
+        self._make = make
         self._is_read = False
 
+    def __enter__(self) -> Self:
+        self._thread.wait(self._enter)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ClientClosedError):  # closing has ended the block
+            self._thread.wait(self._leave)
+
     def __iter__(self) -> Self:
+        if not hasattr(self, "_items"):
+            message = "read a stream in its block: `with client.stream_transactions(...) as outcomes:`"
+            raise TypeError(message)
         if self._is_read:
             message = "this iterator has been read to its end; open another one"
             raise RuntimeError(message)
@@ -236,6 +233,13 @@ class _Items(Iterator[_Result], Generic[_Result]):
             self._is_read = True
             raise StopIteration
         return item  # type: ignore[return-value]  # not the end
+
+    async def _enter(self) -> None:
+        self._block = self._make()
+        self._items = await self._block.__aenter__()
+
+    async def _leave(self) -> None:
+        await self._block.__aexit__(None, None, None)
 
     async def _next(self) -> object:
         return await anext(self._items, _END)
@@ -249,10 +253,6 @@ def _check_threads() -> None:
             "use a worker with threads, such as gunicorn -k gthread or celery -P threads"
         )
         raise ConfigurationError(message)
-
-
-async def _leave(block: AbstractAsyncContextManager[Any]) -> None:
-    await block.__aexit__(None, None, None)
 
 
 class Client:

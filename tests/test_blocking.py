@@ -262,6 +262,8 @@ def test_stream():
         assert (transport.in_flight, len(read) < 20) == (0, True)
         with pytest.raises(TypeError):
             pay.stream_transactions("T1").__enter__()
+        with pytest.raises(TypeError, match=r"read a stream in its block: `with client\.stream_transactions"):
+            list(pay.stream_transactions(["T1"]))
         with pay.stream_transactions(["T1"]) as outcomes:
             assert len(list(outcomes)) == 1
             with pytest.raises(RuntimeError, match="has been read to its end"):

@@ -72,9 +72,11 @@ def test_every_name_is_there(subtests):
 
 
 def test_unknown_name():
-    """A name that is not there is an `AttributeError`, as in any module."""
-    with pytest.raises(AttributeError, match="module 'payclient' has no attribute 'Client'"):
-        payclient.Client  # noqa: B018
+    """A name that is not there is an `AttributeError`, as in any module; `Client` says which ones there are."""
+    with pytest.raises(AttributeError, match="module 'payclient' has no attribute 'Pay'"):
+        payclient.Pay  # noqa: B018
+    with pytest.raises(ImportError, match=r"is payclient\.blocking\.Client"):
+        from payclient import Client  # noqa: F401, PLC0415
 
 
 def test_methods_have_the_name_of_their_class():

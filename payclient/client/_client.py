@@ -141,9 +141,9 @@ class AsyncClient:
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
-            self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
             address = resolve_base_url(base_url)
-            settings = resolve_network({**network}, address, is_ours=is_ours)
+            settings = resolve_network({**network}, address, is_ours=is_ours)  # before the key: it may be misspelt
+            self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
         finally:
             # A traceback with locals would show the key, or the password in a URL, when any argument is refused.
             del api_key, base_url, network
@@ -255,7 +255,7 @@ class AsyncClient:
             Transaction detail specification, part 4.
         """
         if other:
-            refuse_other("get_transaction", other)
+            refuse_other(self.get_transaction, other)
         clock = self._session.check_usable()
         now = clock.now()
         return await self._look_up(reference, clock, now, self._until(now, deadline), is_newer=fresh, is_fresh=fresh)
@@ -286,7 +286,7 @@ class AsyncClient:
                 `AuthenticationError`; other errors are in the outcomes.
             TypeError: When *references* is a single string.
         """
-        refuse_other("get_transactions", other)
+        refuse_other(self.get_transactions, other)
         check_references(references)
         clock = self._session.check_usable()
         until = self._until(clock.now(), deadline)
@@ -394,7 +394,7 @@ class AsyncClient:
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
             ConfigurationError: When an argument is invalid.
         """
-        refuse_other("wait_for", other)
+        refuse_other(self.wait_for, other)
         check_reference(reference)
         clock = self._session.check_usable()
         wait = Wait(
@@ -456,7 +456,7 @@ class AsyncClient:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
             ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
-        refuse_other("confirm", other)
+        refuse_other(self.confirm, other)
         claimed = Claim(reference=reference, amount=amount, merchant_reff=merchant_reff, status=status)
         clock = self._session.check_usable()
         now = clock.now()

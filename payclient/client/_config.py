@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from inspect import signature
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
@@ -22,6 +23,7 @@ from payclient._shared.checks import (
     read_url,
     unfit,
 )
+from payclient._shared.escape import did_you_mean
 from payclient._shared.options import DEADLINE, OPTIONS, TIMEOUT
 from payclient.client._telemetry import OnAttempt, Tracing
 from payclient.client.policies import RetryPolicy
@@ -77,13 +79,14 @@ class Options:
         return () if self.on_attempt is None else (self.on_attempt,)
 
 
-def refuse_other(method: str, other: Mapping[str, object]) -> None:
-    """Raise if there are arguments that a method has not; other clients have a `timeout`, and here are two."""
+def refuse_other(method: Callable[..., object], other: Mapping[str, object]) -> None:
+    """Raise if there are arguments that a method does not have; many libraries have one `timeout`, and here are two."""
     for name in other:
-        message = f"{method} got an unexpected keyword argument {name!r}"
+        hint = did_you_mean(name, signature(method).parameters)
+        message = f"{method.__name__} got an unexpected keyword argument {name!r}{hint}"
         if name == "timeout":
             hint = "pass deadline= for the whole lookup, or use with_options(timeout=...) for one attempt"
-            message = f"{method} takes no timeout; {hint}"
+            message = f"{method.__name__} takes no timeout; {hint}"
         raise TypeError(message)
 
 
@@ -162,7 +165,7 @@ def _url_problem(url: object) -> str | None:
 def _address_problem(parts: SplitResult) -> str | None:
     host = parts.hostname
     if parts.scheme not in ("https", "http"):
-        return "must begin with https://"
+        return "must begin with https://, as in https://pay.example"
     if not host:
         return "names no host"
     if "@" in parts.netloc:

@@ -75,7 +75,7 @@ def _to_stated(given: object) -> str | None:
 
 
 def _to_accepted(given: object) -> frozenset[str]:
-    return to_statuses("status", given or None)
+    return to_statuses("status", given)
 
 
 @frozen(kw_only=True)

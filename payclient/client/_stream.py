@@ -20,8 +20,8 @@ Design rules:
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from enum import Enum
 from heapq import heappop, heappush
@@ -167,8 +167,7 @@ def _has_reached(error: errors.PayClientError) -> bool:
     return isinstance(last, errors.PayClientError) and not is_unsent
 
 
-@asynccontextmanager
-async def stream(
+def stream(
     lookup: LookupFunction,
     references: References,
     *,
@@ -179,23 +178,18 @@ async def stream(
     malformed_passes: int = PASSES,
     was_reached: bool = False,
     random: Callable[[], float] = random.random,
-) -> AsyncGenerator[AsyncIterator[Outcome]]:
-    """Look up *references*, and yield the outcomes in order of completion."""
+) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
+    """Look up *references*, and give the outcomes in order of completion, in a block."""
     deferral = Deferral(
         is_on=defer, max_pause=stall_timeout, random=random, malformed_passes=malformed_passes, was_reached=was_reached
     )
     source = aiter(references) if isinstance(references, AsyncIterable) else iter(references)
-    run = _Stream(lookup, source, concurrency, stall_timeout, deferral, known)
-    run.start()
-    try:
-        yield run
-    finally:
-        await run.stop()
+    return _Stream(lookup, source, concurrency, stall_timeout, deferral, known)
 
 
 @define(eq=False, repr=False)
 class _Stream:
-    """The workers of one stream, and the iterator over their outcomes, for any number of readers."""
+    """The workers of one stream, its block, and the iterator over their outcomes, for any number of readers."""
 
     # A row is in one place at a time: in the input; read from an async input (`_following`); with a worker
     # (`_asking`); in `_deferred`; in `_ready`.
@@ -238,7 +232,17 @@ class _Stream:
 
     # The reader
 
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
     def __aiter__(self) -> Self:
+        if not self._started:
+            message = "read a stream in its block: `async with client.stream_transactions(...) as outcomes:`"
+            raise TypeError(message)
         if self._reader is not None and self._reader is asyncio.current_task():  # other tasks may read the rest
             message = "this stream has been read to its end; open another one"
             raise RuntimeError(message)
@@ -258,10 +262,7 @@ class _Stream:
                 raise failure or StopAsyncIteration
             self._wakeup.clear()
             since = await self._wait(since)
-        message = (
-            "the block of this stream has ended, or its context manager was dropped; "
-            "read inside `async with client.stream_transactions(...)`"
-        )
+        message = "the block of this stream has ended; read inside `async with client.stream_transactions(...)`"
         raise RuntimeError(message)
 
     def _is_done(self) -> bool:

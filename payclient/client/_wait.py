@@ -35,9 +35,11 @@ _MIN_PART = 0.8
 
 
 def to_statuses(name: str, given: object, *, wanted: str = "a set of statuses, such as {'Paid'}") -> frozenset[str]:
+    """Return the words; *name* is the argument, and only `unless` may have none."""
     shown = repr(given)
     words = frozenset(cast("Collection[object]", given)) if isinstance(given, Collection) else (None,)
-    if isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
+    is_needed = name != "unless" and not words
+    if is_needed or isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
         raise unfit(name, wanted, shown)
     return cast("frozenset[str]", words)
 
@@ -77,9 +79,7 @@ class Wait:
     def __attrs_post_init__(self) -> None:
         self.taken_at = self.began_at - self.interval * _MIN_PART  # the result of another wait may be as old
         problem = ""
-        if not (self.until or callable(self.until)):
-            problem = "until must name at least one status: no status is known to be final"
-        elif not (callable(self.until) or callable(self.unless)) and (both := {*self.until} & {*self.unless}):
+        if not (callable(self.until) or callable(self.unless)) and (both := {*self.until} & {*self.unless}):
             problem = f"until and unless both name {', '.join(sorted(map(repr, both)))}"
         elif self.interval > self.max_interval:
             problem = f"interval must be at most max_interval, got {self.interval:g} and {self.max_interval:g}"
@@ -117,6 +117,9 @@ class Wait:
         message = (
             f"{quote(self.reference)} {saw} after {now - self.began_at:.0f} s and {plural(self._lookups, 'lookup')}"
         )
+        words, seen = () if callable(self.until) else sorted(self.until), {word.casefold() for word in self._statuses}
+        if any(word.casefold() in seen for word in words):
+            message += f"; statuses are compared exactly, and until has {', '.join(map(quote, words))}"
         if isinstance(failure, errors.CouldNotAskError):
             message += "; at the end the service could not be asked"
             unanswered = self._ended(errors.WaitUnansweredError, message, now)

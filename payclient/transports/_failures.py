@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -26,6 +28,8 @@ _PASSING = (408, 425, 429)
 _NO_AUTHORITY = (18, 19, 20, 21)
 """OpenSSL's codes for an unknown authority, such as a proxy's that intercepts TLS."""
 _UNKNOWN_AUTHORITY = "; if your company has an authority, pass its certificate as ca_file, or trust='system'"
+_UNNAMED = re.compile(r"\[Errno (\d+)\] Connect call failed \([^)]*\)")
+"""An error of asyncio, which gives the address instead of the words of the system."""
 _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
 """OpenSSL's reasons for a first record that is not TLS."""
@@ -174,7 +178,8 @@ def _links(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def reason_of(error: Exception) -> str:
-    return " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
+    text = _UNNAMED.sub(lambda found: os.strerror(int(found[1])), " ".join(str(error).split()))
+    return text[:_MAX_REASON] or type(error).__name__
 
 
 def _peer(origin: Origin, progress: Progress) -> str:

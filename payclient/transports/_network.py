@@ -3,7 +3,7 @@
 import os
 import ssl
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from os import PathLike
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from attrs import asdict, evolve, field, frozen
 
 from payclient._shared.checks import is_loopback, is_seconds, is_wait, unfit
+from payclient._shared.escape import did_you_mean
 from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS, options_of
 from payclient.errors import ConfigurationError
 from payclient.transports._protocol import HttpClient, Transport
@@ -93,9 +94,11 @@ def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
     return _environment_proxy(url) if url.scheme == "https" and has_settings and trust_env else None
 
 
-def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:
+def _check(options: MutableMapping[str, object], given: set[str], *, is_ours: bool) -> None:
     if unknown := sorted(options.keys() - {*options_of("network")}):
-        message = f"AsyncClient got an unexpected keyword argument {unknown[0]!r}"
+        options.clear()  # the API key under a misspelt name would be in a traceback with locals
+        hint = did_you_mean(unknown[0], OPTIONS)
+        message = f"AsyncClient got an unexpected keyword argument {unknown[0]!r}{hint}"
         raise TypeError(message)
     if given and not is_ours:
         message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"

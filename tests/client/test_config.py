@@ -100,17 +100,18 @@ NO_HOST = "names a host that cannot be one"
 NO_PASSWORD = "must not hold a user name or password"
 NO_QUERY = "must not hold a query or fragment"
 NOT_VISIBLE = "must be visible ASCII without white space"
+NO_SCHEME = "must begin with https://, as in https://pay.example"
 NOT_LOOPBACK = "must begin with https://: plain http is for loopback addresses only"
 
 
 REFUSED_URLS = {
     "bytes": (b"https://pay.example", "must be a string, got bytes"),
     "number": (7, "must be a string, got int"),
-    "no-scheme": ("pay.example", "must begin with https://"),
-    "no-scheme-but-slashes": ("//pay.example", "must begin with https://"),
-    "ftp": ("ftp://pay.example", "must begin with https://"),
-    "file": ("file:///etc/passwd", "must begin with https://"),
-    "host-as-scheme": ("localhost:8080", "must begin with https://"),
+    "no-scheme": ("pay.example", NO_SCHEME),
+    "no-scheme-but-slashes": ("//pay.example", NO_SCHEME),
+    "ftp": ("ftp://pay.example", NO_SCHEME),
+    "file": ("file:///etc/passwd", NO_SCHEME),
+    "host-as-scheme": ("localhost:8080", NO_SCHEME),
     "no-host": ("https://", "names no host"),
     "path-only": ("https:///path", "names no host"),
     "port-only": ("https://:8443", "names no host"),

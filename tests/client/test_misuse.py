@@ -7,11 +7,13 @@ import gc
 import math
 import pickle
 import re
+from traceback import TracebackException
 
 import httpx
 import pytest
 
 from payclient import AsyncClient, ClientClosedError, ConfigurationError, InvalidReferenceError, RetryPolicy
+from payclient.blocking import Client
 from payclient.otel import OpenTelemetry
 from payclient.reconcile import RulesError, parse_rules, reconcile
 from payclient.reconcile.ledger import LedgerError, open_ledger
@@ -343,6 +345,22 @@ def test_fake_service(use, message):
     assert str(caught.value) == message
 
 
+async def test_read_without_a_block():
+    """A stream that is iterated without its block says how to write it."""
+    pay = client(ScriptedTransport())
+    with pytest.raises(TypeError, match=r"read a stream in its block: `async with client\.stream_transactions"):
+        [item async for item in pay.stream_transactions(["T1"])]
+
+
+def test_misspelt_option():
+    """A misspelt option is answered with the right one, and the key that it may hold is in no frame."""
+    for cls in (AsyncClient, Client):
+        with pytest.raises(TypeError) as caught:
+            cls(apikey=KEY, base_url="https://pay.example")
+        assert str(caught.value) == "AsyncClient got an unexpected keyword argument 'apikey' (did you mean 'api_key'?)"
+        assert KEY not in "".join(TracebackException.from_exception(caught.value, capture_locals=True).format())
+
+
 async def test_read_twice():
     """A second `async for` over a stream that has been read to its end says so; another task may join."""
     pay = client(ScriptedTransport())
@@ -373,18 +391,19 @@ def test_defaults_do_not_contradict():
 async def test_claim(subtests):
     """A claim that no transaction could meet is refused before anything is sent, always with the same class."""
     cases = (
-        {"amount": -5},
-        {"amount": 1.5},
-        {"amount": "5"},
-        {"amount": True},
-        {"amount": 5, "merchant_reff": 7},
-        {"status": "Paid"},
+        ({"amount": -5}, "-5"),
+        ({"amount": 1.5}, "1.5"),
+        ({"amount": "5"}, "'5'"),
+        ({"amount": True}, "True"),
+        ({"merchant_reff": 7}, "int"),
+        ({"status": "Paid"}, "'Paid'"),
+        ({"status": set()}, "set()"),
     )
-    for claim in cases:
+    for claim, shown in cases:
         with subtests.test(claim=claim):
             transport = ScriptedTransport()
             async with client(transport) as pay:
-                with pytest.raises(ConfigurationError, match="must be"):
+                with pytest.raises(ConfigurationError, match=rf"must be .*, got {re.escape(shown)}$"):
                     await pay.confirm("T1", **{"amount": 5, "status": {"Paid"}, **claim})
             assert transport.sent == []
 

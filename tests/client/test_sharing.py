@@ -266,11 +266,13 @@ async def test_deadline_per_call():
     ],
 )
 async def test_timeout_by_mistake(name, options):
-    """Who passes `timeout`, as to other clients, is told what to pass; any other name is refused as by Python."""
+    """Who passes `timeout`, as to other clients, is told what to pass; any other name is refused as by Python 3.13."""
     method = getattr(client(ScriptedTransport()), name)
     with pytest.raises(
         TypeError, match=rf"^{name} takes no timeout; pass deadline= for the whole lookup, or use with_"
     ):
         await method("T1", timeout=5.0, **options)
-    with pytest.raises(TypeError, match=rf"^{name} got an unexpected keyword argument 'dedline'$"):
+    with pytest.raises(
+        TypeError, match=rf"^{name} got an unexpected keyword argument 'dedline' \(did you mean 'deadline'\?\)$"
+    ):
         await method("T1", dedline=5.0, **options)

@@ -229,14 +229,6 @@ async def test_read_by_others_at_the_end():
     assert now() < 5
 
 
-async def test_dropped_context_manager():
-    """When the context manager of a stream is garbage-collected, the stream ends, and reading raises."""
-    outcomes = await stream(failing(None, "none"), map(str, range(9)), concurrency=2).__aenter__()
-    with pytest.raises(RuntimeError, match=r"its context manager was dropped"):
-        [outcome async for outcome in outcomes]
-    assert now() < 1
-
-
 async def test_workers_have_names():
     """The tasks of a stream's workers have recognisable names."""
     async with stream(failing(None, "none"), map(str, range(9)), concurrency=2) as outcomes:

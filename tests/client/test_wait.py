@@ -25,7 +25,7 @@ def test_refused_terms(subtests):
         ({"until": None}, "until must be a set of statuses, such as {'Paid'}, or a predicate, got None"),
         ({"until": ["Paid", 1]}, "until must be a set of statuses"),
         ({"until": {""}}, "until must be a set of statuses"),
-        ({"until": set()}, "until must name at least one status: no status is known to be final"),
+        ({"until": set()}, "until must be a set of statuses, such as {'Paid'}, or a predicate, got set()"),
         ({"unless": "Canceled"}, "unless must be a set of statuses"),
         ({"unless": ["Paid", "Canceled"]}, "until and unless both name 'Paid'"),
         ({"until": ["A", "B"], "unless": ["B", "A"]}, "until and unless both name 'A', 'B'"),
@@ -127,6 +127,15 @@ def test_deadline():
     wait.take(seen("Pending"), 101.0)
     assert str(unseen) == "'T1' was not seen after 900 s and 0 lookups"
     assert str(wait.exceeded(1000.0)) == "'T1' is 'Pending' after 900 s and 1 lookup"
+
+
+def test_almost_the_word():
+    """The error of a deadline says if a status that was seen differs in its capital letters only."""
+    wait = begun(until={"paid", "settled"})
+    wait.take(seen("Paid"), 101.0)
+    assert str(wait.exceeded(1000.0)) == (
+        "'T1' is 'Paid' after 900 s and 1 lookup; statuses are compared exactly, and until has 'paid', 'settled'"
+    )
 
 
 def test_hostile_status():
