@@ -1,6 +1,5 @@
 """What many breaks have in common is found, and what they share by chance is not."""
 
-from datetime import datetime, timedelta
 from random import Random
 
 import attrs
@@ -22,12 +21,11 @@ from payclient.reconcile import (
     judge,
 )
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.result._patterns import are_alike, causes, described
+from payclient.reconcile.result._patterns import causes, described
 from support.misses import check_table
 from support.reconciling import NOON
 
 ROWS = 1000
-START = datetime(2026, 11, 1)  # noqa: DTZ001  as a ledger states it
 
 
 def pairs_of(seed=1, rows=ROWS):
@@ -42,8 +40,7 @@ def pairs_of(seed=1, rows=ROWS):
             "status": "Paid",
             "payment_method": random.choice(["VA", "QR"]),
         }
-        created = START + timedelta(minutes=random.randrange(30 * 24 * 60))
-        yield Entry(line=number + 2, created_at=created, **common), Transaction(**common)
+        yield Entry(line=number + 2, **common), Transaction(**common)
 
 
 def patterns_of(pairs):
@@ -97,12 +94,11 @@ def spoilt(random):
 
 
 def test_no_pattern_by_chance():
-    """Breaks at random rows with random differences have no pattern, and what all rows share is none of place."""
+    """Breaks at random rows with random differences have no pattern."""
     for seed, share in enumerate((0.04, 0.3, 0.9)):
         random = Random(seed)
         chosen = {number for number in range(ROWS) if random.random() < share}
         assert planted(spoilt(random), where=chosen.__contains__, seed=seed) == (), (seed, share)
-    assert kinds(planted(ours(status=lambda _: "Lunas"), where=lambda _: True)) == ["status"]
 
 
 def test_too_few():
@@ -117,33 +113,6 @@ def test_too_few():
         return mixed[entry.line % 25](entry, found)
 
     assert planted(change, where=lambda _: True) == ()
-
-
-def test_places():
-    """Missing rows of one hour or of one day are one pattern, where others are not."""
-    hour = START + timedelta(hours=50)
-    for kind, change, sentence in (
-        (
-            PatternKind.TIME,
-            lambda entry: {"created_at": hour + timedelta(minutes=entry.line % 60)},
-            "created on 2026-11-03 between 02:00 and 02:59",
-        ),
-        (PatternKind.TIME, lambda _: {"created_at": START + timedelta(days=9)}, "created on 2026-11-10"),
-    ):
-        (pattern,) = planted(lambda entry, _, change=change: (attrs.evolve(entry, **change(entry)), None))
-        assert (pattern.kind, pattern.rows, pattern.sentence) == (kind, ROWS // 20, sentence)
-
-
-def test_advice():
-    """The advice about a time is that of its differences: a grace for what may be late, and none for another fee."""
-    hour = START + timedelta(hours=50)
-    for fee, is_found, says_grace in ((500, True, False), (0, False, True)):
-
-        def change(entry, found, *, fee=fee, is_found=is_found):
-            return attrs.evolve(entry, created_at=hour, fee=entry.fee + fee), found if is_found else None
-
-        (pattern,) = [each for each in planted(change) if each.kind is PatternKind.TIME]
-        assert ("grace =" in pattern.treatment) is says_grace
 
 
 def test_waived():
@@ -171,21 +140,13 @@ def test_rare_values():
 
 
 def test_listed_twice():
-    """What is at stake in a reference that is listed twice is in a pattern once."""
+    """What is at stake in a reference that is listed twice is in a pattern once, with its larger amount."""
     tally = Tally()
-    for number in range(ROWS):
-        is_twice = number < 100
-        reference = f"TWICE-{number // 2}" if is_twice else f"{number:012d}"
-        finding = Finding(Code.DUPLICATE_REFERENCE, "x", at_stake=7)
-        tally.add(
-            Row(
-                entry=Entry(line=number, reference=reference, amount=7, created_at=START + timedelta(hours=is_twice)),
-                bucket=Bucket.BREAK if is_twice else Bucket.MATCHED,
-                findings=(finding,) if is_twice else (),
-                is_repeat=is_twice and number % 2 == 1,
-            )
-        )
-    assert {(each.rows, each.amount) for each in tally.summary().patterns} == {(100, 350)}
+    for number in range(100):
+        finding = Finding(Code.OVERPAID, "x", ledger=10, service=15, at_stake=5 + number % 2)
+        entry = Entry(line=number, reference=f"T{number // 2}", amount=10)
+        tally.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,), is_repeat=number % 2 == 1))
+    assert {(each.rows, each.amount, each.lines) for each in tally.summary().patterns} == {(100, 300, (0, 1, 2))}
 
 
 def causes_of(ours, theirs):
@@ -239,13 +200,6 @@ def test_settled():
     assert "[statement.reading]" in described(factor)[1]
 
 
-def test_alike():
-    """An hour of a day is the same place as that hour."""
-    time = PatternKind.TIME
-    assert are_alike((time, "2026-11-20 07"), (time, "07"))
-    assert not are_alike((time, "2026-11-20 07"), (time, "08"))
-
-
 SENTENCES = (
     (
         ("factor", "amount", 100, 1),
@@ -282,9 +236,6 @@ SENTENCES = (
         "status is 'pending' in the ledger and 'paid' at the service",
         'grace = "36h", if such rows settle by themselves',
     ),
-    (("time", "2026-11-20 07", True), "created on 2026-11-20 between 07:00 and 07:59", "grace ="),
-    (("time", "07", True), "created on several days between 07:00 and 07:59", "grace ="),
-    (("time", "2026-11-20", False), "created on 2026-11-20", "see what changed then; no grace"),
 )
 
 

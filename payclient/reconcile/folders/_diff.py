@@ -11,10 +11,10 @@ from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
-from payclient.reconcile.folders._folder import PastRun, temporary_database
+from payclient.reconcile.folders._folder import PastRun
 from payclient.reconcile.nights import BreakChange, changes_of, observed_at
 from payclient.reconcile.report import RowLine, change_as_json, open_findings_as_json
-from payclient.reconcile.result import OpenFindings
+from payclient.reconcile.result import OpenFindings, temporary_database
 from payclient.reconcile.rules import as_json, changed_rules
 
 DIFF_VERSION = 1
@@ -38,7 +38,7 @@ class RunDiff:
         self.earlier: PastRun = earlier
         self.later: PastRun = later
         with ExitStack() as stack:
-            self._database = stack.enter_context(temporary_database(*_TABLES))
+            self._database = stack.enter_context(closing(temporary_database(*_TABLES)))
             self.open_findings: OpenFindings = self._compare()
             self._close = stack.pop_all().close
         self.counts: Mapping[BreakState, int] = {

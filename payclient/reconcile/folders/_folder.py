@@ -2,9 +2,8 @@
 
 import json
 import os
-import sqlite3
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -53,11 +52,11 @@ from payclient.reconcile.report import (
     run_name,
     verify,
 )
+from payclient.reconcile.result import temporary_database
 from payclient.reconcile.rules import as_json, from_json
 from payclient.reconcile.values import FindingTotal
 
 JOURNAL = "journal.sqlite"
-_CACHE_KIB = 16_384
 _NEEDED = ("summary.json", ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _STATE_ALONE = b"="
@@ -100,7 +99,7 @@ class PastRun:
         self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
     ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk; *on_row* takes its ledger."""
-        with temporary_database("kept (reference TEXT, text BLOB)") as database:
+        with closing(temporary_database("kept (reference TEXT, text BLOB)")) as database:
             database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed, on_row))
             stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
@@ -208,19 +207,6 @@ def open_past_run(folder: Path) -> PastRun:
         files=listed,
         first_observed_at=read_time(summary["first_observed_at"]),
     )
-
-
-@contextmanager
-def temporary_database(*tables: str) -> Generator[sqlite3.Connection]:
-    """Open a database with *tables* in a temporary file; nothing of it is kept."""
-    with closing(sqlite3.connect("", isolation_level=None)) as database:
-        for statement in (
-            *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
-            *(f"CREATE TABLE {table}" for table in tables),
-            "BEGIN",
-        ):
-            database.execute(statement)
-        yield database
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:

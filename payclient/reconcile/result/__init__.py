@@ -17,4 +17,5 @@ from payclient.reconcile.result._summary import OpenFindings as OpenFindings
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Total as Total
 from payclient.reconcile.result._summary import Verdict as Verdict
+from payclient.reconcile.result._tables import temporary_database as temporary_database
 from payclient.reconcile.result._tally import Tally as Tally

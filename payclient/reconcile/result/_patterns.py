@@ -5,20 +5,17 @@ Design rules:
 
 - A pattern is a fact about rows, with the rule or option that would treat it. It never says who is to blame.
 - Only what explains at least a twentieth of the breaks, and at least twenty rows, is a pattern.
-- A feature of the whole ledger is not a pattern of its breaks: a time must be far more common among the breaks.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.values import Code, Finding, PatternKind, Row, Status, normalise
 
 _MAX_TEXT = 60
@@ -71,19 +68,6 @@ _CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
     PatternKind.FEE: _fee,
     PatternKind.STATUS: _status,
 }
-
-
-def time_place(entry: Entry | RejectedEntry) -> str | None:
-    """Return the day and the hour of a creation, or the day alone of one without a time."""
-    if not isinstance(entry, Entry) or not isinstance(entry.created_at, datetime):
-        return None
-    time = entry.created_at.replace(tzinfo=None)
-    return time.isoformat(" ", "hours") if time.time() != time.min.time() else f"{time:%Y-%m-%d}"
-
-
-def are_alike(one: Cause, other: Cause) -> bool:
-    """Return whether two times are the same, one of them less exactly."""
-    return bool(one[1].endswith(f" {other[1]}") or other[1].endswith(f" {one[1]}"))
 
 
 def _text(value: object) -> str:
@@ -162,32 +146,11 @@ def _key(word: str) -> str:
     return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
 
 
-MAY_BE_LATE = frozenset(
-    {
-        *(Code.MISSING_AT_SERVICE, Code.PAID_NOT_RECORDED, Code.RECORDED_NOT_PAID),
-        *(Code.PENDING_ON_ONE_SIDE, Code.NOT_SETTLED),
-    }
-)
-"""Differences that a grace treats."""
-
-
-def _time(time: str, may_be_late: bool) -> tuple[str, str]:
-    *day, hour = time.split(" ")
-    if not day and "-" in hour:
-        sentence = f"created on {hour}"
-    else:
-        sentence = f"created {f'on {day[0]} ' if day else 'on several days '}between {hour}:00 and {hour}:59"
-    if may_be_late:
-        return sentence, 'grace = "36h" if they were still on their way; otherwise see what ran then'
-    return sentence, "see what changed then; no grace treats such differences"
-
-
 _DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {
     PatternKind.FACTOR: _factor,
     PatternKind.DIFFERENCE: _difference,
     PatternKind.FEE: _fee_words,
     PatternKind.STATUS: _status_words,
-    PatternKind.TIME: _time,
 }
 
 

@@ -1,15 +1,18 @@
-"""The figures of a report, as queries on the tables of its rows."""
+"""The figures of a report, added up row by row."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from attrs import define, evolve, field
+from attrs import astuple, define, evolve, field
 
-from payclient.reconcile.ledger import UnusedColumn
+from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, UnusedColumn
 from payclient.reconcile.nights import (
     BreakChange,
     BreakRecord,
@@ -22,8 +25,16 @@ from payclient.reconcile.nights import (
     Shown,
     SincePrevious,
 )
-from payclient.reconcile.result._bridges import Settlement, SettlementStep, StateTotal, TieOut
-from payclient.reconcile.result._patterns import MAY_BE_LATE, Cause, Pattern, are_alike, described
+from payclient.reconcile.result._bridges import (
+    Settlement,
+    SettlementStep,
+    StateTotal,
+    TieOut,
+    is_counted,
+    settlement_moves,
+    step_of,
+)
+from payclient.reconcile.result._patterns import Pattern, causes, described
 from payclient.reconcile.result._summary import (
     AGES,
     REMARKS,
@@ -36,7 +47,7 @@ from payclient.reconcile.result._summary import (
     Summary,
     Total,
 )
-from payclient.reconcile.result._tables import FIELDS, TOTAL, ResultTables, Value, creations, stored
+from payclient.reconcile.result._tables import ResultTables, Value
 from payclient.reconcile.rules import STRICT, Accepted, Rules, changed_rules, in_zone, rule_changes
 from payclient.reconcile.values import (
     BreakState,
@@ -46,6 +57,7 @@ from payclient.reconcile.values import (
     Difference,
     Finding,
     FindingTotal,
+    Origin,
     PatternKind,
     Row,
     Severity,
@@ -55,13 +67,15 @@ from payclient.reconcile.values import (
     TieOutError,
 )
 
-# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
+"""The fields that are compared, in the order of reports."""
 
+_TEXTS = frozenset({"merchant_reff", "status", "payment_method", "payment_code"})
 _MAX_METHODS = 1_000
+_MAX_METHOD_LENGTH = 80
 _MIN_ROWS = 20
 _MIN_SHARE = 20
 """The part of the breaks that a pattern explains at least, as one divided by this."""
-_MIN_LIFT = 3
 _MAX_SHOWN = 20
 _MAX_LINES = 3
 _SOON_DAYS = 7
@@ -73,32 +87,23 @@ _NEWS = tuple(state for state in BreakState if state.is_news)
 
 _Step = TypeVar("_Step", bound=BridgeStep)
 
-_COUNTS = """
-    SELECT coalesce(sum(lines) FILTER (WHERE origin = 'ledger'), 0), coalesce(sum(dated), 0),
-        coalesce(sum(lines) FILTER (WHERE origin = 'ledger' AND bucket <> 'rejected'), 0),
-        coalesce(sum(is_tolerated), 0),
-        coalesce(sum(is_changed), 0), coalesce(sum(lacks_probe), 0),
-        min(observed_at) FILTER (WHERE NOT is_reused), max(last_at) FILTER (WHERE NOT is_reused)
-    FROM rows
+_POSTINGS = """
+    SELECT reference, part, code, severity, age, amount FROM postings ORDER BY reference, part, code, rowid
 """
-_COMPARED = f"""
-    SELECT {", ".join(f"coalesce(sum(compared >> {place} & 1), 0)" for place in range(len(FIELDS)))},
-        {", ".join(f"coalesce(max(stated >> {place} & 1), 0)" for place in range(len(FIELDS)))},
-        count(*) FILTER (WHERE scope = 'assumed'), count(*) FILTER (WHERE scope = 'left_out'),
-        count(*) FILTER (WHERE scope = 'left_out' AND service_status IS NOT 'paid')
-    FROM rows
+_CAUSES = """
+    SELECT cause, reference, at_stake FROM causes
+    WHERE cause IN (SELECT cause FROM causes GROUP BY cause HAVING count(*) >= ?) ORDER BY cause, reference
 """
-_CODES = """
-    SELECT code, count(*), exact(ledger_amount), exact(service_amount), exact(ledger_paid), exact(service_paid)
-    FROM (SELECT DISTINCT row, code FROM findings) JOIN rows ON rows.id = row GROUP BY code
-"""
-_LEAKAGE = """
-    SELECT method, count(DISTINCT row), exact(leakage) FILTER (WHERE code = 'short_received'),
-        exact(leakage) FILTER (WHERE code = 'fee_off_schedule'),
-        exact(leakage) FILTER (WHERE code = 'service_arithmetic')
-    FROM findings WHERE method IS NOT NULL GROUP BY method ORDER BY min(row)
-"""
-_REUSED = "SELECT count(observed_at), min(observed_at), max(observed_at) FROM rows WHERE is_reused"
+_LINES = "SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT ?"
+
+
+_Answers: TypeAlias = tuple[int, datetime, datetime]
+"""The number of answers, and the times of the first and the last."""
+_NO_ANSWERS = 0, None, None
+
+
+def _no_steps(kind: type[_Step]) -> dict[_Step, Difference[_Step]]:
+    return {step: Difference(step=step, rows=0) for step in kind}
 
 
 @define
@@ -110,10 +115,10 @@ class Tally:
         rules: The rules that the rows were judged by.
         decisions: The decisions, by reference and code; accepted differences are among the rules.
         previous: The previous run; None without one.
-        folder: Where the temporary file of the rows lies; None for the system's folder of such files.
+        folder: Where the temporary file of the breaks lies; None for the system's folder of such files.
 
     Note:
-        The rows are kept in that file until the tally is gone; memory does not grow with them.
+        The breaks are kept in that file until the tally is gone; memory does not grow with the rows.
 
     Raises:
         OSError: When the file cannot be written; by every method.
@@ -124,12 +129,27 @@ class Tally:
     _previous: PreviousRun | None = None
     _folder: Path | None = None
     _tables: ResultTables = field(init=False)
-    _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and as the ledger has it
-    _last: tuple[datetime, datetime] | None = field(init=False, default=None)
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # by reference
     _shown: Shown = field(init=False, factory=Shown)
-    _material: int = field(init=False, default=0)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
+    _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and as the ledger has it
+    _last: tuple[datetime, datetime] | None = field(init=False, default=None)
+    _answers: dict[bool, _Answers] = field(init=False, factory=dict)  # reused ones apart
+    _counts: Counter[str] = field(init=False, factory=Counter)
+    _origins: Counter[Origin] = field(init=False, factory=Counter)
+    _carried: Counter[Bucket] = field(init=False, factory=Counter)
+    _breaks: Counter[Severity] = field(init=False, factory=Counter)
+    _buckets: defaultdict[Bucket, Total] = field(init=False, factory=lambda: defaultdict(Total))
+    _codes: defaultdict[Code, Total] = field(init=False, factory=lambda: defaultdict(Total))
+    _steps: dict[Step, Difference[Step]] = field(init=False, factory=lambda: _no_steps(Step))
+    _moves: dict[SettlementStep, Difference[SettlementStep]] = field(
+        init=False, factory=lambda: _no_steps(SettlementStep)
+    )
+    _ours: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
+    _theirs: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
+    _stated: set[str] = field(init=False, factory=set)
+    _compared: Counter[str] = field(init=False, factory=Counter)
+    _leakage: dict[str, Counter[str]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._tables = ResultTables(self._folder)
@@ -142,29 +162,84 @@ class Tally:
 
     def add(self, row: Row) -> None:
         """Take *row*."""
-        times = creations(row)
-        self._tables.add(row, len(times))
         self._shown.add(row)
-        self._material += row.is_material
-        for at in times:
-            instant = in_zone(at, self._rules.time_zone)
-            if self._first is None or instant < self._first[0]:
-                self._first = instant, at
-            if self._last is None or instant > self._last[0]:
-                self._last = instant, at
+        self._add_money(row)
+        self._add_answers(row)
+        self._add_leakage(row)
+        if row.origin is Origin.LEDGER:
+            self._add_lines(row)
         if row.bucket is Bucket.BREAK:
-            new = [each for each in row.findings if each.history is None or each.history.state is BreakState.NEW]
-            found = (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new if each.is_decisive)
-            self._tables.insert("postings", found)
-            self._note_decisions(row)
+            self._add_break(row)
         states = self._acceptances.get(row.reference or "", {})
         for each, state in states.items():
             # Of several rows with one reference, the one that needs a review counts.
             states[each] = min(state, _state_of(each, row, self._rules), key=_BY_URGENCY.index)
 
-    def _note_decisions(self, row: Row) -> None:
-        for code in (finding.code.value for finding in row.findings if finding.is_decisive):
-            key = row.reference or "", code
+    def _add_money(self, row: Row) -> None:
+        total = Total.of(row)
+        self._origins[row.origin] += 1
+        self._carried[row.bucket] += row.origin is Origin.CARRIED
+        self._buckets[row.bucket] += total
+        for code in {finding.code for finding in row.findings}:
+            self._codes[code] += total
+        _move(self._steps, step_of(row), total.paid_difference)
+        for step, amount in settlement_moves(row):
+            _move(self._moves, step, amount)
+        if is_counted(row):
+            self._theirs[row.service_status] += RowTotal(1, total.service_amount)
+
+    def _add_answers(self, row: Row) -> None:
+        self._counts["tolerated"] += row.is_tolerated
+        self._counts["material"] += row.is_material
+        self._counts["changed"] += row.is_changed_during_run
+        self._counts["lacking probe"] += row.lacks_probe
+        if row.observed_at is not None:
+            is_reused, last = bool(row.reused_from), row.confirmed_at or row.observed_at
+            known = self._answers.get(is_reused, (0, row.observed_at, last))
+            self._answers[is_reused] = known[0] + 1, min(known[1], row.observed_at), max(known[2], last)
+
+    def _add_leakage(self, row: Row) -> None:
+        lost = [finding for finding in row.findings if finding.leakage and not finding.waived]
+        if lost and row.transaction is not None and not row.is_repeat:
+            method = (row.transaction.payment_method or "")[:_MAX_METHOD_LENGTH]
+            known = method if method in self._leakage or len(self._leakage) < _MAX_METHODS else "(other)"
+            of_method = self._leakage.setdefault(known, Counter())
+            of_method["rows"] += 1
+            for finding in lost:
+                of_method[finding.code] += finding.leakage
+
+    def _add_lines(self, row: Row) -> None:
+        """Add a row of the ledger: its lines, their times, and the fields that are compared."""
+        self._ours[row.ledger_status] += RowTotal(1, row.ledger_amount or 0)
+        self._counts["without amount"] += row.ledger_amount is None
+        lines = row.parts or (row.entry,)
+        self._counts["lines"] += len(lines)
+        self._counts["usable lines"] += 0 if row.bucket is Bucket.REJECTED else len(lines)
+        created = [line.created_at for line in lines if isinstance(line, Entry)]
+        times = [(in_zone(at, self._rules.time_zone), at) for at in created if isinstance(at, datetime)]
+        self._counts["dated lines"] += len(times)
+        self._first = min(filter(None, (self._first, *times)), key=itemgetter(0), default=None)
+        self._last = max(filter(None, (self._last, *times)), key=itemgetter(0), default=None)
+        if not isinstance(row.entry, Entry):
+            return
+        for name in FIELDS:
+            if (cell := getattr(row.entry, name)) is not ABSENT:
+                self._stated.add(name)
+                self._compared[name] += row.transaction is not None and _has_value(name, cell)
+        if row.transaction is not None and row.entry.status is ABSENT:
+            is_assumed = row.ledger_status is not None
+            self._counts["assumed paid" if is_assumed else "status left out"] += 1
+            self._counts["not paid"] += not is_assumed and row.service_status is not Status.PAID
+
+    def _add_break(self, row: Row) -> None:
+        self._breaks[row.severity] += 1
+        shared = (json.dumps(each) for each in dict.fromkeys(causes(row)))
+        self._tables.insert("causes", ((each, row.reference, row.line, str(row.at_stake)) for each in shared))
+        decisive = [each for each in row.findings if each.is_decisive]
+        new = [each for each in decisive if each.history is None or each.history.state is BreakState.NEW]
+        found = (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new)
+        self._tables.insert("postings", found)
+        for key in ((row.reference or "", each.code.value) for each in decisive):
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
 
@@ -202,44 +277,40 @@ class Tally:
         Raises:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
-        select = self._tables.select
-        ((lines, dated, usable, tolerated, changed, lacking_probe, first, last),) = select(_COUNTS)
+        counts, since, before = self._counts, None, None
+        if self._previous is not None:
+            since, before = self._since(self._previous, ledger_change), self._previous.shown
         oldest, newest = (each and each[1] for each in (self._first, self._last))
-        buckets = dict(self._totals(f"SELECT bucket, {TOTAL} FROM cells GROUP BY bucket", Bucket))
-        codes = dict(self._totals(_CODES, Code))
-        breaks = dict(select("SELECT severity, sum(rows) FROM cells WHERE bucket = 'break' GROUP BY severity"))
-        origins = dict(select("SELECT origin, sum(rows) FROM cells GROUP BY origin"))
-        since = None if self._previous is None else self._since(self._previous, ledger_change)
-        before = None if self._previous is None else self._previous.shown
-        counted = sum(total.rows for total in buckets.values())
-        expected = origins.get("ledger", 0) + origins.get("statement", 0) + (since.carried_rows if since else 0)
-        if not counted == expected == self._tables.count:
-            message = f"rows added: {self._tables.count}, counted: {expected}, in the buckets: {counted}"
-            raise TieOutError(message)
+        _, first, last = self._answers.get(False, _NO_ANSWERS)
         return Summary(
-            rows=origins.get("ledger", 0),
-            lines=lines,
-            period=Period(first=oldest, last=newest, lines=dated, without=usable - dated),
-            buckets=MappingProxyType({bucket: buckets.get(bucket, Total()) for bucket in Bucket}),
-            codes=MappingProxyType({code: codes[code] for code in Code if code in codes}),
-            breaks=MappingProxyType({severity: breaks.get(severity, 0) for severity in reversed(Severity)}),
+            rows=self._origins[Origin.LEDGER],
+            lines=counts["lines"],
+            period=Period(
+                first=oldest,
+                last=newest,
+                lines=counts["dated lines"],
+                without=counts["usable lines"] - counts["dated lines"],
+            ),
+            buckets=MappingProxyType({bucket: self._buckets[bucket] for bucket in Bucket}),
+            codes=MappingProxyType({code: self._codes[code] for code in Code if code in self._codes}),
+            breaks=MappingProxyType({severity: self._breaks[severity] for severity in reversed(Severity)}),
             open_findings=self.open_findings(),
-            tolerated=tolerated,
-            material=self._material,
-            changed_during_run=changed,
-            lacking_probe=lacking_probe,
-            first_observed_at=_moment(first),
-            last_observed_at=_moment(last),
+            tolerated=counts["tolerated"],
+            material=counts["material"],
+            changed_during_run=counts["changed"],
+            lacking_probe=counts["lacking probe"],
+            first_observed_at=first,
+            last_observed_at=last,
             tie_out=self._tie_out(),
-            compared=self._compared(tuple(unused), tuple(unused_in_statement)),
-            leakage=self._leakage(),
+            compared=self._compared_fields(tuple(unused), tuple(unused_in_statement)),
+            leakage=tuple(self._leakages()),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
             still_there=tuple(self._still_there.values()),
             since=since,
             shown=self._shown.known(before),
             first_seen=tuple(self._shown.first(before)),
-            settlement=None if statement is None else self._settlement(statement, payout, origins.get("statement", 0)),
+            settlement=None if statement is None else self._settlement(statement, payout),
         )
 
     def open_findings(self) -> OpenFindings:
@@ -249,33 +320,42 @@ class Tally:
         Raises:
             TieOutError: When it does not tie, which is a bug of payclient.
         """
-        by_part, by_code, by_age = self._posted("part"), self._posted("code", _OPEN), self._posted("age", _OPEN)
-        news, nothing = self._posted("severity", _NEWS), FindingTotal()
-        ((payments, largest),) = self._tables.select(_PAYMENTS)
+        by_part, by_code, by_age = (defaultdict[str, FindingTotal](FindingTotal) for _ in range(3))
+        news, payments = Counter[Severity](), FindingTotal()
+        for _, of_payment in groupby(self._tables.select(_POSTINGS), key=itemgetter(0)):
+            at_stake: list[int] = []
+            for (part, code), rows in groupby(of_payment, key=itemgetter(1, 2)):
+                # Any number of rows may list a payment: it is at stake once, with the largest amount.
+                *_, severity, age, first = next(rows)
+                largest = max(int(amount) for amount in chain([first], map(itemgetter(5), rows)))
+                total = FindingTotal(1, largest)
+                by_part[part] += total
+                news[severity] += part in _NEWS
+                if part in _OPEN:
+                    by_code[code] += total
+                    by_age[age] += total
+                    at_stake.append(total.amount)
+            payments += FindingTotal(1, max(at_stake)) if at_stake else FindingTotal()
         stated = None if self._previous is None else self._previous.open_findings
-        by_state = {state: by_part.get(state, nothing) for state in BreakState}
+        by_state = {state: by_part[state] for state in BreakState}
         found = OpenFindings(
-            opening=by_part.get(_OPENING, nothing) if stated is None else stated,
+            opening=by_part[_OPENING] if stated is None else stated,
             new=by_state[BreakState.NEW],
             reopened=by_state[BreakState.REOPENED],
             resolved=by_state[BreakState.RESOLVED],
-            changed=by_part.get(_CHANGED, nothing),
-            closing=sum((by_state[state] for state in _OPEN), nothing),
+            changed=by_part[_CHANGED],
+            closing=sum((by_state[state] for state in _OPEN), FindingTotal()),
             by_state=MappingProxyType(by_state),
             by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
-            by_age=MappingProxyType({age: by_age.get(age, nothing) for age in AGES}),
-            payments=FindingTotal(payments, int(largest or 0)),
-            news=MappingProxyType({each: news.get(each, nothing).count for each in reversed(Severity)}),
+            by_age=MappingProxyType({age: by_age[age] for age in AGES}),
+            payments=payments,
+            news=MappingProxyType({each: news[each] for each in reversed(Severity)}),
         )
         steps = found.opening + found.new + found.reopened - found.resolved + FindingTotal(0, found.changed.amount)
         if steps != found.closing:
             message = f"the roll-forward does not tie: it leads to {steps}, and {found.closing} is open"
             raise TieOutError(message)
         return found
-
-    def _posted(self, key: str, states: Iterable[BreakState] = ()) -> dict[Any, FindingTotal]:
-        query = f"SELECT {key}, count(*), exact(amount) FROM ({_posted(states)}) GROUP BY {key}"
-        return {value: FindingTotal(count, int(amount)) for value, count, amount in self._tables.select(query)}
 
     def _notices(self) -> Iterator[AcceptanceNotice]:
         for each in self._rules.accepted:
@@ -284,33 +364,19 @@ class Tally:
             if state in REMARKS and not is_settled:  # a decision cannot be removed from the rules
                 yield AcceptanceNotice(each, state)
 
-    def _totals(self, query: str, kind: Callable[..., Any]) -> Iterator[tuple[Any, Total]]:
-        for key, *total in self._tables.select(query):
-            yield kind(key), _total(*total)
-
     def _tie_out(self) -> TieOut:
-        select = self._tables.select
-        ours = _by_status(select(_of_status("ledger", "origin = 'ledger'")))
-        theirs = _by_status(select(_of_status("service", "is_counted")))
-        states = {state: StateTotal(*ours.get(state, (0, 0)), *theirs.get(state, (0, 0))) for state in (*Status, None)}
-        query = """
-            SELECT step, sum(rows), direction, exact(service_paid), exact(ledger_paid) FROM cells
-            GROUP BY step, direction
-        """
-        ((without,),) = select("SELECT coalesce(sum(rows - stated), 0) FROM cells WHERE origin = 'ledger'")
+        found = {state: (self._ours[state], self._theirs[state]) for state in (*Status, None)}
+        states = {state: StateTotal(*astuple(ours), *astuple(theirs)) for state, (ours, theirs) in found.items()}
         bridge = TieOut(
             ledger_paid_total=states[Status.PAID].ledger_amount,
-            steps=_steps(
-                Step,
-                (
-                    (step, rows, direction, int(theirs) - int(ours))
-                    for step, rows, direction, theirs, ours in select(query)
-                ),
-            ),
+            steps=tuple(self._steps.values()),
             service_paid_total=states[Status.PAID].service_amount,
-            rows_without_amount=without,
+            rows_without_amount=self._counts["without amount"],
             states=MappingProxyType(states),
         )
+        if sum(step.rows for step in bridge.steps) != sum(total.rows for total in self._buckets.values()):
+            message = "the report does not tie: the steps have other rows than the buckets"
+            raise TieOutError(message)
         if bridge.residual:
             message = f"the report does not tie: {bridge.residual} of {bridge.ledger_paid_total} is not explained"
             raise TieOutError(message)
@@ -319,23 +385,15 @@ class Tally:
             raise TieOutError(message)
         return bridge
 
-    def _settlement(self, statement: StatementTotals, payout: int | None, not_in_ledger: int) -> Settlement:
-        query = """
-            SELECT step, count(*), direction, exact(amount)
-            FROM (SELECT *, sign(CAST(amount AS REAL)) AS direction FROM moves) GROUP BY step, direction
-        """
-        moves = [(step, rows, direction, int(amount)) for step, rows, direction, amount in self._tables.select(query)]
-        for step, rows, amount in (
-            (SettlementStep.FEES, statement.fee_lines, statement.fee_amount),
-            (SettlementStep.REJECTED, statement.rejected_lines, statement.rejected_amount),
-        ):
-            moves += [(step, rows, amount, amount)] if rows else []
-        ((paid,),) = self._tables.select("SELECT exact(service_paid) FROM cells")
+    def _settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
+        moves = dict(self._moves)
+        _move(moves, SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
+        _move(moves, SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
         bridge = Settlement(
-            service_paid_total=_number(paid),
-            steps=_steps(SettlementStep, moves),
+            service_paid_total=sum(total.service_paid for total in self._buckets.values()),
+            steps=tuple(moves.values()),
             statement=statement,
-            not_in_ledger=not_in_ledger,
+            not_in_ledger=self._origins[Origin.STATEMENT],
             payout=payout,
         )
         if bridge.residual:
@@ -347,101 +405,60 @@ class Tally:
             raise TieOutError(message)
         return bridge
 
-    def _compared(self, *unused: tuple[UnusedColumn, ...]) -> Compared:
-        (counts,) = self._tables.select(_COMPARED)
-        compared, stated, (assumed, left_out, not_paid) = counts[: len(FIELDS)], counts[len(FIELDS) : -3], counts[-3:]
+    def _compared_fields(
+        self, unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]
+    ) -> Compared:
         return Compared(
-            fields=MappingProxyType(dict(zip(FIELDS, compared, strict=True))),
-            stated=tuple(name for name, is_stated in zip(FIELDS, stated, strict=True) if is_stated),
-            assumed_paid=assumed,
-            status_left_out=left_out,
-            not_paid=not_paid,
-            unused=unused[0],
-            unused_in_statement=unused[1],
+            fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
+            stated=tuple(name for name in FIELDS if name in self._stated),
+            assumed_paid=self._counts["assumed paid"],
+            status_left_out=self._counts["status left out"],
+            not_paid=self._counts["not paid"],
+            unused=unused,
+            unused_in_statement=unused_in_statement,
         )
 
-    def _leakage(self) -> tuple[Leakage, ...]:
-        found: dict[str, list[int]] = {}
-        for place, (method, *numbers) in enumerate(self._tables.select(_LEAKAGE)):
-            sums = found.setdefault(method if place < _MAX_METHODS else "(other)", [0, 0, 0, 0])
-            sums[:] = map(sum, zip(sums, map(_number, numbers), strict=True))
-        names = ("rows", "short_received", "fee_off_schedule", "possible")
-        return tuple(Leakage(method=method, **dict(zip(names, found[method], strict=True))) for method in sorted(found))
+    def _leakages(self) -> Iterator[Leakage]:
+        for method, found in sorted(self._leakage.items()):
+            yield Leakage(
+                method=method,
+                rows=found["rows"],
+                short_received=found[Code.SHORT_RECEIVED],
+                fee_off_schedule=found[Code.FEE_OFF_SCHEDULE],
+                possible=found[Code.SERVICE_ARITHMETIC],
+            )
 
     def _since(self, previous: PreviousRun, ledger: LedgerChange | None) -> SincePrevious:
         if ledger is not None and self._rules.may_leave:
             ledger = evolve(ledger, missing=RowTotal(), references=())
-        select = self._tables.select
-        carried = dict(select("SELECT bucket, sum(rows) FROM cells WHERE origin = 'carried' GROUP BY bucket"))
-        ((reused, oldest, newest),) = select(_REUSED)
+        reused, oldest, newest = self._answers.get(True, _NO_ANSWERS)
         return SincePrevious(
             previous=previous,
-            carried=MappingProxyType({bucket: carried.get(bucket, 0) for bucket in Bucket}),
+            carried=MappingProxyType({bucket: self._carried[bucket] for bucket in Bucket}),
             changed_rules=changed_rules(previous.rules, self._rules),
             rule_changes=rule_changes(previous.rules, self._rules),
             changed_by=self._rules.meta.changed_by,
             reused=reused,
-            oldest_reused_at=_moment(oldest),
-            newest_reused_at=_moment(newest),
+            oldest_reused_at=oldest,
+            newest_reused_at=newest,
             ledger=ledger,
         )
 
     def _patterns(self) -> tuple[Pattern, ...]:
-        counted = "SELECT coalesce(sum(rows), 0), coalesce(sum(rows) FILTER (WHERE bucket = 'break'), 0) FROM cells"
-        ((rows, breaks),) = self._tables.select(counted)
-        least = max(_MIN_ROWS, -(-breaks // _MIN_SHARE))
-        shared = ((tuple(json.loads(text)), *rest, _OF_CAUSE, text) for text, *rest in self._shared(_OF_CAUSE, least))
-        found: list[Any] = [*shared, *self._common_places(rows, breaks, least)]
+        least = max(_MIN_ROWS, -(-self._buckets[Bucket.BREAK].rows // _MIN_SHARE))
         patterns: list[Pattern] = []
-        for (kind, *values), count, amount, source, place in found:
-            if kind == PatternKind.TIME:
-                values = [*values, self._may_be_late(source, place, count)]  # noqa: PLW2901
+        for cause, found in groupby(self._tables.select(_CAUSES, least), key=itemgetter(0)):
+            rows = amount = 0
+            for _, of_payment in groupby(found, key=itemgetter(1)):
+                stakes = [int(at_stake) for *_, at_stake in of_payment]
+                rows, amount = rows + len(stakes), amount + max(stakes)
+            kind, *values = json.loads(cause)
             sentence, treatment = described((kind, *values))
-            query = f"SELECT line FROM {source} AND place = ? ORDER BY id LIMIT {_MAX_LINES}"
-            lines = tuple(line for (line,) in self._tables.select(query, (place,)))
-            figures: dict[str, Any] = {"rows": count, "amount": int(amount), "lines": lines}
+            lines = tuple(line for (line,) in self._tables.select(_LINES, cause, _MAX_LINES))
+            figures: dict[str, Any] = {"rows": rows, "amount": amount, "lines": lines}
             patterns.append(Pattern(kind=PatternKind(kind), sentence=sentence, treatment=treatment, **figures))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind), each.sentence))
         return tuple(patterns[:_MAX_SHOWN])
-
-    def _may_be_late(self, source: str, place: str, count: int) -> bool:
-        """Return whether most of the breaks of a place have a difference that a grace treats."""
-        codes = ", ".join(f"'{code.value}'" for code in MAY_BE_LATE)
-        of_codes = f"id IN (SELECT row FROM findings WHERE code IN ({codes}))"
-        ((late,),) = self._tables.select(f"SELECT count(*) FROM {source} AND place = ? AND {of_codes}", (place,))
-        return bool(2 * late > count)
-
-    def _shared(self, source: str, least: int) -> list[Any]:
-        """Return what many breaks share, with their number and the amount at stake in them."""
-        of_payments = f"SELECT place, count(*) AS rows, largest(at_stake) AS at_stake FROM {source}"
-        query = f"""
-            SELECT place, sum(rows), exact(at_stake) FROM ({of_payments} GROUP BY place, reference)
-            GROUP BY place HAVING sum(rows) >= ?
-        """
-        return list(self._tables.select(query, (least,)))
-
-    def _common_places(self, rows: int, breaks: int, least: int) -> Iterator[tuple[Cause, int, Value, str, str]]:
-        """Yield the places that are far more common among the breaks than in the ledger; of nested ones, one."""
-        found: list[tuple[Cause, int, Value, str, str]] = []
-        for kind, expression in _PLACES:
-            source = f"(SELECT *, {expression} AS place FROM rows) WHERE place > ''"
-            of_breaks = f"{source} AND bucket = 'break'"
-            shared = {place: of_place for place, *of_place in self._shared(of_breaks, least)}
-            marks = ", ".join("?" * len(shared))
-            query = f"SELECT place, count(*) FROM {source} AND place IN ({marks}) GROUP BY place"
-            for place, of_all in self._tables.select(query, shared) if shared else ():
-                count, amount = shared[place]
-                if count * rows >= _MIN_LIFT * of_all * breaks:
-                    found.append(((kind, place), count, amount, of_breaks, place))
-        found.sort(key=lambda each: (-each[1], -len(each[4]), each[4]))
-        for number, each in enumerate(found):
-            if not any(are_alike(each[0], earlier[0]) for earlier in found[:number]):
-                yield each
-
-
-_OF_CAUSE = "(SELECT *, cause AS place FROM causes JOIN rows ON id = row) WHERE true"
-_PLACES = ((PatternKind.TIME, "created"), (PatternKind.TIME, "substr(created, 12)"))
-"""The time of creation of a row: its day and hour, and its hour alone."""
 
 
 _BY_URGENCY = (
@@ -469,55 +486,17 @@ def _posting(
     part: str, reference: str | None, finding: Finding | BreakRecord, amount: int | None, days: int = 0
 ) -> tuple[Value, ...]:
     age = next(age for age, last in AGES.items() if last is None or days <= last)
-    return str(part), int(finding.severity), finding.code.value, age, reference, stored(amount or 0)
+    return reference, part, finding.code, int(finding.severity), age, str(amount or 0)
 
 
-def _posted(parts: Iterable[str] = ()) -> str:
-    """Return the query of the findings in *parts*, or in all: one for all rows of a reference, with the largest."""
-    # A group has the columns of its first row. Any number of rows may list a payment: it is at stake once.
-    where = f"WHERE part IN ({', '.join(repr(str(part)) for part in parts)})" if parts else ""
-    return f"""
-        SELECT part, severity, code, age, reference, min(rowid), largest(amount) AS amount
-        FROM postings {where} GROUP BY part, reference, code
-    """
+def _move(steps: dict[_Step, Difference[_Step]], step: _Step, amount: int, rows: int = 1) -> None:
+    known = steps[step]
+    added, taken_off = known.added + max(amount, 0), known.taken_off + min(amount, 0)
+    steps[step] = Difference(step=step, rows=known.rows + rows, added=added, taken_off=taken_off)
 
 
-_PAYMENTS = f"""
-    SELECT count(*), exact(amount) FROM (
-        SELECT largest(amount) AS amount FROM ({_posted(_OPEN)}) GROUP BY reference
-    )
-"""
-
-
-def _of_status(side: str, rows: str) -> str:
-    return f"SELECT {side}_status, sum(rows), exact({side}_amount) FROM cells WHERE {rows} GROUP BY {side}_status"
-
-
-def _by_status(found: Iterator[Any]) -> dict[Status | None, tuple[int, int]]:
-    return {status and Status(status): (rows, int(amount)) for status, rows, amount in found}
-
-
-def _steps(kinds: Iterable[_Step], moves: Iterable[Any]) -> tuple[Difference[_Step], ...]:
-    """Return every step, empty ones included; a move has its step, its rows, its sign and its amount."""
-    counts: dict[Any, list[int]] = {step: [0, 0, 0] for step in kinds}
-    for step, rows, direction, amount in moves:
-        of_step = counts[step]
-        of_step[0] += rows
-        of_step[1 if direction > 0 else 2] += amount
-    return tuple(
-        Difference(step=step, rows=rows, added=added, taken_off=taken_off)
-        for step, (rows, added, taken_off) in counts.items()
-    )
-
-
-def _number(cell: Any) -> int:
-    """Return an exact sum; SQLite has it as text beyond 64 bits, and as null without a row."""
-    return int(cell or 0)
-
-
-def _total(*cells: Any) -> Total:
-    return Total(*map(_number, cells))
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+def _has_value(name: str, cell: str | int | None) -> bool:
+    """Return whether a cell has something to compare; a dash has not, and an empty fee is 0."""
+    if cell is None:
+        return name == "fee"
+    return name not in _TEXTS or any(map(str.isalnum, str(cell)))

@@ -98,14 +98,12 @@ class PatternKind(StrEnum):
         DIFFERENCE: The amounts differ by the same number, between ledger and service or statement and service.
         FEE: The fees of one payment method differ by the same number.
         STATUS: The two sides use the same pair of status words.
-        TIME: They were created within the same hour, or on the same day.
     """
 
     FACTOR = "factor"
     DIFFERENCE = "difference"
     FEE = "fee"
     STATUS = "status"
-    TIME = "time"
 
 
 class _Trait(Flag):
