@@ -22,7 +22,7 @@ from functools import partial, wraps
 from threading import Thread, current_thread
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
-from payclient.client import AsyncClient, ClientOptions, closed, running_loop
+from payclient.client import AsyncClient, ClientOptions, OptionChanges, Stats, closed, running_loop
 from payclient.errors import ClientClosedError, ConfigurationError
 
 TYPE_CHECKING = False  # not the one of `typing`, which jedi takes for true
@@ -186,16 +186,14 @@ else:
     def _blocking(method):  # noqa: ANN001, ANN202  jedi sees no parameters of *method* through a `Callable`
         @wraps(method)
         def wait(self, /, *args, **kwargs) -> Any:  # noqa: ANN001, ANN002, ANN003  as above
-            thread = self._thread
-            return thread.wait(lambda: method(thread.client, *args, **kwargs))
+            return self._thread.wait(lambda: method(self._client, *args, **kwargs))
 
         return wait
 
     def _blocking_iterator(method):  # noqa: ANN001, ANN202  as above
         @wraps(method)
         def iterate(self, /, *args, **kwargs) -> Any:  # noqa: ANN001, ANN002, ANN003  as above
-            thread = self._thread
-            return _Items(thread, lambda: method(thread.client, *args, **kwargs))
+            return _Items(self._thread, lambda: method(self._client, *args, **kwargs))
 
         return iterate
 
@@ -274,6 +272,8 @@ class Client:
         ConfigurationError: When the client cannot be created, such as in a process that gevent has patched.
     """
 
+    _viewed: "Client | None" = None  # a view keeps its client
+
     def __init__(self, client: AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
         has_options = bool(options)
         try:
@@ -287,13 +287,36 @@ class Client:
         if client is not None and has_options:
             message = "pass a client or its options, not both"
             raise ConfigurationError(message)
-        self._thread = LoopThread(made)
+        self._client, self._thread = made, LoopThread(made)
 
     get_transaction: Final = _blocking(AsyncClient.get_transaction)
     get_transactions: Final = _blocking(AsyncClient.get_transactions)
     stream_transactions: Final = _blocking_iterator(AsyncClient.stream_transactions)
     wait_for: Final = _blocking(AsyncClient.wait_for)
     confirm: Final = _blocking(AsyncClient.confirm)
+
+    def with_options(self, **changes: Unpack[OptionChanges]) -> "Client":
+        """Return a view of this client with other options; closing either closes both."""
+        view = object.__new__(type(self))
+        view._client, view._thread, view._viewed = self._client.with_options(**changes), self._thread, self
+        return view
+
+    def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
+        """Change `max_rate` or `workers` at run time, for this client and all its views."""
+
+        async def change() -> None:
+            self._client.set_max_rate(rate, workers=workers)
+
+        self._thread.wait(change)
+
+    @property
+    def stats(self) -> Stats:
+        """A snapshot of the counters, for all views together."""
+
+        async def read() -> Stats:
+            return self._client.stats
+
+        return self._thread.wait(read)
 
     def close(self) -> None:
         """
@@ -316,6 +339,7 @@ class Client:
         self.close()
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        if hasattr(self, "_thread") and self._thread.is_this_process and self._thread.problem is None:
+        is_view = self._viewed is not None
+        if not is_view and hasattr(self, "_thread") and self._thread.is_this_process and self._thread.problem is None:
             self._thread.stop()
             warn("unclosed payclient.blocking.Client; use it in `with`, or call close()", ResourceWarning, source=self)

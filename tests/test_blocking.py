@@ -24,6 +24,7 @@ from payclient import (
     AsyncClient,
     ClientClosedError,
     ConfigurationError,
+    DeadlineExceededError,
     Found,
     TransactionNotFoundError,
     UnreachableStatusError,
@@ -56,6 +57,31 @@ def test_methods():
             pay.get_transaction("T9")
         with pytest.raises(UnreachableStatusError):
             pay.wait_for("T4", until={"Paid"}, unless={"Canceled"}, deadline=60.0)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_views():
+    """A view has options of its own, shares the rest with its client, and keeps it open."""
+    with blocking(ScriptedTransport(latency=0.2)) as pay:
+        with pytest.raises(DeadlineExceededError):
+            pay.with_options(deadline=0.01).get_transaction("T1")
+        gc.collect()
+        assert pay.get_transaction("T1").reference == "T1"
+        assert (pay.stats, pay.stats.lookups) == (pay.with_options(timeout=1.0).stats, 2)
+    view = blocking().with_options(timeout=1.0)
+    gc.collect()
+    assert view.get_transaction("T1").reference == "T1"
+    view.close()
+
+
+def test_rate_at_run_time():
+    """The rate can be changed between two lookups, and an invalid one is refused."""
+    with blocking() as pay:
+        pay.set_max_rate(0.01, workers=2)
+        with pytest.raises(ConfigurationError, match="max_rate must be a number of attempts per second"):
+            pay.set_max_rate(0)
+        outcomes = pay.get_transactions(["T1", "T2", "T3"], deadline=0.1)
+    assert "max_rate allows this client 0.005/s, its share among 2 workers" in str(outcomes[-1].error)
 
 
 @pytest.mark.parametrize("name", ["get_transaction", "get_transactions", "wait_for", "confirm"])

@@ -193,6 +193,8 @@ def without_a_loop() -> None:
         assert_type(pay.confirm("a", amount=1, status={"Paid"}), Confirmation)
     with Client(deadline=5.0, proxy=None) as pay, pay.stream_transactions(["a"], concurrency=2) as outcomes:
         assert_type(next(outcomes), Outcome)
+    pay.set_max_rate(5.0, workers=2)
+    assert_type((pay.stats, pay.with_options(timeout=2.0)), tuple[Stats, Client])
     pay.close()
 
 
