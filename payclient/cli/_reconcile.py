@@ -43,6 +43,7 @@ from payclient.reconcile import (
     StoppedError,
     Summary,
     Verdict,
+    dialect_as_json,
     duration_text,
     utc_now,
 )
@@ -58,7 +59,7 @@ from payclient.reconcile.folders import (
     open_past_run,
     started_at,
 )
-from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
+from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
 from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementAbout, read_log, verdict_wording
 
 EXAMPLES = f"""

@@ -26,7 +26,6 @@ from attrs import evolve, frozen
 from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import Cases, StatementLines, StoredLines, StoredStatement, carry_over
 from payclient.reconcile.journal._database import (
-    COUNTS,
     ENTRY,
     INDEXES,
     NAMES,
@@ -111,7 +110,6 @@ class Journal:
         self._database = Database(None if path is None else Path(path), must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
         self._ledger = StoredLines(self._database, "entries", "ledger", head=(None,))
-        self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
             self._identify(identity)
@@ -120,8 +118,7 @@ class Journal:
         self.begin_ledger()
 
     def _identify(self, identity: Mapping[str, str] | None) -> None:
-        stored, counts = self.note("identity"), self.note(COUNTS)
-        self._counts = {} if counts is None else json.loads(counts)
+        stored = self.note("identity")
         if stored is None:
             self.set_note("identity", json.dumps(dict(identity or {})))
         elif identity is not None:
@@ -142,7 +139,6 @@ class Journal:
         with self._database.writing() as db:
             for table in NAMES:
                 db.execute(f"DELETE FROM {table}")
-        self._counts = {}
         self.set_note("identity", json.dumps(dict(identity)))
 
     def __enter__(self) -> Self:
@@ -173,23 +169,17 @@ class Journal:
         self._set_notes({name: value})
 
     def _set_notes(self, notes: Mapping[str, str | None]) -> None:
-        """Store *notes* and the number of rows by table, to notice a missing row; then commit."""
+        """Store *notes*, then commit."""
         with self._database.writing() as db:
             for name, value in notes.items():
                 if value is None:
                     db.execute("DELETE FROM notes WHERE name = ?", (name,))
                 else:
                     db.execute(SET_NOTE, with_checksum(name, value))
-            ((others,),) = db.execute("SELECT count(*) FROM notes WHERE name != ?", (COUNTS,))
-            counts = json.dumps({**self._counts, "notes": others + 1})
-            db.execute(SET_NOTE, with_checksum(COUNTS, counts))
         self._database.commit()
 
     def _count(self, rows: str) -> int:
         return int(self._database.fetch(f"SELECT count(*) {rows}")[0][0])
-
-    def _count_rows(self, *tables: str) -> None:
-        self._counts |= {table: self._count(f"FROM {table}") for table in tables}
 
     # The ledger
 
@@ -237,7 +227,6 @@ class Journal:
                 notes["ledger change"] = json.dumps(as_json(change))
             for statement in _FINISH_LEDGER:
                 db.execute(statement)
-        self._count_rows("entries", "repeats", "earlier")
         self._set_notes({**notes, "ledger": "complete"})
 
     @property
@@ -264,7 +253,6 @@ class Journal:
         """Record that the whole statement was added, and add the references that only it has."""
         known = self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
         if known is not None:
-            self._count_rows("entries", "statement")
             self.set_note("statement", known)
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> StatementSide | None:
@@ -282,7 +270,6 @@ class Journal:
             if self._is_nothing_believed():
                 db.execute(f"DELETE FROM answers WHERE {_UNBELIEVED}")
                 notes["canary"] = None
-        self._counts.pop("answers", None)  # they change until the run ends
         self._set_notes(notes)
 
     def count_answered(self) -> int:
@@ -298,7 +285,6 @@ class Journal:
     def end(self, failure: Observation | None, *, is_canary_found: bool) -> None:
         """Record the failure that ended the lookups, if one did; a canary is a reference that is known to exist."""
         self.answers.write()
-        self._count_rows("answers")
         cells = None if failure is None else json.dumps(observation_cells(failure))
         self._set_notes({"ended_by": cells, "canary": "found" if is_canary_found else "none"})
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Self, cast
 from unicodedata import category
 
-from attrs import Attribute, asdict, field, frozen
+from attrs import Attribute, field, frozen
 from attrs.converters import optional
 
 from payclient._shared.escape import quote
@@ -219,23 +219,6 @@ class Dialect:
             raise ValueError(message)
         for text in self.date_format:
             TimeFormat(text)
-
-
-def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
-    """Return the declarations of *dialect* in plain values."""
-    return asdict(
-        dialect,
-        filter=lambda each, value: value != getattr(PLAIN, each.name),
-        value_serializer=lambda _, __, value: _plain(value),
-    )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(cast("tuple[str, ...]", value))
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, str]", value))
-    return value.value if isinstance(value, StrEnum) else value
 
 
 PLAIN = Dialect()

@@ -29,6 +29,7 @@ from payclient.reconcile.rules._rules import Rules as Rules
 from payclient.reconcile.rules._rules import StatementRules as StatementRules
 from payclient.reconcile.rules._rules import Tolerance as Tolerance
 from payclient.reconcile.rules._rules import changed_rules as changed_rules
+from payclient.reconcile.rules._rules import dialect_as_json as dialect_as_json
 from payclient.reconcile.rules._rules import rule_changes as rule_changes
 from payclient.reconcile.rules._rules import rules_as_json as rules_as_json
 from payclient.reconcile.rules._rules import with_reading_of as with_reading_of

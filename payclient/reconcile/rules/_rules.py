@@ -19,7 +19,7 @@ from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import EMPTY, plain
-from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect, Entry, RejectedEntry, dialect_as_json
+from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect, Entry, RejectedEntry
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines, without_meaning
 from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
@@ -437,6 +437,11 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     """
     plain = asdict(rules, filter=_is_said, value_serializer=_plain)
     return plain if rules.ignore_columns else {name: each for name, each in plain.items() if name != "ignore_columns"}
+
+
+def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
+    """Return the declarations of *dialect* in plain values."""
+    return asdict(dialect, filter=lambda each, value: value != each.default, value_serializer=_plain)
 
 
 def _is_said(attribute: Attribute[Any], value: object) -> bool:

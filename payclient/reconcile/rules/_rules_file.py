@@ -5,7 +5,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from datetime import date, datetime
 from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
@@ -13,12 +12,12 @@ from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from attrs import NOTHING, fields, has
-from cattrs import Converter
+from cattrs.preconf.json import make_converter
 
 from payclient._shared.escape import did_you_mean, escape_unprintable, quote
 from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.rules._rules import Rules, rules_as_json
-from payclient.reconcile.values import Code, RulesError, Severity, Side
+from payclient.reconcile.values import RulesError, Severity, Side
 
 _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
@@ -163,16 +162,10 @@ def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any
 
 
 _Kind = TypeVar("_Kind")
-_CODES = {code.value: code for code in Code}
-_JSON = Converter(unstruct_collection_overrides={tuple: list})
-_JSON.register_unstructure_hook(date, date.isoformat)
-_JSON.register_unstructure_hook(datetime, datetime.isoformat)
-_JSON.register_structure_hook(date, lambda value, _: date.fromisoformat(value))
-_JSON.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
+_JSON = make_converter(unstruct_collection_overrides={tuple: list})
 _JSON.register_structure_hook(Side, lambda value, _: value)
 _JSON.register_unstructure_hook(Severity, lambda severity: severity.word)
 _JSON.register_structure_hook(Severity, lambda value, _: Severity[value.upper()])
-_JSON.register_structure_hook(Code, lambda value, _: _CODES[value])
 _JSON.register_unstructure_hook(Rules, rules_as_json)
 _JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import Dialect, Entry, dialect_as_json, open_ledger
+from payclient.reconcile import dialect_as_json
+from payclient.reconcile.ledger import Dialect, Entry, open_ledger
 from reconcile.ledger.test_money import dialects, written
 from support.chance import examples
 
