@@ -67,7 +67,6 @@ OPTIONS = {
     "application": Option(worker="application", command="the command line is its own application"),
     "proxy": Option(variable="PAYCLIENT_PROXY", scope="network", worker="network", command="--proxy"),
     "trust_env": Option(default="True", scope="network", worker="network", command="unset the variables instead"),
-    "trust": Option(scope="network", worker="network", command="the system's authorities wherever they can be used"),
     "ca_file": Option(scope="network", worker="network", command="--ca-file"),
     "client_cert": Option(scope="network", worker="network", command="--client-cert"),
     "client_key": Option(scope="network", worker="network", command="--client-key"),

@@ -1,7 +1,6 @@
 """The options for the service: its address, the key, time-outs and limits."""
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -85,10 +84,7 @@ class ConnectionOptions:
     def network(self) -> NetworkOptions:
         if self.proxy is not None and "@" in self.proxy:
             refuse("--proxy takes no password, which others could read: set PAYCLIENT_PROXY")
-        is_system = self.ca_file is None and not any(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
-        is_secure = (self.base_url or os.environ.get("PAYCLIENT_BASE_URL", "")).startswith("https:")
-        trust = "system" if is_system and is_secure and find_spec("truststore") else None
-        return cast("NetworkOptions", {**self._given("network"), "trust": trust})
+        return cast("NetworkOptions", self._given("network"))
 
     def _given(self, *scopes: str) -> dict[str, Any]:
         """Return the options that the table gives to the command line, by their names in `AsyncClient`."""

@@ -57,7 +57,7 @@ async def doctor(
     """
     check_reference(reference)
     found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
-    for name in ("httpx", "httpx2", "attrs", "cattrs", "httptools", "aiohappyeyeballs", "truststore"):
+    for name in ("httpx", "httpx2", "attrs", "cattrs", "httptools", "aiohappyeyeballs"):
         with suppress(PackageNotFoundError):  # of an extra
             found.append(f"{name} {version(name)}")
     checks = [Check("versions", ", ".join(found))]
@@ -162,10 +162,7 @@ def _authorities(connection: ConnectionOptions, url: str) -> Check:
         sources = " and ".join(f"{os.environ[name]}, from {name}{problem}" for name, problem in problems.items())
         wrong = [f"unset {name}, or correct it" for name, problem in problems.items() if problem]
         return Check("authorities", f"those in {sources}", "".join(wrong[:1]))
-    is_system = connection.network().get("trust") == "system"
-    return Check(
-        "authorities", f"those {'of the operating system, by truststore' if is_system else 'that OpenSSL finds'}"
-    )
+    return Check("authorities", "those that OpenSSL finds")
 
 
 def _unreadable(name: str) -> str:

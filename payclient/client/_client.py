@@ -108,8 +108,8 @@ class AsyncClient:
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
-        network: Proxy, TLS trust and connections: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`,
-            `client_key`, `ssl_context`, `connect_timeout`, `keepalive`; see `payclient.transports.NetworkOptions`.
+        network: Proxy, TLS trust and connections: `proxy`, `trust_env`, `ca_file`, `client_cert`, `client_key`,
+            `ssl_context`, `connect_timeout`, `keepalive`; see `payclient.transports.NetworkOptions`.
 
     Raises:
         ConfigurationError: When an argument, or the environment variable used instead, is invalid.

@@ -135,8 +135,8 @@ class LookupSpec:
         retry: When to ask again; None for never.
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
         application: Name and version of your job, such as `ledger/1.2`; comes first in the `User-Agent`.
-        network: The way to the service, as with `AsyncClient`: any of `proxy`, `trust_env`, `trust`, `ca_file`,
-            `client_cert`, `client_key`, `connect_timeout` and `keepalive`. The files are the worker's. A proxy's
+        network: The way to the service, as with `AsyncClient`: any of `proxy`, `trust_env`, `ca_file`, `client_cert`,
+            `client_key`, `connect_timeout` and `keepalive`. The files are the worker's. A proxy's
             password is not among them: the worker takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
         stall_timeout: Seconds without any answer after which a worker gives up.
         window: Rows in flight below which the next batch is read.

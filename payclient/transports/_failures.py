@@ -27,7 +27,7 @@ _PASSING = (408, 425, 429)
 """Statuses of a proxy that are worth a retry, besides 5xx."""
 _NO_AUTHORITY = (18, 19, 20, 21)
 """OpenSSL's codes for an unknown authority, such as a proxy's that intercepts TLS."""
-_UNKNOWN_AUTHORITY = "; if your company has an authority, pass its certificate as ca_file, or trust='system'"
+_UNKNOWN_AUTHORITY = "; if your company has an authority, pass its certificate as ca_file"
 _UNNAMED = re.compile(r"\[Errno (\d+)\] Connect call failed \([^)]*\)")
 """An error of asyncio, which gives the address instead of the words of the system."""
 _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}

@@ -31,18 +31,16 @@ class NetworkOptions(TypedDict, total=False):
         proxy: Address of an `http://` proxy, with user and password if it wants them. If not given,
             `PAYCLIENT_PROXY`, and if that is unset, the proxy of the environment.
         trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as urllib does it.
-        trust: `system` for the authorities that the operating system trusts (extra `truststore`).
         ca_file: PEM file with the authorities to trust, instead of all others.
         client_cert: PEM file with the certificate to show to the service, and its issuers' certificates.
         client_key: PEM file with its key, if *client_cert* does not hold it.
-        ssl_context: Instead of the four above.
+        ssl_context: Instead of the three above.
         connect_timeout: Seconds to wait for a connection, within the time-out of the attempt.
         keepalive: Seconds that an idle connection is kept.
     """
 
     proxy: str | None
     trust_env: bool
-    trust: Literal["system"] | None
     ca_file: FilePath | None
     client_cert: FilePath | None
     client_key: FilePath | None
@@ -51,7 +49,7 @@ class NetworkOptions(TypedDict, total=False):
     keepalive: float
 
 
-_TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context"}
+_TRUST = {"ca_file", "client_cert", "client_key", "ssl_context"}
 _HAS_SYSTEM_PROXY = ("darwin", "win32")
 """Systems with a proxy in their settings."""
 

@@ -27,28 +27,23 @@ def default_context(ca_file: str | None = None) -> ssl.SSLContext:
 
 def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
     """Return the SSL context of the TLS options."""
-    given = [name for name in ("trust", "ca_file", "client_cert", "client_key") if options.get(name) is not None]
-    trust, context = options.get("trust"), options.get("ssl_context")
-    if context is not None:
+    given = [name for name in ("ca_file", "client_cert", "client_key") if options.get(name) is not None]
+    if (context := options.get("ssl_context")) is not None:
         if not isinstance(context, ssl.SSLContext):
             raise unfit("ssl_context", "an ssl.SSLContext", type(context).__name__)
         if given:
             message = f"pass ssl_context or {', '.join(given)}, not both"
             raise ConfigurationError(message)
         return context
-    if trust not in (None, "system"):
-        raise unfit("trust", "'system' or None", repr(trust))
-    if given[:2] == ["trust", "ca_file"]:
-        raise ConfigurationError("pass ca_file or trust, not both")
     if "client_key" in given and "client_cert" not in given:
         raise ConfigurationError("client_key needs a client_cert")
-    return _context(trust, {name: _path(name, options[name]) for name in given if name != "trust"})
+    return _context({name: _path(name, options[name]) for name in given})
 
 
-def _context(trust: object, files: Mapping[str, str]) -> ssl.SSLContext:
+def _context(files: Mapping[str, str]) -> ssl.SSLContext:
     name, certificate = "ca_file", files.get("client_cert")
     try:
-        context = default_context(files.get(name)) if trust is None else _system_context()
+        context = default_context(files.get(name))
         if certificate is not None:
             name = "client_key" if "client_key" in files else "client_cert"
             context.load_cert_chain(certificate, files.get("client_key"), password=_refuse_to_ask)
@@ -60,16 +55,6 @@ def _context(trust: object, files: Mapping[str, str]) -> ssl.SSLContext:
     else:
         return context
     raise _unusable(name, files.get(name, ""), problem)
-
-
-def _system_context() -> ssl.SSLContext:
-    try:
-        import truststore  # noqa: PLC0415  an extra
-    except ModuleNotFoundError:
-        message = "trust='system' needs truststore; install it with: pip install 'payclient[truststore]'"
-    else:
-        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    raise ConfigurationError(message)
 
 
 def _refuse_to_ask() -> NoReturn:

@@ -2,13 +2,10 @@
 
 import base64
 import logging
-from pathlib import Path
 
 import pytest
 import trustme
-from attrs import evolve
 
-from payclient.cli._connection import ConnectionOptions
 from support.in_thread import serving
 from support.raw_proxy import RawProxy, relay
 from support.raw_server import RawServer, Script, close, head, send, server_context
@@ -102,20 +99,6 @@ def test_network(configured, subtests):
             result = configured("get", "T1", option, value)
             assert (result.status, result.err.removeprefix("payclient: ")[: len(message)]) == (2, message)
     assert configured("get", "T1", "--max-rate", "50").status == 0
-
-
-def test_trust(monkeypatch):
-    """With truststore, the operating system decides whom to trust, unless the user has named authorities."""
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    secure = ConnectionOptions(base_url="https://pay.example")
-    assert secure.network()["trust"] == "system"
-    assert evolve(secure, ca_file=Path("/x")).network()["trust"] is None
-    assert evolve(secure, base_url="http://127.0.0.1").network()["trust"] is None
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        with monkeypatch.context() as patch:
-            patch.setenv(name, "/x")
-            assert secure.network()["trust"] is None
 
 
 @pytest.mark.parametrize("transport", ["httpx", "fast"])

@@ -45,7 +45,6 @@ REFUSED = {
     "trust_env": 1,
     "connect_timeout": 0,
     "keepalive": -1,
-    "trust": "me",
     "ca_file": "",
     "client_cert": "",
     "client_key": "",

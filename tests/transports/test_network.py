@@ -91,7 +91,6 @@ def test_no_proxy(entry, excepted, monkeypatch):
         ({}, {"ALL_PROXY": "socks5://p"}, "ALL_PROXY must be an http:// proxy"),
         ({}, {"HTTPS_PROXY": "https://p"}, r"HTTPS_PROXY must be .*; pass http_client=httpx.AsyncClient\(proxy=…\)"),
         ({"trust_env": "no"}, {}, "trust_env must be True or False, got 'no'"),
-        ({"trust": "certifi"}, {}, "trust must be 'system' or None, got 'certifi'"),
     ],
 )
 def test_refused(options, environ, message, monkeypatch):

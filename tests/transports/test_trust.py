@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import trustme
+import truststore
 from cryptography.hazmat.primitives import serialization
 
 from payclient import AsyncClient, ConfigurationError, TLSVerificationError
@@ -54,21 +55,7 @@ def test_authority(files):
 def test_nothing_given():
     """Without an option there is no context of this client: that of the process is loaded when it connects."""
     assert context() is None
-    assert context(ca_file=None, client_cert=None, trust=None) is None
-
-
-def test_system():
-    """`trust='system'` leaves the decision to the operating system, by truststore."""
-    made = context(trust="system")
-    assert type(made).__module__ == "truststore._api"
-    assert made.verify_mode is ssl.CERT_REQUIRED
-
-
-def test_system_without_the_extra(monkeypatch):
-    """Without the extra it is said what to install."""
-    monkeypatch.setitem(sys.modules, "truststore", None)
-    with pytest.raises(ConfigurationError, match=r"needs truststore; install it with: pip install 'payclient\[trust"):
-        context(trust="system")
+    assert context(ca_file=None, client_cert=None) is None
 
 
 def test_secrets_of_tls(files, tmp_path, monkeypatch):
@@ -92,7 +79,6 @@ def test_secrets_of_tls(files, tmp_path, monkeypatch):
         ({"client_cert": "cert", "client_key": "other"}, "client_key {other} does not belong to client_cert"),
         ({"client_cert": "cert", "client_key": "locked"}, "client_key is encrypted; decrypt it (openssl pkey)"),
         ({"client_key": "key"}, "client_key needs a client_cert"),
-        ({"trust": "system", "ca_file": "authority"}, "pass ca_file or trust, not both"),
     ],
     ids=lambda value: "-".join(f"{name}={file}" for name, file in value.items()) if isinstance(value, dict) else "",
 )
@@ -146,10 +132,10 @@ async def test_variable(pay, files, monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system decides, and cannot be told by a variable")
 async def test_trusted_by_the_system(pay, files, monkeypatch):
-    """With `trust='system'` truststore verifies in both transports; on Linux that means OpenSSL's files."""
+    """With a context of truststore the system verifies in both transports; on Linux that means OpenSSL's files."""
     monkeypatch.setenv("SSL_CERT_FILE", str(files["authority"]))
     async with RawServer(ssl=server_context(AUTHORITY, "localhost")) as server:
-        async with pay(server, trust="system") as client:
+        async with pay(server, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)) as client:
             assert (await client.get_transaction("T1")).reference == "T1"
 
 

@@ -125,7 +125,7 @@ def clients() -> list[AsyncClient]:
     theirs = httpx.AsyncClient()
     policy = RetryPolicy(max_attempts=4, initial_backoff=0.25, max_backoff=8, max_retry_after=900)
     return [
-        AsyncClient(trust="system", client_cert="cert.pem", client_key=Path("key.pem")),
+        AsyncClient(client_cert="cert.pem", client_key=Path("key.pem")),
         AsyncClient(proxy="http://proxy:3128", trust_env=False, ca_file=Path("ca.pem")),
         AsyncClient(ssl_context=ssl.create_default_context(), connect_timeout=2.0, keepalive=10),
         AsyncClient(
