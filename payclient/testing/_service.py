@@ -6,11 +6,12 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
-from typing import Any, TypeAlias, Unpack, cast
+from typing import Any, TypeAlias, Unpack
 
 import attrs
 from attrs import define, field, frozen, validators
 
+from payclient.protocol import is_object
 from payclient.testing._reply import Assumptions, Becoming, Fields, Reply, transaction
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -23,22 +24,8 @@ _BODY_LIMIT = 64 * 1024
 """Maximum size of a request body in bytes; the documented one has about 40."""
 
 
-@frozen(eq=False)
-class ParsedRequest:
-    method: str
-    path: str  # decoded, without the query
-    headers: Mapping[str, str] = field(repr=False)  # names in lower case; they hold a key
-    body: object  # the JSON value, or None if it is not JSON
-
-    @property
-    def reference(self) -> str | None:
-        body = cast("dict[str, object]", self.body) if isinstance(self.body, dict) else {}
-        reference = body.get("reference")
-        return reference if isinstance(reference, str) and reference else None
-
-
-async def receive_request(scope: Mapping[str, Any], receive: Receive) -> ParsedRequest | None:
-    """Return the request, or None if its client disconnected before it was complete."""
+async def receive_body(receive: Receive) -> bytearray | None:
+    """Return the body of a request, or None if its client disconnected before it was complete."""
     body = bytearray()
     more = True
     while more:
@@ -48,17 +35,15 @@ async def receive_request(scope: Mapping[str, Any], receive: Receive) -> ParsedR
         more = message.get("more_body", False)
         if len(body) <= _BODY_LIMIT:  # the rest is read and dropped, so that the answer can be sent
             body += message.get("body", b"")
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    return ParsedRequest(scope["method"], scope["path"], headers, _json(body))
+    return body
 
 
-def _json(body: bytearray) -> object:
-    if len(body) > _BODY_LIMIT:
-        return None
+def _json_object(body: bytearray) -> dict[str, Any] | None:
     try:
-        return json.loads(body)
+        value: object = json.loads(body) if len(body) <= _BODY_LIMIT else None
     except (ValueError, RecursionError):
         return None
+    return value if is_object(value) else None
 
 
 async def still_connected_after(receive: Receive, seconds: float | None) -> bool:
@@ -266,62 +251,52 @@ class FakeService:
 
     async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         started_at = asyncio.get_running_loop().time()
-        request = await receive_request(scope, receive)
-        if request is None:
+        if (body := await receive_body(receive)) is None:
             return
-        received = self._received(request, started_at)
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        key, value = headers.get("authorization"), _json_object(body)
+        named = None if value is None else value.get("reference")
+        request = ReceivedRequest(
+            method=scope["method"],
+            path=scope["path"],
+            reference=named if isinstance(named, str) and named else None,
+            headers=headers if key is None else {**headers, "authorization": "***"},
+            started_at=started_at,
+        )
+        self._requests.append(request)
+        self._total += 1
+        reference = request.reference or ""
+        self._counts[reference] += 1
         with self.admit(started_at) as refusal:
-            reference = request.reference or ""
             if (becoming := self._becoming.get(reference)) is not None:
                 becoming.change(self._transactions[reference], started_at, self._advanced)
-            reply = refusal or self._reply(request)
+            reply = refusal or self._objection(request, key, has_object=value is not None) or self._reply(reference)
             seconds = None if reply.never_responds else self._latency.draw(self._random) + reply.delay
             content = reply.content({"success": True, "data": dict(self._transactions.get(reference, {}))})
             if await still_connected_after(receive, seconds):
-                received.status = reply.status
+                request.status = reply.status
                 await send_response(send, reply.status, reply.all_headers(content), content)
 
-    def _received(self, request: ParsedRequest, started_at: float) -> ReceivedRequest:
-        """Remember a request; its status is set when it is answered."""
-        hidden = {"authorization": "***"} if "authorization" in request.headers else {}
-        received = ReceivedRequest(
-            method=request.method,
-            path=request.path,
-            reference=request.reference,
-            headers={**request.headers, **hidden},
-            started_at=started_at,
-        )
-        self._requests.append(received)
-        self._total += 1
-        if request.reference is not None:
-            self._counts[request.reference] += 1
-        return received
-
-    def _reply(self, request: ParsedRequest) -> Reply:
-        objection = self._objection(request)
-        if objection is not None or request.reference is None:
-            return objection or self.assumptions.no_reference
-        script = self._scripts.get(request.reference)
-        reply = script.popleft() if script else self.fault() or _NORMAL
-        if reply.is_about_transaction and request.reference not in self._transactions:
-            # An unknown reference gets the same delay.
-            unknown = self.assumptions.unknown_reference
-            return attrs.evolve(
-                unknown,
-                delay=unknown.delay + reply.delay,
-                never_responds=unknown.never_responds or reply.never_responds,
-            )
-        return reply
-
-    def _objection(self, request: ParsedRequest) -> Reply | None:
+    def _objection(self, request: ReceivedRequest, key: str | None, *, has_object: bool) -> Reply | None:
         """Return the reply to an invalid request, or None. Source: specification, part 4."""
         assumed = self.assumptions
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         checks = (
             (request.path in PATHS, assumed.unknown_path),
             (request.method == "POST", assumed.wrong_method),
-            (request.headers.get("authorization") == f"Bearer {self.api_key}", assumed.refused_key),
+            (key == f"Bearer {self.api_key}", assumed.refused_key),
             (content_type == "application/json", assumed.wrong_content_type),
-            (isinstance(request.body, dict), assumed.unreadable_body),
+            (has_object, assumed.unreadable_body),
+            (request.reference is not None, assumed.no_reference),
         )
         return next((reply for is_kept, reply in checks if not is_kept), None)
+
+    def _reply(self, reference: str) -> Reply:
+        script = self._scripts.get(reference)
+        reply = script.popleft() if script else self.fault() or _NORMAL
+        if not reply.is_about_transaction or reference in self._transactions:
+            return reply
+        # An unknown reference gets the same delay.
+        unknown = self.assumptions.unknown_reference
+        never_responds = unknown.never_responds or reply.never_responds
+        return attrs.evolve(unknown, delay=unknown.delay + reply.delay, never_responds=never_responds)
