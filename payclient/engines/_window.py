@@ -19,10 +19,10 @@ import atexit
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, cast
 
 from attrs import define, field
 
@@ -68,30 +68,24 @@ def _close_all() -> None:
             client.join(_CLOSE_SECONDS)
 
 
-_Payload = TypeVar("_Payload")
-
-
 @define(eq=False)
-class Batch(Generic[_Payload]):
+class Batch:
     """Rows that are read and returned together."""
 
     # `payload` is the owner's data. `references` has each once; `entries`, by reference, is empty if nothing is
     # compared.
 
-    payload: _Payload
+    payload: Any
     rows: int
     references: Sequence[str]
     entries: Mapping[str, Sequence[Any]] = field(factory=dict[str, Sequence[Any]])
-    first: dict[str, Any] = field(init=False, factory=dict)
-    second: dict[str, Any] = field(init=False, factory=dict)
+    first: dict[str, Observation] = field(init=False, factory=dict)
+    second: dict[str, Observation] = field(init=False, factory=dict)
 
     @property
     def is_answered(self) -> bool:
         return len(self.first) == len(self.references)
 
-
-Digest: TypeAlias = Callable[[Observation], Any]
-"""Returns the part of an answer that is kept until its batch is complete; small, to save memory."""
 
 NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
 """Says whether a second lookup must confirm a first answer for a ledger row."""
@@ -99,38 +93,25 @@ NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
 
 @define(eq=False)
 class _Pending:
-    batches: list[Batch[Any]]
+    batches: list[Batch]
     first: Observation | None = None
     attempts: int = 0
     status_code: int | None = None
-
-
-class _Feed(asyncio.Queue[str | None]):
-    """The references that no worker has taken yet, None after the last; used in the event loop only."""
-
-    def __aiter__(self) -> _Feed:
-        return self
-
-    async def __anext__(self) -> str:
-        if (reference := await self.get()) is None:
-            raise StopAsyncIteration
-        return reference
 
 
 @define(eq=False)
 class Window:
     """One pass over a source of batches."""
 
-    # The next batch is read when fewer than `rows` references are in flight. `digest` is called with each answer, in
-    # the background thread. The pass ends after `stall_timeout` seconds without any answer.
+    # The next batch is read when fewer than `rows` references are in flight. The pass ends after `stall_timeout`
+    # seconds without any answer.
     _background: LoopThread
     _rows: int = field(alias="rows", kw_only=True)
     _stall_timeout: float = field(default=STALL_TIMEOUT, alias="stall_timeout", kw_only=True)
-    _digest: Digest = field(default=lambda seen: seen, alias="digest", kw_only=True)
     _needs_confirmation: NeedsConfirmation | None = field(default=None, alias="needs_confirmation", kw_only=True)
     _canary: str | None = field(default=None, alias="canary", kw_only=True)
     # Used in the caller's thread.
-    _held: deque[Batch[Any]] = field(init=False, factory=deque)
+    _held: deque[Batch] = field(init=False, factory=deque)
     _held_rows: int = field(init=False, default=0)
     _largest: int = field(init=False, default=0)
     _taken: int = field(init=False, default=0)
@@ -144,13 +125,13 @@ class Window:
     # Used in the event loop's thread.
     _pending: dict[str, _Pending] = field(init=False, factory=dict)
     _confirming: set[str] = field(init=False, factory=set)
-    _feed: _Feed = field(init=False, factory=_Feed)
+    _feed: asyncio.Queue[str | None] = field(init=False, factory=asyncio.Queue)  # that no worker has; None: the end
     _is_finished: bool = field(init=False, default=False)
     _task: asyncio.Task[None] | None = field(init=False, default=None)
 
     # The caller's thread
 
-    def through(self, batches: Iterator[Batch[_Payload]]) -> Generator[Batch[_Payload]]:
+    def through(self, batches: Iterator[Batch]) -> Generator[Batch]:
         """Look up the references of *batches*, and yield each batch, in order, when it is answered."""
         # *batches* is read in the caller's thread, about a window ahead. Leaving early ends every lookup. When no
         # further lookup can succeed, the batches answered before are yielded first.
@@ -180,7 +161,7 @@ class Window:
     def _is_low(self) -> bool:
         return self._taken - self._answered < self._rows
 
-    def _take(self, batch: Batch[Any] | None) -> None:
+    def _take(self, batch: Batch | None) -> None:
         if batch is None:
             self._call(self._finish)
             return
@@ -224,7 +205,7 @@ class Window:
         self._is_over.set()
         self._changed.set()
 
-    def _accept(self, batch: Batch[Any]) -> None:
+    def _accept(self, batch: Batch) -> None:
         for reference in batch.references:
             pending = self._pending.get(reference)
             if pending is None:
@@ -247,9 +228,13 @@ class Window:
         stream = partial(client.stream_transactions, stall_timeout=self._stall_timeout)
         if self._canary is not None:
             self.found += await ask_canary(self._canary, stream([self._canary]))
-        async with stream(self._feed, fresh=self._confirming) as outcomes:
+        async with stream(self._fed(), fresh=self._confirming) as outcomes:
             async for outcome in outcomes:
                 self._note_outcome(outcome)
+
+    async def _fed(self) -> AsyncIterator[str]:
+        while (reference := await self._feed.get()) is not None:
+            yield reference
 
     def _note(self, attempt: Attempt) -> None:
         pending = self._pending.get(attempt.reference)
@@ -267,27 +252,23 @@ class Window:
             attempts=pending.attempts,
         )
         self.found += seen.answer is Answer.FOUND
-        if self._must_confirm(pending, reference, seen):
+        needs_confirmation = self._needs_confirmation if pending.first is None else None
+        if needs_confirmation and any(
+            needs_confirmation(entry, seen) for batch in pending.batches for entry in batch.entries[reference]
+        ):
             pending.first = seen
             self._confirming.add(reference)
             self._feed.put_nowait(reference)
             return
         del self._pending[reference]
         self._confirming.discard(reference)
-        first, is_complete = self._digest(pending.first or seen), False
         for batch in pending.batches:
-            batch.first[reference] = first
+            batch.first[reference] = pending.first or seen
             if pending.first is not None:
-                batch.second[reference] = self._digest(seen)
-            is_complete = is_complete or batch.is_answered
+                batch.second[reference] = seen
         self._answered += len(pending.batches)
+        is_complete = any(batch.is_answered for batch in pending.batches)
         if is_complete or (self._wants_more and self._is_low() and not self._changed.is_set()):
             self._changed.set()
         if self._is_finished:
             self._end_feed()
-
-    def _must_confirm(self, pending: _Pending, reference: str, seen: Observation) -> bool:
-        needs_confirmation = self._needs_confirmation
-        if needs_confirmation is None or pending.first is not None:
-            return False
-        return any(needs_confirmation(entry, seen) for batch in pending.batches for entry in batch.entries[reference])

@@ -17,8 +17,6 @@ except ModuleNotFoundError as _missing:
     _message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-from attrs import evolve
-
 from payclient._shared.escape import escape_unprintable, quote
 from payclient._shared.logger import logger
 from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
@@ -126,7 +124,7 @@ def _results(
     background = background_client(spec)
     kernel = kind(spec, first.schema)
 
-    def to_batch(batch: _RecordBatch) -> Batch[Any]:
+    def to_batch(batch: _RecordBatch) -> Batch:
         if not batch.schema.equals(first.schema):
             problem = f"the batches must have one schema; after {first.schema.names} came {batch.schema.names}"
             raise ConfigurationError(f"{problem}, or other types")
@@ -141,17 +139,17 @@ def _results(
 class _Lookup:
     def __init__(self, spec: LookupSpec, schema: _Schema) -> None:
         self.schema = lookup_schema(spec, schema)
-        self.options: dict[str, Any] = {"digest": _cells}
+        self.options: dict[str, Any] = {}
         self._place = _place(schema, spec.reference)
 
-    def read(self, batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
+    def read(self, batch: _RecordBatch) -> Batch:
         references: list[str | None] = batch.column(self._place).to_pylist()
         distinct = dict.fromkeys(reference for reference in references if reference is not None)
         return Batch((batch, references), len(references), tuple(distinct))
 
-    def answered(self, references: list[str | None], batch: Batch[Any], _: int) -> list[tuple[Any, ...]]:
+    def answered(self, references: list[str | None], batch: Batch, _: int) -> list[tuple[Any, ...]]:
         unnamed = _not_asked("reference is null")
-        return [(each, *(unnamed if each is None else batch.first[each])) for each in references]
+        return [(each, *(unnamed if each is None else _cells(batch.first[each]))) for each in references]
 
 
 class _Reconciliation:
@@ -167,7 +165,7 @@ class _Reconciliation:
         confirmation = partial(needs_confirmation, rules=self._rules)
         self.options: dict[str, Any] = {"needs_confirmation": confirmation, "canary": spec.canary}
 
-    def read(self, batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
+    def read(self, batch: _RecordBatch) -> Batch:
         cells = zip(*(column_values(batch.column(place)) for place in self._places), strict=True)
         entries = [self._entry(row) for row in cells]
         self._reader.check_cells()
@@ -189,15 +187,14 @@ class _Reconciliation:
         return entry
 
     def answered(
-        self, entries: list[Entry | RejectedEntry], batch: Batch[Any], other_found: int
+        self, entries: list[Entry | RejectedEntry], batch: Batch, other_found: int
     ) -> Iterator[tuple[Any, ...]]:
         for entry in entries:
-            case = Case(entry=entry, other_found=other_found)
+            first = second = None
             if isinstance(entry, Entry):
                 first, second = batch.first[entry.reference], batch.second.get(entry.reference)
-                case = evolve(case, first=first, second=second)
-            row = judge(case, rules=self._rules)
-            yield row.reference, *_seen(row, case.second or case.first), *_judgement(row)
+            row = judge(Case(entry=entry, other_found=other_found, first=first, second=second), rules=self._rules)
+            yield row.reference, *_seen(row, second or first), *_judgement(row)
 
 
 def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
