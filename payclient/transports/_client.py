@@ -31,10 +31,8 @@ _STREAM = "payclient.stream"
 """Request extension of a lookup: the library's class of a stream in memory."""
 _BODY = "payclient.body"
 """Response extension: the body, and whether it was truncated."""
-_NEEDS_FRESH = "payclient.needs_fresh"
-"""Request extension: whether the lookup needs a fresh connection."""
-_ON_LATE = "payclient.on_late"
-"""Request extension: called with the response if it comes after the caller has left."""
+_LOOKUP = "payclient.lookup"
+"""Request extension: the `Request` that the library's was made of, and the pool that it is sent over."""
 _RESPONSE = "payclient.response"
 """Response extension: the `Response` as payclient's connection returned it."""
 _SMALLEST_PART = 64
@@ -117,7 +115,7 @@ class HttpxClientTransport:
 
     def __init__(self, client: HttpClient) -> None:
         self._library = _library_of(client)
-        self._client = client
+        self._client: Any = client
         if client.is_closed:
             raise _closed()
 
@@ -187,7 +185,6 @@ class PoolAdapter:
     def __init__(self, connections: Connections, library: Any) -> None:
         self.connections = connections
         self._library = library
-        self._pools: dict[tuple[bytes, bytes, int | None], Pool] = {}  # by scheme, host and port of the URL
         # httpx does so during a request, where it would block the event loop for some 15 ms.
         import_module(library.__name__.replace("httpx", "httpcore"))
 
@@ -195,26 +192,16 @@ class PoolAdapter:
         """Send a request of httpcore's form, and return its response."""
         if (mocks := sys.modules.get("respx.mocks")) is not None and _tell_respx(mocks):
             return await self.handle_async_request(request)  # which may be a mock now
-        stream, url = request.stream, request.url
-        is_in_memory = isinstance(stream, self._library.ByteStream)
-        body = b"".join(stream if is_in_memory else [part async for part in stream])
-        pool = self._pools.get((url.scheme, url.host, url.port)) or self._pool(url)
+        lookup: Request
+        lookup, pool = request.extensions[_LOOKUP]
+        message = partial(_message, request, lookup.body)  # with the headers that a tool has added
         response = await self.connections.exchange(
-            pool,
-            partial(_message, request, body),
-            needs_fresh=request.extensions[_NEEDS_FRESH],
-            on_late=request.extensions.get(_ON_LATE),
+            pool, message, needs_fresh=lookup.needs_fresh_connection, on_late=lookup.on_late
         )
         connection = response.connection
         headers = connection.raw_headers if isinstance(connection, Connection) else []
         extensions = {"http_version": b"HTTP/1.1", _RESPONSE: response}
         return _Head(response.status_code, headers, self._library.ByteStream(response.body), extensions)
-
-    def _pool(self, url: Any) -> Pool:
-        scheme, host = url.scheme.decode("ascii"), url.host.decode("ascii").strip("[]")
-        pool = self.connections.pool(Origin(scheme, host, url.port or {"http": 80, "https": 443}[scheme]))
-        self._pools[url.scheme, url.host, url.port] = pool
-        return pool
 
     async def aclose(self) -> None:
         await self.connections.aclose()
@@ -250,7 +237,7 @@ class HttpxTransport:
         self._client: Any = library.AsyncClient(transport=transport, trust_env=False, timeout=None)
         self._client._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
         self._no_auth, self._no_timeout = library.Auth(), library.Timeout(None).as_dict()
-        self._shared = SharedPart(lambda request: (library.URL(request.url), library.Headers(common_headers(request))))
+        self._shared = SharedPart(self._part)
 
     async def send(self, request: Request) -> Response:
         if self._client.is_closed:
@@ -263,18 +250,18 @@ class HttpxTransport:
             known = None, head.extensions.get("network_stream") is None
         return Response(head.status_code, dict(head.headers.items()), body, is_truncated, *known)
 
+    def _part(self, request: Request) -> tuple[Any, Any, Pool]:
+        pool = self._connections.pool(Origin.of(request.url))
+        return self.library.URL(request.url), self.library.Headers(common_headers(request)), pool
+
     def _native(self, request: Request) -> Any:
-        url, headers = self._shared.get(request)
+        url, headers, pool = self._shared.get(request)
         native = self.library.Request(
             request.method,
             url,
             headers=headers,
             stream=self.library.ByteStream(request.body),
-            extensions={
-                _NEEDS_FRESH: request.needs_fresh_connection,
-                _ON_LATE: request.on_late,
-                "timeout": self._no_timeout,
-            },
+            extensions={_LOOKUP: (request, pool), "timeout": self._no_timeout},
         )
         native.headers["Content-Length"] = str(len(request.body))
         native.headers["Authorization"] = request.authorization()

@@ -35,21 +35,11 @@ class Transport(Protocol):
 
 
 class HttpClient(Protocol):
-    """The part of `httpx.AsyncClient` that is used; `httpx2.AsyncClient` has it too."""
+    """An `httpx.AsyncClient`, or one of `httpx2`, as told from a synchronous client."""
 
     @property
     def is_closed(self) -> bool:
         """Whether it can no longer send."""
-        ...
-
-    @property
-    def event_hooks(self) -> dict[str, list[Any]]:
-        """Its hooks, by event."""
-        ...
-
-    @property
-    def build_request(self) -> Callable[..., Any]:
-        """Merge a request with the client's own defaults."""
         ...
 
     @property
