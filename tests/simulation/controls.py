@@ -18,7 +18,7 @@ from simulation.draws import draw
 from simulation.shrink import names_of
 
 _ATTEMPT = "client._session:Session._attempt"
-_WAIT = "client.policies._limiter:Limiter._wait_for_turn"
+_WAIT = "client.policies._limiter:Limiter.acquire"
 _PAUSE = "client.policies._limiter:Limiter.pause"
 _WAITS = ("wait", "crowd")
 _RENEW = "client._keys:Keys.renew"

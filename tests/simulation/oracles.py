@@ -185,9 +185,9 @@ class ObservedLimiter(Limiter):
         self._is_out = self._outage.is_on  # else it has ended since its caller was refused
         return ticket
 
-    async def _wait_for_turn(self, *place):
+    async def acquire(self, *place, **options):
         try:
-            return await super()._wait_for_turn(*place)
+            return await super().acquire(*place, **options)
         except asyncio.CancelledError:
             if self._closed is None and self.waiting and self._opens_at(self._now()) <= self._now():
                 self._world.fail("slots", f"one is free, and {self.waiting} wait")

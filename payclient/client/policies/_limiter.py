@@ -172,13 +172,34 @@ class Limiter:
         """
         Return a ticket when the next attempt may start; error as in `acquire_now`.
 
-        Args:
-            priority: Who goes first.
-            began_at: When the lookup began; the newest of those that are awaited is first.
-            until: When an answer is of no use any more.
-            is_again: Whether the lookup has had an attempt; it adds none to those that wait.
+        After *until* an answer is of no use. A lookup that *is_again* here, for a retry, adds none to those that wait.
         """
-        return self.acquire_now(priority) or await self._wait_for_turn(priority, began_at, until, is_again)
+        self._turns += 1
+        key = (began_at if priority is Priority.AWAITED else 0.0, self._turns)
+        turn = _Turn(key, until, asyncio.get_running_loop().create_future())
+        queue = self._queues[priority]
+        if priority is Priority.AWAITED and not queue:
+            self._queued_since = self._now()
+        insort(queue, turn, key=_key)
+        is_answered = False
+        try:
+            self._grant_due()
+            if not is_again:
+                self._tell_the_last()
+            granted = await turn.future
+            is_answered = True
+        finally:
+            if not is_answered:  # cancelled, or closed as the garbage collector closes a coroutine
+                place = bisect_left(queue, turn.key, key=_key)
+                if place < len(queue) and queue[place] is turn:
+                    del queue[place]
+                future = turn.future
+                if future.done() and not future.cancelled() and isinstance(future.result(), Ticket):
+                    self._in_flight -= 1  # granted and cancelled in the same tick
+                self._grant_due()
+        if isinstance(granted, Ticket):
+            return granted
+        raise granted
 
     def release(
         self,
@@ -262,34 +283,6 @@ class Limiter:
         # Make up for a late timer, or each gap would grow by its lateness.
         is_late_timer = self._timer_was_due == self._due_at and now - self._due_at <= min(self._gap, _MAX_LATENESS)
         self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
-
-    async def _wait_for_turn(self, priority: Priority, began_at: float, until: float, is_again: bool) -> Ticket:
-        self._turns += 1
-        key = (began_at if priority is Priority.AWAITED else 0.0, self._turns)
-        turn = _Turn(key, until, asyncio.get_running_loop().create_future())
-        queue = self._queues[priority]
-        if priority is Priority.AWAITED and not queue:
-            self._queued_since = self._now()
-        insort(queue, turn, key=_key)
-        is_answered = False
-        try:
-            self._grant_due()
-            if not is_again:
-                self._tell_the_last()
-            granted = await turn.future
-            is_answered = True
-        finally:
-            if not is_answered:  # cancelled, or closed as the garbage collector closes a coroutine
-                place = bisect_left(queue, turn.key, key=_key)
-                if place < len(queue) and queue[place] is turn:
-                    del queue[place]
-                future = turn.future
-                if future.done() and not future.cancelled() and isinstance(future.result(), Ticket):
-                    self._in_flight -= 1  # granted and cancelled in the same tick
-                self._grant_due()
-        if isinstance(granted, Ticket):
-            return granted
-        raise granted
 
     def _tell_the_last(self) -> None:
         """Tell the last of the queue if it cannot be answered in time."""
