@@ -93,7 +93,7 @@ NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
 
 @define(eq=False)
 class _Pending:
-    batches: list[Batch]
+    batches: list[Batch] = field(factory=list[Batch])
     first: Observation | None = None
     attempts: int = 0
     status_code: int | None = None
@@ -112,8 +112,6 @@ class Window:
     _canary: str | None = field(default=None, alias="canary", kw_only=True)
     # Used in the caller's thread.
     _held: deque[Batch] = field(init=False, factory=deque)
-    _held_rows: int = field(init=False, default=0)
-    _largest: int = field(init=False, default=0)
     _taken: int = field(init=False, default=0)
     _wants_more: bool = field(init=False, default=False)
     # Written by the event loop's thread, read by the caller's.
@@ -141,16 +139,15 @@ class Window:
             while is_more or self._held:
                 self._changed.clear()  # before the checks, so that no later change is missed
                 is_broken = self._is_over.is_set() or not self._background.is_this_process
-                max_held = max(self._rows * _HELD_WINDOWS, 2 * self._largest)
-                self._wants_more = is_more and not is_broken and self._held_rows < max_held
+                held_rows = sum(max(1, each.rows) for each in self._held)
+                is_full = len(self._held) > 1 and held_rows >= self._rows * _HELD_WINDOWS
+                self._wants_more = is_more and not (is_broken or is_full)
                 if self._wants_more and self._is_low():
                     batch = next(batches, None)
                     is_more = batch is not None
                     self._take(batch)
                 elif self._held and self._held[0].is_answered:
-                    batch = self._held.popleft()
-                    self._held_rows -= max(1, batch.rows)
-                    yield batch
+                    yield self._held.popleft()
                 elif is_broken:
                     raise self._why()
                 else:
@@ -165,9 +162,6 @@ class Window:
         if batch is None:
             self._call(self._finish)
             return
-        rows = max(1, batch.rows)
-        self._largest = max(self._largest, rows)
-        self._held_rows += rows
         self._taken += len(batch.references)
         self._held.append(batch)
         if batch.references:
@@ -207,12 +201,10 @@ class Window:
 
     def _accept(self, batch: Batch) -> None:
         for reference in batch.references:
-            pending = self._pending.get(reference)
-            if pending is None:
-                self._pending[reference] = _Pending([batch])
+            if reference not in self._pending:
+                self._pending[reference] = _Pending()
                 self._feed.put_nowait(reference)
-            else:
-                pending.batches.append(batch)
+            self._pending[reference].batches.append(batch)
 
     def _finish(self) -> None:
         self._is_finished = True
