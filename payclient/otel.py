@@ -5,14 +5,14 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType, TracebackType
-from typing import Protocol, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from payclient._shared.version import __version__
-from payclient.client import Attempt, Stats
+from payclient.client import AsyncClient, Attempt, Stats
 from payclient.errors import PayClientError, ResponseError, TransactionNotFoundError
 
 __all__ = ["OpenTelemetry"]
@@ -22,11 +22,6 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0
 
 _send_on = TraceContextTextMapPropagator()
 """`traceparent` and `tracestate`, but no baggage: what else the application knows is not for the service."""
-
-
-class _HasStats(Protocol):
-    @property
-    def stats(self) -> Stats: ...
 
 
 class OpenTelemetry:
@@ -84,7 +79,7 @@ class OpenTelemetry:
         """Return the context manager for one lookup."""
         return _Lookup(self._tracer, self._record, self._lookups)
 
-    def observe(self, client: _HasStats) -> None:
+    def observe(self, client: AsyncClient) -> None:
         """
         Measure the limit and the pause of *client*, too, for as long as it lives.
 
@@ -94,7 +89,7 @@ class OpenTelemetry:
         self._gauge("payclient.limit", "{attempt}", "Attempts allowed at once.", client, lambda stats: stats.limit)
         self._gauge("payclient.paused", "s", "Until the pause ends.", client, lambda stats: stats.paused_seconds)
 
-    def _gauge(self, name: str, unit: str, words: str, client: _HasStats, value: Callable[[Stats], float]) -> None:
+    def _gauge(self, name: str, unit: str, words: str, client: AsyncClient, value: Callable[[Stats], float]) -> None:
         known = weakref.ref(client)
 
         def observed(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:

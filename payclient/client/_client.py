@@ -543,7 +543,7 @@ class AsyncClient:
         with tracing() as trace:
             lookup.observe(trace)
             found.append(await ask(lookup))
-        if not found:
-            message = "the tracing context suppressed what the lookup raised; its __exit__ must not return true"
-            raise TypeError(message)
-        return found[0]
+        if found:
+            return found[0]
+        message = "the tracing context suppressed what the lookup raised; its __exit__ must not return true"
+        raise TypeError(message)

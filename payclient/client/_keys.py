@@ -45,6 +45,7 @@ class Keys:
         self.version = 0
         self._current: ApiKey | None = None
         self._source = source
+        self.has_source: bool = source is not None
         self._call: _Call | None = None
         self.authorization: Callable[[], str] = str  # no request is made before there is a key
         self.redact: Callable[[str], str] = str
@@ -55,10 +56,6 @@ class Keys:
     def fingerprint(self) -> str:
         """Fingerprint of the current key; empty before the source was asked."""
         return "" if self._current is None else self._current.fingerprint
-
-    @property
-    def has_source(self) -> bool:
-        return self._source is not None
 
     async def renew(self, known_version: int) -> bool:
         # Lookups that ask at the same time share one call of the source, and its failure.

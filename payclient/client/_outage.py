@@ -165,7 +165,7 @@ class Outage:
         attempts, references = self._failures, {*self._references}
         since, allowed = self._since, max(_MIN_FAILING, _SLOWER * self._slowest)
         silent = iter(self._in_flight.values() if self._slowest else ())
-        while not _are_enough(attempts, len(references)):
+        while attempts < (_ATTEMPTS if len(references) >= _REFERENCES else _ATTEMPTS_OF_ONE):
             began, reference = next(silent, (math.inf, ""))
             if began == math.inf:
                 return math.inf
@@ -244,7 +244,3 @@ class Outage:
             retry_after=max(probe_due_in or _PROBE_GAP, self._limiter.paused_seconds()),
             refused=refused,
         )
-
-
-def _are_enough(attempts: int, references: int) -> bool:
-    return attempts >= (_ATTEMPTS if references >= _REFERENCES else _ATTEMPTS_OF_ONE)

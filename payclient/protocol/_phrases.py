@@ -78,21 +78,19 @@ _ELSEWHERE = re.compile(
     r"|metode http|can not (?:get|post|put)|on this server"
     r"|no such app|application not found|deployment|tunnel|site|domain|host|bucket|api version)\b"
 )
-_KEY = re.compile(
+_DENIED = re.compile(
     r"\b(?:api ?keys?|(?:secret|access|client|server|merchant|private|public|invalid|wrong|missing|no|unknown) keys?"
     r"|keys? (?:is |was |has )?(?:not|invalid|expired|missing|unknown|revoked|tidak|salah|does)|kunci"
     r"|tokens?|credentials?|kredensial|signature|unauthenticated|unauthori[sz]ed|authenticat\w+|authori[sz]ation"
-    r"|o?autentikasi|otentikasi|otorisasi|log ?in|log(?:ged)? in|bearer)\b"
-)
-_DENIED = re.compile(
-    r"\b(?:merchants? (?:\w+ ){0,2}(?:not|tidak|inactive|unknown|suspended|blocked|disabled|invalid|nonaktif|diblokir)"
+    r"|o?autentikasi|otentikasi|otorisasi|log ?in|log(?:ged)? in|bearer"
+    r"|merchants? (?:\w+ ){0,2}(?:not|tidak|inactive|unknown|suspended|blocked|disabled|invalid|nonaktif|diblokir)"
     r"|(?:unknown|invalid|no such|no|inactive) merchants?|models (?:merchant|user|account|client)"
     r"|(?:account|akun|user|pengguna|client|partner|company|store|toko|project)s? (?:\w+ )?"
     r"(?:not|tidak|inactive|unknown|suspended|blocked|disabled|nonaktif)"
     r"|access denied|akses ditolak|forbidden|permissions?|ip (?:address )?(?:\w+ ){0,6}(?:not|blocked|tidak)"
     r"|whitelist\w*|allowlist\w*|suspended|tidak (?:memiliki|punya) (?:akses|izin)|subscription)\b"
 )
-_BY_WORD = ((_DOWN, Meaning.DOWN), (_ELSEWHERE, Meaning.ELSEWHERE), (_KEY, Meaning.DENIED), (_DENIED, Meaning.DENIED))
+_BY_WORD = ((_DOWN, Meaning.DOWN), (_ELSEWHERE, Meaning.ELSEWHERE), (_DENIED, Meaning.DENIED))
 
 
 def plain(text: str) -> str:

@@ -160,7 +160,6 @@ class FakeService:
         self._scripts: dict[str, deque[Reply]] = {}
         self._requests = deque[ReceivedRequest](maxlen=_MAX_REQUESTS)
         self._counts = Counter[str]()
-        self._total = 0
         self._in_flight = 0
 
     def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:
@@ -219,7 +218,7 @@ class FakeService:
     @property
     def total(self) -> int:
         """Number of all requests."""
-        return self._total
+        return self._counts.total()
 
     def count(self, reference: str) -> int:
         """Return the number of requests for *reference*."""
@@ -264,7 +263,6 @@ class FakeService:
             started_at=started_at,
         )
         self._requests.append(request)
-        self._total += 1
         reference = request.reference or ""
         self._counts[reference] += 1
         with self.admit(started_at) as refusal:
