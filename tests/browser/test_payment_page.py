@@ -2,7 +2,6 @@
 
 import asyncio
 import runpy
-import shutil
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,17 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from payclient import AsyncClient
-from payclient.testing import FakeService, Reply, serve
+from payclient.testing import FakeService, serve
 from support.in_thread import InThread
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EXAMPLE = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "docs" / "examples" / "payment_page.py")))
 WAITING, PAID, OVER, CHECKING = EXAMPLE.WORDS.values()
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt install chromium)"),
-]
+pytestmark = pytest.mark.browser
+PHONE = {"width": 390, "height": 640}
 
 
 class Shop(InThread):
@@ -53,40 +49,11 @@ class Shop(InThread):
 
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result(60)
 
-    def until(self, condition):
-        """Return when the condition holds in that event loop."""
-
-        async def wait():
-            while not condition():
-                await asyncio.sleep(0)
-
-        asyncio.run_coroutine_threadsafe(wait(), self._loop).result(60)
-
 
 @pytest.fixture
 def shop():
     with Shop() as running:
         yield running
-
-
-@pytest.fixture
-def visit(chromium):
-    """Open pages that keep what they complained of."""
-    contexts = []
-
-    def visit(url, **options):
-        context = chromium.new_context(**{"viewport": {"width": 390, "height": 640}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints = []
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("console", lambda line: page.complaints.append(line.text) if line.type == "error" else None)
-        page.goto(url)
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
 
 
 def says(page, words):
@@ -95,7 +62,7 @@ def says(page, words):
 
 def test_pending(shop, visit):
     """A page that is open shows what to pay, with which code and until when, without any complaint."""
-    page = visit(f"{shop.url}/pay/1")
+    page = visit(f"{shop.url}/pay/1", **PHONE)
     says(page, WAITING)
     shown = page.locator("dl").inner_text()
     assert [text for text in ("150,000", "8800123456789012", "2030-01-31 23:59:59") if text not in shown] == []
@@ -105,7 +72,7 @@ def test_pending(shop, visit):
 @pytest.mark.parametrize(("number", "words"), [("1", PAID), ("2", OVER), ("3", CHECKING)])
 def test_turns_by_itself(shop, visit, number, words):
     """While it is watched the page turns to paid, expired or being checked, without being loaded again."""
-    page = visit(f"{shop.url}/pay/{number}")
+    page = visit(f"{shop.url}/pay/{number}", **PHONE)
     says(page, WAITING)
     page.evaluate("window.isTheSame = true")
     shop.do(shop.service.advance, 30)
@@ -113,47 +80,17 @@ def test_turns_by_itself(shop, visit, number, words):
     assert (page.evaluate("window.isTheSame"), page.complaints) == (True, [])
 
 
-def test_service_down_and_back(shop, visit):
-    """While the service is down the page goes on waiting; when it is back, it turns."""
-    page = visit(f"{shop.url}/pay/1")
-    says(page, WAITING)
-    shop.do(lambda: shop.service.script("T1", *[Reply(status=503)] * 3))
-    before = shop.service.count("T1")
-    shop.until(lambda: shop.service.count("T1") >= before + 3)
-    assert page.locator("#words").inner_text() == WAITING
-    shop.do(shop.service.advance, 30)
-    says(page, PAID)
-
-
-def test_visitor_who_leaves(shop, visit):
-    """When the visitor closes the page, no lookup for it is left."""
-    page = visit(f"{shop.url}/pay/1")
-    says(page, WAITING)
-    shop.until(lambda: len(shop.pay._calls) == 1)
-    page.close()
-    shop.until(lambda: len(shop.pay._calls) == 0 and shop.pay.stats.in_flight == 0)
-
-
-def test_without_script(shop, visit):
-    """Without JavaScript the page is readable, and right whenever it is loaded again."""
-    page = visit(f"{shop.url}/pay/1", java_script_enabled=False)
-    assert page.locator("#words").inner_text() == WAITING
-    shop.do(shop.service.advance, 30)
-    page.reload()
-    assert page.locator("#words").inner_text() == PAID
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1280])
 def test_fits(shop, visit, scheme, width):
     """The page needs no horizontal scrolling, on a phone or a screen, by day or by night."""
-    page = visit(f"{shop.url}/pay/1", viewport={"width": width, "height": 640}, color_scheme=scheme)
+    page = visit(f"{shop.url}/pay/1", width=width, height=640, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_picture(shop, visit, screenshots):
     """Take the pictures of the documentation: the page while it waits, and when it was paid."""
-    page = visit(f"{shop.url}/pay/1", viewport={"width": 480, "height": 420}, color_scheme="light")
+    page = visit(f"{shop.url}/pay/1", width=480, height=420, color_scheme="light")
     says(page, WAITING)
     page.screenshot(path=screenshots / "payment-waiting.png")
     shop.do(shop.service.advance, 30)

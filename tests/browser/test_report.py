@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import shutil
 
 import pytest
 
@@ -14,18 +13,9 @@ from support.nights import Nights
 from support.planted import judged, page_of
 from support.seeded import generate
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-WIDE = 1280
 A4 = 688  # pixels between the margins of the page
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt install chromium)"),
-]
+pytestmark = pytest.mark.browser
 
 # Of each piece of text: the contrast with what is painted behind it, by WCAG 2.2.
 CONTRASTS = """() => {
@@ -109,34 +99,10 @@ def pages(example, tmp_path_factory):
     return {name: path.as_uri() for name, path in found.items()}
 
 
-@pytest.fixture(scope="module")
-def chromium(pages):  # they are made first, because the browser's event loop would be in the way
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def open_page(chromium, pages):
-    """Open the report; its page keeps what it asked for and what it complained of."""
-    contexts = []
-
-    def open_page(of="report", *, width=WIDE, height=844, **options):
-        contexts.append(chromium.new_context(viewport={"width": width, "height": height}, offline=True, **options))
-        page = contexts[-1].new_page()
-        page.requests, page.complaints = [], []
-        page.on("request", lambda sent: page.requests.append(sent.url))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("console", lambda line: page.complaints.append(line.text))
-        page.goto(pages[of])
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
+def open_page(pages, visit):  # they are made first, because the browser's event loop would be in the way
+    """Open one of the pages."""
+    return lambda of="report", **options: visit(pages[of], offline=True, **options)
 
 
 def listed(page):
