@@ -263,12 +263,6 @@ def test_options(reconcile, monkeypatch):
     assert jobs == [(600.0, 7, "T9")]
 
 
-def test_fail_on(reconcile):
-    """Breaks that are less severe than `--fail-on` leave the status 0."""
-    found = [reconcile("--fail-on", severity, lines=["T2,7000,Expired"]).status for severity in ("low", "medium")]
-    assert found == [1, 0]
-
-
 def test_grace(reconcile, report):
     """The age of a row is read with its zone, and from a date alone; the summary names the zone of expiries."""
     made = ("2026-11-21T22:16:00Z", "2026-11-22T05:16:00+07:00", "2026-11-21")
@@ -320,35 +314,6 @@ def test_interrupted(reconcile, report, interrupt):
     assert (again.status, "answered already: 1 of 2 references" in again.err) == (1, True)
 
 
-def test_assumed(reconcile, service, report):
-    """Without a status column each row is taken as paid; where nothing is assumed, the verdict is never clean."""
-    words = ("Canceled", "Refunded", "Failed", "Expired", "Pending")
-    for word in words:
-        service.add(reference=word, status=word, amount=5)
-    result = reconcile("--canary", "T1", lines=[f"{word},5" for word in words], header="reference,amount")
-    summary, told = summary_of(report), "status (assumed paid)"
-    assert (result.status, result.out.splitlines()[0]) == (1, f"BREAKS: amount and {told} of 5 ledger rows: 5 breaks.")
-    assert (summary["compared"]["assumed_paid"], summary["breaks_by_severity"]["critical"]) == (5, 5)
-    assert summary_of(report, "manifest.json")["compared"]["assumed_paid"] == 5
-    assert told in (report / "report.html").read_text()
-    lines = ["T1,15000", "T2,7000"]
-    result = reconcile("--assume-status", "none", out="other", lines=lines, header="reference,amount")
-    assert (result.status, result.out.splitlines()[0]) == (1, "PARTIAL: amount of 2 ledger rows: 2 matched.")
-    assert result.out.splitlines()[1].endswith("Status not compared; 1 of 2 is not paid at the service.")
-
-
-def test_amounts_not_compared(reconcile, report):
-    """Without an amount column the verdict is partial, and the first line says why; so do the page and the summary."""
-    result = reconcile(header="reference,status,Saldo", lines=["T1,Paid,n/a", "T2,Canceled,n/a"])
-    assert (result.status, result.out.splitlines()[0]) == (
-        0,
-        "PARTIAL: amounts not compared; status of 2 ledger rows: 2 matched; not used: Saldo: n/a 2.",
-    )
-    assert "Amounts not compared: no column of the ledger is used as the amount." in result.out
-    assert "Amounts were not compared, so this says nothing about money." in (report / "report.html").read_text()
-    assert json.loads((report / "summary.json").read_text())["verdict"] == "partial"
-
-
 @pytest.mark.parametrize("place", ["option", "rules", "nowhere"])
 def test_not_found_messages(reconcile, service, tmp_path, report, place):
     """What the service says of an unknown reference is believed when the option or the rules file says so."""
@@ -362,14 +327,6 @@ def test_not_found_messages(reconcile, service, tmp_path, report, place):
     assert (codes == ["missing_at_service"]) is (place != "nowhere")
     rules = json.loads((report / "summary.json").read_text())["rules"]
     assert rules.get("not_found_messages") == (None if place == "nowhere" else ["kode tak dikenal"])
-
-
-def test_allow_empty(reconcile):
-    """An empty ledger is reconciled where that is allowed."""
-    result = reconcile("--allow-empty", lines=[])
-    first, blank, last, following = result.out.splitlines()
-    assert (result.status, first, blank) == (0, "EMPTY: Nothing was read, so nothing was compared.", "")
-    assert (last[:8], following) == ("Report: ", "Next: payclient ledger ledger.csv --allow-empty")
 
 
 def test_explain(reconcile, command, service):
@@ -417,25 +374,3 @@ def test_keys_are_no_options(command):
         key: f"unknown option {option}: it is the key {key} of [ledger] in the rules file"
         for key, option in options.items()
     }
-
-
-def test_left_out(reconcile, report, tmp_path):
-    """Rows outside are not looked up and in no total; the report counts and lists them."""
-    (tmp_path / "rules.toml").write_text('[ledger]\nonly_currency = "idr"\nskip_totals = true\n')
-    lines = ["T1,15000,2026-11-20,IDR", "T2,7,2026-11-20,USD", "T3,9,2026-10-31,IDR", "TOTAL,15016,,"]
-    result = reconcile(
-        *("--rules", str(tmp_path / "rules.toml"), "--from", "2026-11-01", "--to", "2026-11-30"),
-        lines=lines,
-        header="reference,amount,date,currency",
-    )
-    assert (result.status, result.out.partition(".")[0]) == (
-        0,
-        "CLEAN: amount and status (assumed paid) of 1 ledger row: 1 matched",
-    )
-    warnings = json.loads((report / "summary.json").read_text())["ledger"]["warnings"]
-    assert [text for text in warnings if f"payclient: {text}" not in result.err.splitlines()] == []
-    assert [text for text in warnings if "left out" in text] == [
-        "1 row left out, because it is in USD: line 3; amount 7",
-        "1 row left out, because it is before 2026-11-01: line 4; amount 9",
-        "1 row left out, because it is a total of other rows: line 5; amount 15,016",
-    ]

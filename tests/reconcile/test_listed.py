@@ -1,12 +1,9 @@
 """The statement in a journal: it is stored, compared when a run is resumed, and protected like the ledger."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
+from payclient.reconcile import Journal, reconcile, replay
 from payclient.reconcile.ledger import Entry
 
 LEDGER = [Entry(line=line, reference=f"T{line}", amount=5) for line in range(2, 12)]
@@ -46,44 +43,6 @@ async def test_resumed(tmp_path, clock_from):
         ]
         # Without a second lookup for what agrees: T5 to T11.
         assert len(first.asked) + len(second.asked) == 18 + 11
-
-
-async def test_another_statement(tmp_path):
-    """A journal that began with another statement is refused, and the message says how it differs."""
-    await rows_of(tmp_path / "journal.sqlite", Lookup())
-    for other, how in (
-        (STATEMENT[:-1], "it has 15 rows, and this one 14"),
-        ([*STATEMENT, Entry(line=20, reference="T20", amount=5)], "it has 15 rows, and this one has more"),
-        ([Entry(line=5, reference="T5", amount=6), *STATEMENT[1:]], "on line 5, amount was different"),
-    ):
-        with pytest.raises(JournalError, match=f"began with another statement: {how}"):
-            await rows_of(tmp_path / "journal.sqlite", Lookup(), other)
-
-
-async def test_replayed(tmp_path):
-    """The journal alone gives the same rows, in order: those of the ledger, then those of the statement alone."""
-    without = await rows_of(tmp_path / "without.sqlite", Lookup(), None)
-    assert {(row.other_side, row.origin) for row in without} == {(None, "ledger")}
-    path = tmp_path / "journal.sqlite"
-    rows = await rows_of(path, Lookup())
-    with Journal(path, must_exist=True) as journal:
-        assert list(replay(journal)) == rows
-        assert (journal.statement.after, journal.statement.totals.total) == (10, 75)
-    assert [row.reference for row in rows] == [f"T{number}" for number in range(2, 20)]
-
-
-async def test_damaged(tmp_path):
-    """A changed or missing line of the statement is noticed."""
-    path = tmp_path / "journal.sqlite"
-    await rows_of(path, Lookup())
-    verify_journal(path)
-    for damage in ("UPDATE statement SET amount = 6 WHERE position = 3", "DELETE FROM statement WHERE position = 15"):
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(damage)
-        with pytest.raises(JournalError, match="damaged"):
-            verify_journal(path)
-        path.unlink()
-        await rows_of(path, Lookup())
 
 
 async def test_not_read_to_its_end(tmp_path):

@@ -354,22 +354,6 @@ def services():
     return st.fixed_dictionaries(dict.fromkeys("ABC", answer))
 
 
-async def test_table(tmp_path):
-    """The table for databases has the state and the age of each break."""
-    parquet = pytest.importorskip("pyarrow.parquet")
-    night = Nights(tmp_path, formats=("summary.json", "rows.jsonl", "rows.parquet"))
-    first = await night([entry("A")], {"A": paid("A", 5)})
-    second = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B")}, previous=first)
-    rows = parquet.read_table(second.run.folder / "rows.parquet").select(
-        ["state", "first_seen", "first_run", "age_days"]
-    )
-    history = second["A"].history
-    assert rows.to_pylist() == [
-        {"state": "still_open", "first_seen": history.first_seen, "first_run": "night-1", "age_days": 1},
-        dict.fromkeys(("state", "first_seen", "first_run", "age_days")),
-    ]
-
-
 # Statements
 
 

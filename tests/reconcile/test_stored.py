@@ -76,11 +76,6 @@ def test_observations(observation):
     assert tolerated[0] == tolerated[1]
 
 
-def test_nothing():
-    """Where no answer is stored, there is none."""
-    assert observation_from((None,) * len(ANSWER_COLUMNS)) is None
-
-
 def test_raw_is_left_out():
     """What the service sent beyond the ten fields is not kept."""
     transaction = Transaction(reference="A", amount=1, status="Paid", raw={"customer": "Ana"})

@@ -7,14 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 
-from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError, Row, Rules, Severity
+from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Severity
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report._rows import row_from_json
 from support.json_schema import problems
-from support.nights import FIRST, Nights, paid
+from support.nights import FIRST
 from support.reports import row, run_of
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "reference" / "diff.schema.json").read_text())
@@ -102,29 +101,6 @@ def test_json(nights):
     assert set(SCHEMA["required"]) == set(value)
 
 
-def test_hostile_reference(run):
-    """References with quotes, escapes and line breaks are compared like any other."""
-    hostile = ['T"1', "T\\1", 'x","bucket":"matched"', "T\n1", "Té"]
-    earlier = run("a", [row(each, Code.UNDERPAID, service=1) for each in hostile])
-    later = run("b", [row(each, service=9) for each in reversed(hostile)])
-    with RunDiff(earlier, later) as diff:
-        assert [reference for reference, _ in found(diff)["resolved"]] == sorted(hostile)
-
-
-def test_listed_again(run):
-    """All rows of a reference count, also those that are no breaks: what one of them says has not changed by itself."""
-    twice = Finding(Code.DUPLICATE_REFERENCE, "twice", ledger=2, waived="agreed")
-
-    def rows(*codes):
-        first = row("T1", *codes, service=5)
-        other = Row(entry=Entry(line=2, reference="T1", amount=4), bucket=Bucket.MATCHED, findings=(twice,))
-        return [evolve(first, findings=(*first.findings, twice)), other]
-
-    with RunDiff(run("a", rows(Code.UNDERPAID)), run("b", rows())) as diff:
-        (gone,) = diff.changes(BreakState.RESOLVED)
-    assert gone["resolved_by"] == "rule"
-
-
 @pytest.mark.parametrize(("is_listed", "state"), [(True, "resolved"), (False, "not_known")])
 def test_paid_twice(run, is_listed, state):
     """One of two payments is settled only when the later run has judged the other one."""
@@ -137,18 +113,6 @@ def test_paid_twice(run, is_listed, state):
     later = [row("T1"), *([row("T2")] if is_listed else [])]
     with RunDiff(run("a", rows), run("b", later)) as diff:
         assert ("T1", "paid_twice") in found(diff)[state]
-
-
-def test_changed_rules(run):
-    """The rules that changed in between are named."""
-    with RunDiff(run("a", []), run("b", [], rules=Rules(require=["amount"]))) as diff:
-        assert diff.changed_rules == ("require",)
-
-
-def test_other_key(run):
-    """Runs with other keys are not compared."""
-    with pytest.raises(PastRunError, match=r"its key fingerprint is 'k1', and that of .* is 'k2'"):
-        RunDiff(run("a", [], key_fingerprint="k1"), run("b", [], key_fingerprint="k2"))
 
 
 def test_unreadable(nights, monkeypatch):
@@ -180,13 +144,3 @@ def test_flat_memory(run):
     tracemalloc.stop()
     assert lines > 1_500
     assert most < size_bytes / 2
-
-
-async def test_same_instant(tmp_path):
-    """Two runs at the same instant are still two: what the service says otherwise was resolved by the service."""
-    night, options = Nights(tmp_path), {"clock": lambda: FIRST}
-    entry = Entry(line=2, reference="A", amount=9, status="Paid")
-    first = await night([entry], {"A": paid("A", 5)}, **options)
-    second = await night([entry], {"A": paid("A")}, **options)
-    with RunDiff(first.run, second.run) as found:
-        assert [each["resolved_by"] for each in found.changes(BreakState.RESOLVED)] == ["service"]

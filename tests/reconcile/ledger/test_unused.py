@@ -101,7 +101,7 @@ def test_no_amount():
         with pytest.raises(
             LedgerError, match=r"'wert' holds what looks like money .*--column amount=wert, or leave it"
         ):
-            read(f'reference,status,wert\nT1,paid,n/a\nT2,paid,\nT3,paid,"{quoted}"\n')
+            read("reference,status,wert\nT1,paid,n/a\nT2,paid,\n" + f'T3,paid,"{quoted}"\n' * 2)
         assert may_be_money(cell)
     with pytest.raises(
         LedgerError, match=r"'A' holds what looks .*so is 'B'.*with --column amount=A or --column amount=B"

@@ -1,6 +1,5 @@
 """The list of columns is the only source of what the files of a report have of a row."""
 
-import asyncio
 import csv
 from datetime import timedelta
 
@@ -12,20 +11,11 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row,
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import PreviousRun
 from payclient.reconcile.report import ReportFiles, _rows
-from payclient.reconcile.report._rows import CSV, PARQUET, RUN, SHEETS, RowColumn
-from support.planted import about, judged
+from payclient.reconcile.report._rows import CSV, PARQUET, SHEETS, RowColumn
+from support.planted import about
 from support.reconciling import NOON
 
 RUN_NAME = "20261121T020003Z-3f9a1c2d"
-
-
-@pytest.fixture(scope="module")
-def rows():
-    """Give rows of every bucket, and one with an age, a waiver and a reused answer."""
-    history = History(state=BreakState.STILL_OPEN, first_seen=NOON, first_run="R1", age_days=3)
-    finding = Finding(Code.UNDERPAID, "less", waived="agreed", history=history)
-    old = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.BREAK, findings=(finding,), reused_from="R2")
-    return [*asyncio.run(judged(300, unresolved=3)), old]
 
 
 def written(folder, rows, name, **options):
@@ -35,38 +25,6 @@ def written(folder, rows, name, **options):
             files.add(row)
         files.finish(about(run=RUN_NAME))
     return folder / name
-
-
-def test_csv(rows, tmp_path):
-    """`breaks.csv` has each column that is listed for it, with its value."""
-    with written(tmp_path, rows, "breaks.csv").open(newline="") as file:
-        header, *lines = csv.reader(file)
-    breaks = [row for row in rows if row.bucket.value == "break"]
-    assert header == [column.name for column in CSV]
-    for line, row in zip(lines, breaks, strict=True):
-        wanted = [column.in_csv(row) for column in CSV]
-        assert [cell.removeprefix("'") for cell in line] == ["" if cell is None else str(cell) for cell in wanted]
-
-
-def test_parquet(rows, tmp_path):
-    """`rows.parquet` has each column that is listed for it, with its value."""
-    pq = pytest.importorskip("pyarrow.parquet", reason="the table needs the extra parquet")
-    table = pq.read_table(written(tmp_path, rows, "rows.parquet"))
-    assert table.column_names == [column.name for column in PARQUET]
-    for column in PARQUET:
-        wanted = [RUN_NAME if column is RUN else column.value(row) for row in rows]
-        assert table.column(column.name).to_pylist() == wanted, column.name
-
-
-def test_sheets(rows, tmp_path):
-    """Each sheet has each column that is listed for it, with its value."""
-    book = openpyxl.load_workbook(written(tmp_path, rows, "report.xlsx"))
-    for name, (bucket, columns) in SHEETS.items():
-        header, *lines = book[name].values
-        assert list(header) == [column.title for column in columns], name
-        for line, row in zip(lines, (row for row in rows if row.bucket is bucket), strict=True):
-            wanted = [column.in_sheet(row) for column in columns]
-            assert list(line) == [None if cell == "" else cell for cell in wanted], (name, row.line)
 
 
 def test_values(tmp_path):
