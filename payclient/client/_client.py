@@ -103,7 +103,7 @@ class AsyncClient:
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetry` is one.
         on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
-            `fail` within a second, with an `OutageError`, or `wait` until `deadline` or the last attempt that
+            `fail` soon, with an `OutageError`, or `wait` until `deadline` or the last attempt that
             `retry` allows. Streams and waits always wait.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.

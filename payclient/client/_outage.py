@@ -41,7 +41,7 @@ from payclient.client.policies import Clock, Limiter, Signal, Ticket, classify
 from payclient.errors import OutageError, PayClientError, ResponseError, ServiceError, TransportError
 
 _MIN_ALLOWED = 1.3  # seconds of silence
-_MIN_FAILING = 0.8  # seconds of failures; a caller has an error within a second
+_MIN_FAILING = 0.8  # seconds of failures
 _SLOWER = 2.0  # times the slowest of the recent responses
 _FORGETTING = 0.1  # weight of a faster response; a slower one counts at once
 _MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time

@@ -60,8 +60,40 @@ async def played(kind, *, rate, seconds, **options):
 @pytest.mark.parametrize("rate", [20, 200])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_outage(kind, rate, seconds):
-    """Callers fail within a second and are told why, one request a second is sent, and the end is soon noticed."""
+    """Callers fail within seconds and are told why, one request a second is sent, and the end is soon noticed."""
     assert await played(kind, rate=rate, seconds=seconds) == {}
+
+
+@pytest.mark.parametrize(("latency", "soonest", "latest"), [(0.05, 0.8, 2.0), (0.6, 1.2, 2.0), (2.0, 4.0, 4.5)])
+@pytest.mark.parametrize("kind", ["503", "refused", "black hole"])
+async def test_how_soon(kind, latency, soonest, latest):
+    """The first refusal comes as soon after the last answer as documented, and no caller waits longer."""
+    begins = 2 * BEGINS  # the limiter has grown by then
+    service = AbsentService(kind, absences=((begins, 60.0),), latency=latency)
+    async with client(service, retry=RetryPolicy()) as pay:
+        calls = await crowd(pay, rate=5, until=begins + 20.0)
+    last = max(call.at + call.seconds for call in calls if call.error is None)
+    refused = [call for call in calls if isinstance(call.error, OutageError)]
+    assert soonest <= min(call.at + call.seconds for call in refused) - last <= latest
+    assert max(call.seconds for call in refused) <= max(2.6, 4 * latency) + 0.01
+
+
+@pytest.mark.parametrize(("seconds", "bound"), [(0.2, 7.0), (5.0, 2.0)])
+async def test_second_silence(seconds, bound):
+    """After a halt of 5 s the time allowed is long, but not for long."""
+    service = AbsentService("black hole", absences=((BEGINS + 5.0 + seconds, 60.0),))
+    answered = service.default
+
+    async def halting(reference):
+        await asyncio.sleep(BEGINS + 5.0 - now() if BEGINS < now() < BEGINS + 5.0 else 0.0)
+        return await answered(reference)()
+
+    service.default = lambda reference: partial(halting, reference)
+    async with client(service) as pay:
+        calls = await crowd(pay, rate=5, until=BEGINS + 20.0)
+    begins, _ = service.absences[0]
+    refused = [call.at + call.seconds - begins for call in calls if isinstance(call.error, OutageError)]
+    assert bound / 2 < min(seconds for seconds in refused if seconds > 0) <= bound
 
 
 @pytest.mark.parametrize("kind", FINAL)
