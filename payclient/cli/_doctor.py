@@ -157,25 +157,12 @@ def _authorities(connection: ConnectionOptions, url: str) -> Check:
         return Check("authorities", "not needed: plain http on this machine")
     if connection.ca_file is not None:
         return Check("authorities", f"those in {connection.ca_file}, from --ca-file")
-    problems = {name: _unreadable(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)}
-    if problems:
-        sources = " and ".join(f"{os.environ[name]}, from {name}{problem}" for name, problem in problems.items())
-        wrong = [f"unset {name}, or correct it" for name, problem in problems.items() if problem]
-        return Check("authorities", f"those in {sources}", "".join(wrong[:1]))
+    if named := [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]:
+        # OpenSSL passes over a path that does not exist in silence.
+        missing = [name for name in named if not any(map(os.path.exists, os.environ[name].split(os.pathsep)))]
+        sources = [f"{os.environ[name]}, from {name}" + ", which does not exist" * (name in missing) for name in named]
+        return Check("authorities", f"those in {' and '.join(sources)}", f"unset {missing[0]}" if missing else "")
     return Check("authorities", "those that OpenSSL finds")
-
-
-def _unreadable(name: str) -> str:
-    """Return why OpenSSL silently finds no authority at the path in a variable; "" if it finds one."""
-    path = os.environ[name]
-    if name == "SSL_CERT_DIR":
-        return "" if all(map(os.path.isdir, path.split(os.pathsep))) else ", which is not a folder"
-    try:
-        ssl.create_default_context(cafile=path)
-    except OSError as error:
-        is_read = isinstance(error, ssl.SSLError)
-        return ", which is not a PEM file with certificates" if is_read else f", which cannot be read: {error.strerror}"
-    return ""
 
 
 async def _look_up(client: AsyncClient, transport: _Watched, reference: str, checks: list[Check]) -> Exit:

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
@@ -39,6 +38,7 @@ from payclient.reconcile.ledger import (
     ABSENT,
     KINDS,
     Dialect,
+    Entry,
     Ledger,
     RejectedEntry,
     Suggestion,
@@ -133,7 +133,7 @@ def ledger(
     overview = declared.overview(streams)
     following = declared.following(overview, words)
     streams.show([*overview_lines(overview), *declared.decision(overview, following, words)])
-    is_usable = overview.shown["rows"] or source.allow_empty
+    is_usable = overview.rows or source.allow_empty
     return Exit.DIFFERENT if overview.rejected or not is_usable else Exit.DONE
 
 
@@ -195,10 +195,10 @@ class Declared:
         full = self._with(suggestions)
         is_open = (
             any(each.is_ambiguous for each in suggestions)
-            or (overview.shown["rejected"]["rows"] and not suggestions)
+            or (overview.rejected and not suggestions)
             or overview.unknown_statuses
             or overview.ledger.unused
-            or not (overview.shown["rows"] or self.source.allow_empty)
+            or not (overview.rows or self.source.allow_empty)
         )
         if is_open or full.rules_text() is None:
             return ""
@@ -273,29 +273,33 @@ _QUOTED = re.compile(r"'[^']*'|[0-9]+")
 
 @frozen
 class Overview:
-    """How a ledger is read; `shown` is what is said about its rows."""
+    """How a ledger is read."""
 
     ledger: Ledger
+    rows: int
     rejected: int
-    shown: dict[str, Any]
+    references: int
+    repeated: list[tuple[str, int]]
+    first: list[Entry]
+    statuses: list[dict[str, Any]]
+    reasons: list[dict[str, Any]]
 
     @property
     def unknown_statuses(self) -> list[str]:
         """The status words without a meaning; each of their rows would be a break."""
-        return [each["status"] for each in self.shown["by_status"] if each["status"] and each["meaning"] is None]
+        return [each["status"] for each in self.statuses if each["status"] and each["meaning"] is None]
 
     @property
     def proposed(self) -> list[list[str]]:
         """The options among which a person has to choose, of ambiguous suggestions or of rejected rows."""
-        suggestions, reasons = self.ledger.suggestions, self.shown["rejected"]["reasons"]
+        suggestions = self.ledger.suggestions
         open_ones = [shlex.split(str(way)) for each in suggestions if each.is_ambiguous for way in each.readings]
-        return open_ones or [] if suggestions else [way for each in reasons for way in proposed(each["reason"])]
+        return open_ones or [] if suggestions else [way for each in self.reasons for way in proposed(each["reason"])]
 
     @classmethod
     def of(cls, ledger: Ledger, rules: Rules) -> Self:
         # Memory does not grow with the ledger; its rows wait in a temporary database, to find duplicates.
-        names = [name for name in ("line", *ledger.columns.used) if name not in ("currency", "direction")]
-        first: list[dict[str, Any]] = []
+        first: list[Entry] = []
         statuses: dict[str | None, dict[str, Any]] = {}
         reasons: dict[str, dict[str, Any]] = {}
         with Journal() as journal:
@@ -305,22 +309,20 @@ class Overview:
                     _add_reason(reasons, entry)
                     continue
                 if len(first) < _MAX_SHOWN:
-                    first.append({name: _plain(getattr(entry, name)) for name in names})
+                    first.append(entry)
                 if entry.status is not ABSENT:
                     _add_status(statuses, entry.status or "", entry.amount, rules)
             journal.finish_ledger()
-            rows, rejected, references = journal.rows, journal.count_rejected(), journal.count_references()
-            repeated = [{"reference": name, "rows": count} for name, count in journal.repeated(_MAX_SHOWN)]
-        again = {"rows": rows - rejected - references, "references": repeated}
-        shown = {
-            "rows": rows,
-            "references": references,
-            "listed_again": again,
-            "first": first,
-            "by_status": list(statuses.values()),
-            "rejected": {"rows": rejected, "reasons": list(reasons.values())},
-        }
-        return cls(ledger, rejected, shown)
+            return cls(
+                ledger,
+                rows=journal.rows,
+                rejected=journal.count_rejected(),
+                references=journal.count_references(),
+                repeated=list(journal.repeated(_MAX_SHOWN)),
+                first=first,
+                statuses=list(statuses.values()),
+                reasons=sorted(reasons.values(), key=lambda each: -each["rows"]),
+            )
 
 
 def _add_reason(reasons: dict[str, dict[str, Any]], entry: RejectedEntry) -> None:
@@ -341,38 +343,35 @@ def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount:
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
-    ledger, shown = overview.ledger, overview.shown
+    ledger, used = overview.ledger, overview.ledger.columns.used
     yield f"format: {', '.join(_format(ledger))}"
     yield f"columns:{'' if ledger.columns.header else ' none'}"
     yield from _table(list(_columns(ledger)))
-    yield f"rows: {shown['rows']:,}, with {plural(shown['references'], 'different reference')}"
-    if shown["first"]:
+    yield f"rows: {overview.rows:,}, with {plural(overview.references, 'different reference')}"
+    if overview.first:
         yield "first rows, as read:"
-        names = list(shown["first"][0])
+        names = [name for name in ("line", *used) if name not in ("currency", "direction")]
         money = [place for place, name in enumerate(names) if KINDS.get(name) == "money" or name == "line"]
-        yield from _table([names, *(map(_cell, each.values()) for each in shown["first"])], right=money)
-    if shown["by_status"]:
+        yield from _table([names, *(_cells(entry, names) for entry in overview.first)], right=money)
+    if overview.statuses:
         yield "by status:"
         yield from _table(
-            [
-                (_word(each["status"]), plural(each["rows"], "row"), f"{each['amount']:,}")
-                for each in shown["by_status"]
-            ],
+            [(_word(each["status"]), plural(each["rows"], "row"), f"{each['amount']:,}") for each in overview.statuses],
             right=(1, 2),
         )
     if words := overview.unknown_statuses:
         yield "these words have no meaning; say in the rules file for each which one it has:"
         yield f"[statuses]  # {', '.join(Status)}"
         yield from (f'{_toml(word)} = "?"' for word in words)
-    yield f"duplicates: {plural(shown['listed_again']['rows'], 'row')}"
-    yield from (f"  {each['reference']}: {plural(each['rows'], 'row')}" for each in shown["listed_again"]["references"])
-    yield f"rejected: {plural(shown['rejected']['rows'], 'row')}"
-    for each in sorted(shown["rejected"]["reasons"], key=lambda each: -each["rows"]):
+    yield f"duplicates: {plural(overview.rows - overview.rejected - overview.references, 'row')}"
+    yield from (f"  {reference}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
+    yield f"rejected: {plural(overview.rejected, 'row')}"
+    for each in overview.reasons:
         yield f"  {plural(each['rows'], 'row')}, first on line {each['line']}: {each['reason']}"
     if ledger.totals_amount:
         yield f"totals rows: {ledger.totals_amount:,}, which would be counted twice"
-    for each in ledger.unused:
-        yield f"{'not used' if each.amount is None else 'not compared'}: {each.sentence}"
+    for column in ledger.unused:
+        yield f"{'not used' if column.amount is None else 'not compared'}: {column.sentence}"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 
@@ -410,12 +409,9 @@ def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
     return name, "credit or debit" if kind == "direction" else "text"
 
 
-def _plain(value: object) -> object:
-    return value.isoformat(" ") if isinstance(value, datetime) else None if value is ABSENT else value
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else escape_unprintable(str(value), max_length=60)
+def _cells(entry: Entry, names: Iterable[str]) -> list[str]:
+    cells = [getattr(entry, name) for name in names]
+    return ["" if cell in (None, ABSENT) else escape_unprintable(str(cell), max_length=60) for cell in cells]
 
 
 def _word(word: str | None) -> str:

@@ -23,23 +23,15 @@ from payclient.cli._streams import (
     NAMED_COLUMN,
     RARE,
     Flag,
+    MaxAge,
+    Seconds,
     Streams,
     Texts,
     refuse,
     refuse_duration,
     with_unit,
 )
-from payclient.reconcile import (
-    STRICT,
-    Assumed,
-    Kinds,
-    Rules,
-    check_currencies,
-    read_duration,
-    read_limit,
-    read_rules,
-    with_decisions,
-)
+from payclient.reconcile import STRICT, Assumed, Kinds, Rules, check_currencies, read_limit, read_rules, with_decisions
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import (
     KINDS,
@@ -174,13 +166,6 @@ def key_of_rules(option: str) -> str | None:
     return _KEYS.get(option)
 
 
-def duration_option(option: str, text: str) -> timedelta:
-    duration = read_duration(with_unit(text))
-    if duration is None:
-        refuse_duration(option, text)
-    return duration
-
-
 @Parameter(name="*", group=Group("Judging", sort_key=6))
 @frozen(kw_only=True)
 class JudgingOptions:
@@ -223,9 +208,9 @@ class EarlierRunOptions:
     """
 
     previous: Annotated[Path | None, FOLDER] = None
-    confirm_after: Annotated[str | None, DURATION, RARE] = None
+    confirm_after: Annotated[Seconds, RARE] = 0.0
     decisions: Annotated[Path | None, FOLDER, RARE] = None
-    reuse: Annotated[str | None, DURATION, RARE] = None
+    reuse: Annotated[MaxAge, RARE] = None
 
     def decided(self, rules: Rules, out: Path) -> Rules:
         # A new run gets the decisions, and keeps them when it is resumed.
@@ -235,12 +220,12 @@ class EarlierRunOptions:
             carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
 
-    def read(self) -> tuple[float, timedelta | None]:
-        """Return the seconds before a second lookup, and the age of answers to use again."""
+    @property
+    def max_age(self) -> timedelta | None:
+        """Age of answers to use again."""
         if self.reuse is not None and self.previous is None:
             refuse("--reuse needs --previous, the folder of the run before")
-        max_age = None if self.reuse is None else duration_option("--reuse", self.reuse)
-        return duration_option("--confirm-after", self.confirm_after or "0s").total_seconds(), max_age
+        return None if self.reuse is None else timedelta(seconds=self.reuse)
 
 
 @Parameter(name="*", group=Group("Statement", sort_key=8))

@@ -106,7 +106,7 @@ async def reconcile(
     """
     _check_paths(ledger, out, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
-    (confirm_after, max_age), payout = earlier.read(), other.payout_amount
+    max_age, payout = earlier.max_age, other.payout_amount
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:
         with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
@@ -118,7 +118,7 @@ async def reconcile(
                 client=client,
                 environment=str(resolve_environment(connection.environment)),
                 concurrency=connection.max_concurrency,
-                confirm_after=confirm_after,
+                confirm_after=earlier.confirm_after,
                 rules=rules,
                 canary=canary,
                 previous=previous,

@@ -154,12 +154,14 @@ def abandon(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+_SECONDS = re.compile(r"\d{1,9}(\.\d+)?", re.ASCII)
+
+
 def _read_seconds(_: object, tokens: Sequence[Token]) -> float:
     text = tokens[0].value
-    try:
+    if _SECONDS.fullmatch(text):
         return float(text)
-    except ValueError:
-        from payclient.reconcile import read_duration  # noqa: PLC0415  `10` need not load it
+    from payclient.reconcile import read_duration  # noqa: PLC0415  `10` need not load it
 
     if (found := read_duration(text)) is None:
         refuse_duration(tokens[0].keyword or "", text)
@@ -184,6 +186,7 @@ JsonFlag: TypeAlias = Annotated[bool, Parameter(name="--json", negative="", show
 Texts: TypeAlias = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 _AS_DURATION = Parameter(metavar="DURATION", show_default=lambda value: f"{value:g}s")
 Seconds: TypeAlias = Annotated[float, Parameter(converter=_read_seconds), _AS_DURATION]
+MaxAge: TypeAlias = Annotated[float | None, Parameter(converter=_read_seconds, metavar="DURATION")]
 Deadline: TypeAlias = Annotated[float | None, Parameter(converter=_read_deadline), _AS_DURATION]
 OwnStreams: TypeAlias = Annotated[Streams, Parameter(parse=False)]
 """Kinds of options: a switch, `--json`, one that may be repeated, durations; and the streams, which have no option."""

@@ -155,9 +155,8 @@ def test_refusing_proxy(doctor, authority):
 
 
 VARIABLES = {
-    ("SSL_CERT_FILE", "/nope.pem"): "/nope.pem, from SSL_CERT_FILE, which cannot be read: No such file",
-    ("SSL_CERT_FILE", __file__): f"{__file__}, from SSL_CERT_FILE, which is not a PEM file",
-    ("SSL_CERT_DIR", "/nope"): "/nope, from SSL_CERT_DIR, which is not a folder",
+    ("SSL_CERT_FILE", "/nope.pem"): "/nope.pem, from SSL_CERT_FILE, which does not exist",
+    ("SSL_CERT_DIR", "/nope"): "/nope, from SSL_CERT_DIR, which does not exist",
 }
 
 
@@ -166,14 +165,14 @@ def test_authorities_of_a_variable(doctor, monkeypatch):
 
     def told(case):
         name, value = case
-        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+        for each in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+            monkeypatch.delenv(each, raising=False)
         monkeypatch.setenv(name, value)
         check = doctor("--base-url", "https://127.0.0.1:1")[0]["authorities"]
-        return check["state"], check["text"][: len(VARIABLES[case]) + 9], check["advice"]
+        return check["state"], check["text"], check["advice"]
 
     expected = {
-        (name, value): ("look", f"those in {text}", f"unset {name}, or correct it")
-        for (name, value), text in VARIABLES.items()
+        (name, value): ("look", f"those in {text}", f"unset {name}") for (name, value), text in VARIABLES.items()
     }
     check_each(expected, told)
 

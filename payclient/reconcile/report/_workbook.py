@@ -37,9 +37,6 @@ from payclient.reconcile.report._wording import (
 MAX_ROWS = 1_048_576
 """Rows of a sheet, the header included. Source: Excel specifications and limits."""
 
-MAX_BYTES = 2_000_000_000
-"""A larger sheet needs ZIP64, about which spreadsheets complain."""
-
 _EXACT = 10**15
 """Spreadsheets show 15 digits, and zeros for the digits after them."""
 
@@ -74,10 +71,7 @@ class Column:
 
 
 class SheetWriter:
-    """One sheet, with a header, up to a number of rows and bytes."""
-
-    # The last row that fits is held back until it is known whether more rows follow. If they do, a sentence that says
-    # so, and names the file with the *rest*, takes its place.
+    """One sheet, with a header, up to a number of rows; if more follow, the last one names the file with the *rest*."""
 
     def __init__(
         self,
@@ -88,7 +82,6 @@ class SheetWriter:
         header: Any,
         has_filter: bool = True,
         max_rows: int = MAX_ROWS,
-        max_bytes: int = MAX_BYTES,
         rest: str = ROWS,
     ) -> None:
         self._sheet = sheet
@@ -96,12 +89,9 @@ class SheetWriter:
         self._numbers = [formats[column.number] for column in columns]
         self._has_filter = has_filter
         self._max_rows = max_rows
-        self._max_bytes = max_bytes
         self._rest = rest
         self._rows = 1
-        self._bytes = 0
-        self._last: Sequence[Value] | None = None
-        self._more = 0
+        self.left_out = 0
         sheet.freeze_panes(1, 0)
         sheet.repeat_rows(0)
         sheet.set_landscape()
@@ -114,41 +104,30 @@ class SheetWriter:
 
     def add(self, values: Sequence[Value]) -> None:
         """Write the next row, if it fits."""
-        if self._rows + 1 < self._max_rows and self._bytes < self._max_bytes:
+        if self._rows + 1 < self._max_rows:
             self._write(values)
-        elif self._last is None:
-            self._last = values
         else:
-            self._more += 1
+            self.left_out += 1
 
     def finish(self) -> None:
-        if self._last is not None:
-            end = f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"
-            self._write([end] if self._more else self._last)
+        if self.left_out:
+            self._write(
+                [f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"]
+            )
         if self._has_filter:
             self._sheet.autofilter(0, 0, self._rows - 1, len(self._numbers) - 1)
-
-    @property
-    def left_out(self) -> int:
-        """The number of rows that do not fit, once all are written; the sentence takes the place of one more."""
-        return self._more + 1 if self._more else 0
 
     def _write(self, values: Sequence[Value]) -> None:
         row = self._rows
         self._rows += 1
-        self._bytes += 25
         for place, value in enumerate(values):
             if isinstance(value, int) and -_EXACT < value < _EXACT:
                 self._sheet.write_number(row, place, value, self._numbers[place])
-                self._bytes += 50
             elif value is not None and value != "":
                 text = str(value)
                 if len(text) > _MAX_TEXT or not _PLAIN.fullmatch(text):
                     text = shown(text)
-                    # An upper bound: `&amp;` has five bytes, an escape `_x005F_` seven.
-                    self._bytes += 30 + 4 * len(text)
                 self._sheet.write_string(row, place, text, self._text)
-                self._bytes += 60 + len(text)
 
 
 def shown(text: str) -> str:
@@ -167,6 +146,7 @@ class BookWriter:
     def __init__(self, file: IO[bytes], folder: Path) -> None:
         self._output = GivenFile(file)
         self._book: Any = _Workbook(self._output, {"constant_memory": True, "tmpdir": str(folder)})
+        self._book.use_zip64()  # which makes a difference beyond 4 GB only
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
         self._formats = {style: self._book.add_format({"num_format": style.value}) for style in Style}
         self._header = self._book.add_format({"num_format": "@", "bold": True, "bg_color": "#E8ECF1"})
