@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._next import command, new_path, proposed, reconciling, status_ways
-from payclient.cli._options import LedgerOptions, chosen_columns, given_options
+from payclient.cli._options import LedgerOptions, chosen_columns, option_name
 from payclient.cli._streams import (
     FILE,
     MARK,
@@ -31,6 +31,7 @@ from payclient.cli._streams import (
     Streams,
     Texts,
     aligned,
+    refuse,
 )
 from payclient.errors import ConfigurationError
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
@@ -99,9 +100,6 @@ class DialectOptions:
     only_currency: Annotated[str | None, NAME] = None
 
 
-_DECLARATIONS = [each.name for each in attrs.fields(DialectOptions)]
-
-
 def ledger(
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
@@ -127,7 +125,8 @@ def ledger(
         dialect: Declaring how it is written.
         streams: Streams of the process.
     """
-    declared, words = Declared(ledger, rules, source, given_options(dialect, _DECLARATIONS)), streams.arguments
+    given = attrs.asdict(dialect, filter=lambda _, value: value not in (None, (), "") and value is not False)
+    declared, words = Declared(ledger, rules, source, given), streams.arguments
     if save_rules is not None:
         declared, words = declared.save(save_rules, streams), ("ledger", str(ledger), "--rules", str(save_rules))
     overview = declared.overview(streams)
@@ -148,7 +147,11 @@ class Declared:
 
     def overview(self, streams: Streams) -> Overview:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
-        rules = self.source.declared(rules, self.dialect)
+        try:
+            rules = attrs.evolve(rules, ledger=attrs.evolve(rules.ledger, **self.dialect))
+        except ValueError as error:
+            name, _, rest = str(error).partition(" ")
+            refuse(f"{option_name(name)} {rest}")
         with attrs.evolve(self.source, allow_empty=True).open(self.path, rules, streams) as opened:
             return Overview.of(opened, rules)
 

@@ -1,7 +1,7 @@
 """Options of a run: reading the ledger, judging, earlier runs, the statement; and how both files are opened."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +14,6 @@ from cyclopts import Group, Parameter
 from payclient._shared.escape import quote
 from payclient.cli._streams import (
     AMOUNT,
-    DATE,
     DURATION,
     FILE,
     FOLDER,
@@ -48,19 +47,14 @@ from payclient.reconcile.report import carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _MAX_DIGITS = 18
-_OF_A_RUN = {"created_from": "from", "created_to": "to"}
-"""Declarations that are options of `payclient reconcile` too, because they may be another each night."""
-
-
 _SINGULAR = {"debit_columns": "debit-column", "allow_references": "allow-reference"}
 
 
 def option_name(name: str) -> str:
-    return "--" + {**_OF_A_RUN, **_SINGULAR}.get(name, name.replace("_", "-"))
+    return "--" + _SINGULAR.get(name, name.replace("_", "-"))
 
 
-_DECLARED = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
-_KEYS = {option: name for option, name in _DECLARED.items() if name not in _OF_A_RUN}
+_KEYS = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 LEDGER_ONLY = frozenset(_KEYS)
 _OF_STATEMENT = {
@@ -78,8 +72,6 @@ class LedgerOptions:
 
     Attributes:
         column: Column of a field whose name is not recognised. May be repeated.
-        created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
-        created_to: Last day, included, or time.
         ignore_column: Column to leave unused, and not to name in the verdict. May be repeated.
         allow_empty: Accept a ledger without rows, which may be a failed export.
         format: `csv`, `jsonl`, `xlsx` or `parquet`. Default: by the name of the file.
@@ -88,21 +80,11 @@ class LedgerOptions:
     """
 
     column: Annotated[Texts, NAMED_COLUMN] = ()
-    created_from: Annotated[str | None, Parameter(name="--from"), DATE] = None
-    created_to: Annotated[str | None, Parameter(name="--to"), DATE] = None
     ignore_column: Annotated[Texts, NAME, RARE] = ()
     allow_empty: Annotated[Flag, RARE] = False
     format: Annotated[LedgerFormat | None, Parameter(metavar="NAME", show_choices=False), RARE] = None
     sheet: Annotated[str | None, NAME, RARE] = None
     delimiter: Annotated[str | None, MARK, RARE] = None
-
-    def declared(self, rules: Rules, how: Mapping[str, Any] | None = None) -> Rules:
-        given = {**given_options(self, _OF_A_RUN), **(how or {})}
-        try:
-            ledger = attrs.evolve(rules.ledger, **given)
-        except ValueError as error:
-            refuse(_with_option(error))
-        return attrs.evolve(rules, ledger=ledger)
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
         """Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it."""
@@ -118,7 +100,6 @@ class LedgerOptions:
             require=rules.require,
             allow_empty=self.allow_empty,
             dialect=rules.ledger,
-            time_zone=rules.time_zone,
         )
         with ExitStack() as on_failure:
             on_failure.enter_context(found)
@@ -134,19 +115,7 @@ def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping
     except LedgerError:
         raise
     except ValueError as error:  # also a field that does not exist, or an option that the format does not have
-        is_of_scope = str(error).startswith("created_")
-        refuse(_with_option(error) if is_of_scope else f"the {what} cannot be read like this: {error}")
-
-
-def _with_option(error: ValueError) -> str:
-    """Return a message, which begins with the name of an attribute, with its option."""
-    name, _, rest = str(error).partition(" ")
-    return f"{option_name(name)} {rest}"
-
-
-def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
-    values = {name: getattr(options, name) for name in names}
-    return {name: value for name, value in values.items() if value not in (None, (), "") and value is not False}
+        refuse(f"the {what} cannot be read like this: {error}")
 
 
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
@@ -288,7 +257,6 @@ class StatementOptions:
                 ignore=how.ignore_columns,
                 allow_empty=True,  # a night without a payout is usual
                 dialect=how.reading,
-                time_zone=rules.time_zone,
                 is_statement=True,
             )
         except LedgerError as error:
@@ -326,6 +294,6 @@ def about_statement(text: str) -> str:
     """Move the declarations of a ledger to the corresponding options of a statement."""
     for of_ledger, of_statement in _OF_STATEMENT.items():
         text = text.replace(of_ledger, of_statement)
-    if _DECLARED.keys() & {*_OPTION.findall(text)}:
+    if _KEYS.keys() & {*_OPTION.findall(text)}:
         return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"
     return text

@@ -105,7 +105,7 @@ async def reconcile(
         streams: Streams of the process.
     """
     _check_paths(ledger, out, connection)
-    rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
+    rules = other.declared(judging.rules(connection.not_found_message))
     max_age, payout = earlier.max_age, other.payout_amount
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:

@@ -191,9 +191,7 @@ Deadline: TypeAlias = Annotated[float | None, Parameter(converter=_read_deadline
 OwnStreams: TypeAlias = Annotated[Streams, Parameter(parse=False)]
 """Kinds of options: a switch, `--json`, one that may be repeated, durations; and the streams, which have no option."""
 
-AMOUNT, DATE, DURATION, FILE, FOLDER = (
-    Parameter(metavar=each) for each in ("AMOUNT", "DATE", "DURATION", "FILE", "FOLDER")
-)
+AMOUNT, DURATION, FILE, FOLDER = (Parameter(metavar=each) for each in ("AMOUNT", "DURATION", "FILE", "FOLDER"))
 MARK, NAME, NUMBER, REFERENCE, TEXT = (
     Parameter(metavar=each) for each in ("MARK", "NAME", "NUMBER", "REFERENCE", "TEXT")
 )

@@ -103,7 +103,7 @@ def _to_rules(rules: Rules | str) -> str:
     return json.dumps(rules_as_json(kept), sort_keys=True)
 
 
-_OF_WHOLE_LEDGERS = ("debit_columns", "skip_totals", "skip_rows_like", "only_currency", "created_from", "created_to")
+_OF_WHOLE_LEDGERS = ("debit_columns", "skip_totals", "skip_rows_like", "only_currency")
 """Declarations about a ledger that only `open_ledger` obeys."""
 _STRICT = _to_rules(STRICT)
 

@@ -174,8 +174,8 @@ def test_saved_from_a_file(command):
 
 def test_following(ledger, tmp_path):
     """The command that follows is said with the options that matter, or those among which a person has to decide."""
-    last = ledger("--from", "2026-11-01", content="reference,amount,date\nT1,5,2026-11-02\n").out.splitlines()[-1]
-    assert last == f"next: payclient reconcile {tmp_path / 'ledger.csv'} --out report --from 2026-11-01"
+    last = ledger("--delimiter", ",", content="reference,amount\nT1,5\n").out.splitlines()[-1]
+    assert last == f"next: payclient reconcile {tmp_path / 'ledger.csv'} --out report --delimiter ,"
     ways = {"15.000": [["--thousands", "."], ["--decimal", "."]], "abc": [["--null", "abc"]], "15.0.0": [[]]}
     for cell, options in ways.items():
         following = ledger(content=f"reference,amount\nT1,{cell}\n").following

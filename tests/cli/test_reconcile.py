@@ -156,13 +156,11 @@ REFUSED = [
     ("--time-zone ../etc", *GOOD, f"payclient: {ZONE}'../etc'"),
     ("--confirm-after soon", *GOOD, "payclient: --confirm-after must be a duration such as 10 (seconds), 90s, "),
     ("--grace 24h", *GOOD, "choose one with --column created_at=NAME"),
-    ("--from 26.11.2026", *GOOD, "payclient: --from must be a day or a time such as 2026-11-01"),
     ("--format csv --sheet 2", *GOOD, "the ledger cannot be read like this: sheet is an option of xlsx"),
     ("", "reference,Amount (IDR)", "T1,15000", "--ignore-column 'Amount (IDR)'"),
     ("", "reference,wert", "T1,15000", "--ignore-column wert"),
     ("--rules rules.toml", "reference,status,x", "T1,Paid,y", "--column amount=x"),
     ("", "reference,amount", "", "--allow-empty"),
-    ("--from 2026-11-01", "reference,amount,date", "T1,1,2026-01-01", "--allow-empty"),
     ("", "November\n\nreference,amount", "T1,1", "--header-row 3"),
     ("", "reference,amount,currency", "T1,5,IDR\nT2,5,USD", "--only-currency IDR"),
     ("", f"{HEADER},note", 'T1,15000,"Paid\nT2,7000,Paid', "line 2"),
@@ -267,7 +265,7 @@ def test_grace(reconcile, report):
     """The age of a row is read with its zone, and from a date alone; the summary names the zone of expiries."""
     made = ("2026-11-21T22:16:00Z", "2026-11-22T05:16:00+07:00", "2026-11-21")
     unknown = [f"T40{place},1,Paid,{time}" for place, time in enumerate(made)]
-    options = ("--grace", "999999d", "--from", "2026-11-01", "--time-zone", "Asia/Jakarta")
+    options = ("--grace", "999999d", "--time-zone", "Asia/Jakarta")
     result = reconcile(*options, lines=["T1,15000,Paid,2026-11-01", *unknown], header=f"{HEADER},created")
     assert (result.status, result.out.splitlines()[0]) == (
         0,
@@ -349,7 +347,7 @@ def test_explain(reconcile, command, service):
 GERMAN = {"header": "reference;amount;created_at", "lines": ["T1;15.000,00;20.11.2026"]}
 
 
-def test_declared(reconcile, command, report):
+def test_declared(reconcile, command, report, tmp_path):
     """When no row can be read, the declarations that `payclient ledger` saves make it another run, which is kept."""
     first = reconcile(**GERMAN)
     assert (first.status, "all can be read with --decimal , --thousands ." in first.err) == (1, True)
@@ -358,13 +356,14 @@ def test_declared(reconcile, command, report):
     assert (result.status, result.out.partition(":")[0], result.err.count("cannot be read")) == (0, "CLEAN", 0)
     declared = {"decimal": ",", "thousands": ".", "date_format": ["%d.%m.%Y"]}
     assert summary_of(report, "manifest.json")["rules"]["ledger"] == declared
-    other = reconcile("--rules", "rules.toml", "--from", "2026-11-01", **GERMAN)
+    (tmp_path / "rules.toml").write_text(f"{(tmp_path / 'rules.toml').read_text()}null = 'x'\n")
+    other = reconcile("--rules", "rules.toml", **GERMAN)
     assert (other.status, "belongs to another run: its ledger: " in other.err) == (2, True)
 
 
 def test_keys_are_no_options(command):
     """An option of `payclient ledger` that writes a key of the rules file is refused, and the message names the key."""
-    keys = {name.name for name in fields(Dialect)} - {"created_from", "created_to"}
+    keys = {name.name for name in fields(Dialect)}
     called = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
     options = {key: f"--{called.get(key, key).replace('_', '-')}" for key in keys}
     assert len(options) == 16

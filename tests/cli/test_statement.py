@@ -181,13 +181,14 @@ def test_currencies(reconcile, tmp_path):
 
 
 def test_rows_left_out(reconcile, tmp_path):
-    """What is outside of the span of the run is not missing in it; lines that the rules leave out are told."""
-    ledger = ["reference,amount,created_at", "T1,15000,2026-11-01", "T5,9000,2026-10-31"]
+    """What has another currency is not missing in the run; lines that the rules leave out are told."""
+    ledger = ["reference,amount,currency", "T1,15000,IDR", "T5,9000,USD"]
+    (tmp_path / "idr.toml").write_text('[ledger]\nonly_currency = "IDR"\n')
     for amount, verdict in ((15000, "CLEAN"), (1, "BREAKS")):
-        result = reconcile("--from", "2026-11-01", ledger=ledger, lines=[f"T1,{amount}"], out=verdict)
+        result = reconcile("--rules", "idr.toml", ledger=ledger, lines=[f"T1,{amount}"], out=verdict)
         assert result.out.startswith(verdict)
-    ledger[1:] = ["T9,15000,2026-11-01", "T1,15000,2026-10-31"]
-    assert reconcile("--from", "2026-11-01", ledger=ledger, lines=["T1,1"]).status == 1
+    ledger[1:] = ["T9,15000,IDR", "T1,15000,USD"]
+    assert reconcile("--rules", "idr.toml", ledger=ledger, lines=["T1,1"]).status == 1
     assert breaks_of(tmp_path / "report") == [["T9", "missing_at_service"], ["T1", "settled_differently"]]
     (tmp_path / "rules.toml").write_text(
         '[statement.kind]\ncolumn = "type"\ncharge = ["payment"]\nignore = ["payout"]\n'

@@ -7,7 +7,6 @@ import openpyxl
 from support.pages import Page
 
 LEDGER = """reference,amount,status,created_at,currency,note
-T0,1,Paid,2026-10-31 23:59:59,IDR,before
 T1,15000,Paid,2026-11-02 10:00:00,IDR,
 T2,9000,Canceled,2026-11-01 08:00:00,IDR,
 T3,5,Paid,2026-11-02 11:00:00,USD,other money
@@ -18,13 +17,12 @@ RULES = (
     '[ledger]\nonly_currency = "IDR"\nskip_totals = true\n'
     '[statement.kind]\ncolumn = "kind"\ncharge = ["booked"]\nignore = ["announced"]\n'
 )
-OPTIONS = "--from 2026-11-01 --previous 20 --statement bank.csv --rules rules.toml"
+OPTIONS = "--previous 20 --statement bank.csv --rules rules.toml"
 LEFT_OUT = {
     "ledger": [
         "the column 'note', which is not used",
-        "1 row left out, because it is before 2026-11-01: line 2; amount 1",
-        "1 row left out, because it is in USD: line 5; amount 5",
-        "1 row left out, because it is a total of other rows: line 6; amount 24,000",
+        "1 row left out, because it is in USD: line 4; amount 5",
+        "1 row left out, because it is a total of other rows: line 5; amount 24,000",
     ],
     "statement": ["the column 'memo', which is not used", "1 line of the statement left out, as the rules say: 1"],
 }

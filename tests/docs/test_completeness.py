@@ -240,12 +240,7 @@ def test_ledger_formats():
 def test_declarations():
     """The table of declarations has an option for each attribute of a dialect, and no other."""
     options = {name for name in rows("ledger.md", "How a ledger is written") if re.match("--[a-z]", name)}
-    called = {
-        "created_from": "from",
-        "created_to": "to",
-        "debit_columns": "debit_column",
-        "allow_references": "allow_reference",
-    }
+    called = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
     assert options == {f"--{called.get(f.name, f.name).replace('_', '-')}" for f in attrs.fields(Dialect)}
 
 

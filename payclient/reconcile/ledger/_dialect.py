@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping
-from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Self, cast
@@ -96,7 +95,6 @@ _is_places = _must_be(
     lambda value: type(value) is int and 0 <= value <= _MAX_MINOR_UNITS,
 )
 _is_flag = _must_be("true or false,", lambda value: value is True or value is False)
-_is_text = _must_be("text, such as '2026-11-01',", lambda value: type(value) is str)
 _are_texts = _must_be(
     "text, or a list of texts,",
     lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in cast("Any", value)),
@@ -152,11 +150,6 @@ def _to_debits(value: Any) -> Any:
     return MappingProxyType({name: column.strip() if isinstance(column, str) else "" for name, column in columns})
 
 
-def _to_text(value: Any) -> Any:
-    """Return a date of TOML as text."""
-    return value.isoformat() if isinstance(value, date) else value
-
-
 def _trimmed(value: Any) -> Any:
     return value.strip().rstrip(".") if isinstance(value, str) else value
 
@@ -185,8 +178,6 @@ class Dialect:
         skip_rows_like: The beginnings of rows that are left out, such as `Saldo` or `----` of a footer: of their first
             cell that is not empty, in any letter case.
         only_currency: The currency whose rows are read, such as `IDR`; all rows must have one currency if empty.
-        created_from: The first day or time of creation of the rows that are read, such as `2026-11-01`.
-        created_to: The last one; a day includes the whole day.
 
     Without a declaration, `15000` and `15000.00` are amounts, and `2026-11-21 22:16:00` is a time.
 
@@ -210,8 +201,6 @@ class Dialect:
     skip_totals: bool = field(default=False, validator=_is_flag)
     skip_rows_like: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
-    created_from: str = field(default="", converter=_to_text, validator=_is_text)
-    created_to: str = field(default="", converter=_to_text, validator=_is_text)
 
     def __attrs_post_init__(self) -> None:
         if self.decimal is not None and self.decimal == self.thousands:

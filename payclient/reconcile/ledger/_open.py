@@ -7,7 +7,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from datetime import tzinfo
 from functools import partial
 from pathlib import Path, PurePath
 from stat import S_ISREG
@@ -248,7 +247,7 @@ class Ledger:
         return (*found, f"nothing was read: the file {self._emptiness}")
 
     def tell_left_out(self, take: Callable[[str], object]) -> None:
-        """Call *take* with the reference of each row that has another currency or time; before rows are read."""
+        """Call *take* with the reference of each row that has another currency; before rows are read."""
         self._scope.on_left_out = take
 
     @property
@@ -305,7 +304,6 @@ def open_ledger(
     require: Collection[str] = (),
     allow_empty: bool = True,
     dialect: Dialect = Dialect(),  # noqa: B008  frozen
-    time_zone: tzinfo | None = None,
     is_statement: bool = False,
 ) -> Ledger:
     """
@@ -320,7 +318,6 @@ def open_ledger(
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
         dialect: How numbers and times are written, in which encoding, and more.
-        time_zone: The zone of `created_from` and `created_to`, for a ledger whose times of creation have a zone.
         is_statement: Whether it is the second list of a reconciliation, in which a row with `amount_received` needs no
             `amount`.
         format: The format; if not given, recognised from the file name or the first bytes.
@@ -336,7 +333,7 @@ def open_ledger(
     """
     _check_given(format, delimiter)
     find = partial(find_columns, chosen=columns, ignored=ignore)
-    scope = Scope(dialect, time_zone, is_statement=is_statement)
+    scope = Scope(dialect, is_statement=is_statement)
     source = Source(ledger)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)

@@ -1,4 +1,4 @@
-"""The rows of a ledger that belong to this run: one currency, a span of time, and no totals rows.
+"""The rows of a ledger that belong to this run: one currency, and no totals rows.
 
 Rows outside are neither looked up nor part of any total. They are counted, with their lines and amounts.
 
@@ -9,7 +9,6 @@ reference, or by an amount that is the sum of the rows above if its reference ha
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from attrs import define, field, frozen
@@ -18,7 +17,6 @@ from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError
 from payclient.reconcile.ledger._columns import word_list
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
-from payclient.reconcile.ledger._times import TimeReader
 
 TOTALS_WORDS = frozenset(word_list("totals", "words"))
 """One of these must be there, in any case."""
@@ -84,7 +82,7 @@ class Excluded:
     Rows that are outside for one reason.
 
     Attributes:
-        why: Such as `before 2026-11-01`.
+        why: Such as `in USD`.
         rows: The number of them.
         amount: Their amounts, added up, as far as they can be read.
         lines: Their lines, such as `4, 7-9`; ends with `…` if there are too many to list.
@@ -125,35 +123,26 @@ class _Group:
 class Scope:
     """Decides about each row, and counts those outside."""
 
-    # `time_zone` belongs to the declared times, and to times in the ledger that have none. A row of a statement needs
-    # no amount if it has the amount received. `on_left_out` gets the reference of each row with another currency or
-    # time.
+    # A row of a statement needs no amount if it has the amount received. `on_left_out` gets the reference of each row
+    # with another currency.
 
-    def __init__(
-        self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None, *, is_statement: bool = False
-    ) -> None:
+    def __init__(self, dialect: Dialect = PLAIN, *, is_statement: bool = False) -> None:
         self.dialect: Dialect = dialect
         self.is_statement: bool = is_statement
         self.totals_amount: int = 0
-        self._time_zone = time_zone
-        self._start, self._stop = _bounds(dialect)
         self._wanted = dialect.only_currency.casefold()
         self._currency = "", 0
         self._groups: dict[str, _Group] = {}
         self.on_left_out: Callable[[str], object] | None = None
 
     def check_columns(self, used: Mapping[str, str]) -> None:
-        for name, is_needed, need in (
-            ("created_at", self._start or self._stop, "--from and --to need"),
-            ("currency", self._wanted, "--only-currency needs"),
-        ):
-            if is_needed and used and name not in used:
-                message = f"{need} a column for {name}; choose one with --column {name}=NAME"
-                raise LedgerError(message, line=1)
+        if self._wanted and used and "currency" not in used:
+            message = "--only-currency needs a column for currency; choose one with --column currency=NAME"
+            raise LedgerError(message, line=1)
 
     def concerns(self, used: Mapping[str, str]) -> bool:
         """Return whether rows of a ledger with these columns may be outside, other than totals rows."""
-        return bool(self._start or self._stop or self._wanted or "currency" in used)
+        return "currency" in used
 
     def leaves_out_totals(self, line: int, amount: object) -> bool:
         """Return whether a totals row on *line* is outside, which is then counted."""
@@ -173,7 +162,7 @@ class Scope:
 
     def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
         """Return whether the row on *line* is outside, which is then counted."""
-        why = self._other_currency(line, values) or self._other_time(values)
+        why = self._other_currency(line, values)
         if why:
             self._add(why, line, values.get("amount"))
             if self.on_left_out is not None and values.get("reference"):
@@ -201,21 +190,6 @@ class Scope:
             raise LedgerError(message, line=line)
         return ""
 
-    def _other_time(self, values: Mapping[str, Any]) -> str:
-        if not (self._start or self._stop):
-            return ""
-        created = values.get("created_at")
-        if created is None:
-            message = "created_at: the cell is empty or unreadable, and --from and --to need it"
-            raise CellProblem(message)
-        if created.tzinfo is not None and self._time_zone is None:
-            message = "created_at has a zone; declare with --time-zone the zone of --from and --to"
-            raise LedgerError(message)
-        local = created if created.tzinfo is None else created.astimezone(self._time_zone).replace(tzinfo=None)
-        if self._start and local < self._start:
-            return f"before {self.dialect.created_from}"
-        return f"after {self.dialect.created_to}" if self._stop and local >= self._stop else ""
-
     def _add(self, why: str, line: int, amount: object) -> None:
         if len(self._groups) >= _MAX_KINDS and why not in self._groups:
             why = "of other kinds"
@@ -229,28 +203,3 @@ class Scope:
     def excluded(self) -> tuple[Excluded, ...]:
         groups = self._groups.items()
         return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in groups)
-
-
-def _bounds(dialect: Dialect) -> tuple[datetime | None, datetime | None]:
-    """Return the first time inside and the first one after it; a date alone means all of that day."""
-    start, stop = _time("created_from", dialect.created_from), _time("created_to", dialect.created_to)
-    if stop is not None:
-        is_day = len(dialect.created_to.strip()) == len("2026-11-30")
-        stop += timedelta(days=1) if is_day else timedelta(seconds=1)
-    if start is not None and stop is not None and stop <= start:
-        message = f"created_to must not be before the first day, got {dialect.created_to} and {dialect.created_from}"
-        raise ValueError(message)
-    return start, stop
-
-
-def _time(name: str, text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        found = TimeReader().read_creation(text)
-    except CellProblem:
-        found = None
-    if found is None or found.tzinfo is not None:
-        message = f"{name} must be a day or a time such as 2026-11-01 or 2026-11-01 12:00:00, got {quote(text)}"
-        raise ValueError(message)
-    return found

@@ -1,8 +1,7 @@
-"""Rows outside of a currency, a span of time or the payments themselves are left out, counted and listed."""
+"""Rows outside of a currency or the payments themselves are left out, counted and listed."""
 
 import io
 import json
-from datetime import timedelta, timezone
 
 import pytest
 
@@ -10,11 +9,9 @@ from payclient.reconcile.ledger import ABSENT, Dialect, LedgerError, RejectedEnt
 from payclient.reconcile.ledger._scope import _Group
 from support.misses import check_each
 
-JAKARTA = timezone(timedelta(hours=7))
 
-
-def read(text, time_zone=None, **declared):
-    with open_ledger(io.StringIO(text), dialect=Dialect(**declared), time_zone=time_zone) as ledger:
+def read(text, **declared):
+    with open_ledger(io.StringIO(text), dialect=Dialect(**declared)) as ledger:
         return list(ledger), ledger
 
 
@@ -46,74 +43,23 @@ def test_only_currency():
     assert ledger.warnings == ("3 rows left out, because each is in USD: lines 3, 6-7; amount 31",)
 
 
-DAYS = "reference,amount,date\nT1,1,2026-10-31 23:59:59\nT2,2,2026-11-01\nT3,3,2026-11-30 23:59:59\nT4,4,2026-12-01\n"
-
-
-@pytest.mark.parametrize(
-    ("declared", "why"),
-    [({"created_to": "2026-10-01"}, "after 2026-10-01"), ({"created_from": "2026-12-24"}, "before 2026-12-24")],
-)
-def test_nothing_is_left(declared, why):
-    """Where all rows are left out, the ledger is as empty as one without rows, and that is said with the reason."""
-    message = f"no other rows than these: 4 rows left out, because each is {why}: .*; --allow-empty accepts that"
-    with open_ledger(io.StringIO(DAYS), dialect=Dialect(**declared), allow_empty=False) as ledger:
+def test_nothing_is_left():
+    """If all rows are left out, the ledger is as empty as one without rows, and that is said with the reason."""
+    message = "no other rows than these: 5 rows left out, because each is in .*; --allow-empty accepts that"
+    text = CURRENCIES.replace("T4,4000,\n", "").replace("idr", "usd").replace("IDR", "usd")
+    with open_ledger(io.StringIO(text), dialect=Dialect(only_currency="EUR"), allow_empty=False) as ledger:
         with pytest.raises(LedgerError, match=message):
             list(ledger)
-    rows, ledger = read(DAYS, **declared)
+    rows, ledger = read(text, only_currency="EUR")
     assert (rows, len(ledger.warnings)) == ([], 1)
 
 
-def test_span(subtests):
-    """From and to include their days; every other row is counted as before or after."""
-    for bounds, inside in [
-        ({"created_from": "2026-11-01", "created_to": "2026-11-30"}, ["T2", "T3"]),
-        ({"created_from": "2026-11-01 00:00:01"}, ["T3", "T4"]),
-        ({"created_to": "2026-10-31 23:59:59"}, ["T1"]),
-        ({"created_to": "2026-10-31 23:59:58"}, []),
-        ({"created_from": "2026-12-01", "created_to": "2026-12-01"}, ["T4"]),
-    ]:
-        with subtests.test(bounds=bounds):
-            rows, ledger = read(DAYS, **bounds)
-            assert [row.reference for row in rows] == inside
-            assert sum(each.rows for each in ledger.excluded) + len(rows) == 4
-            assert sum(each.amount for each in ledger.excluded) + sum(row.amount for row in rows) == 10
-
-
-def test_zones():
-    """A time with a zone is compared in the declared zone, and refused if there is none."""
-    text = "reference,date\nT1,2026-10-31T17:00:00Z\nT2,2026-10-31T16:59:59Z\n"
-    rows, _ = read(text, JAKARTA, created_from="2026-11-01")
-    assert [row.reference for row in rows] == ["T1"]
-    with pytest.raises(LedgerError, match="declare with --time-zone"):
-        read(text, created_from="2026-11-01")
-
-
-def test_unknown_time():
-    """A row that does not say when it was created may be inside, so it is rejected and not dropped."""
-    rows, ledger = read("reference,date\nT1,\nT2,20/11/2026\n", created_from="2026-11-01")
-    assert [type(row) for row in rows] == [RejectedEntry, RejectedEntry]
-    assert {row.reason for row in rows} == {"created_at: the cell is empty or unreadable, and --from and --to need it"}
-    assert ledger.excluded == ()
-
-
-def test_unusable(subtests):
-    """Bounds that cannot be used are refused, and a ledger without the column that they need."""
-    for declared, message in [
-        ({"created_from": "01/11/2026"}, "created_from must be a day or a time such as 2026-11-01"),
-        ({"created_to": "2026-11-01T00:00:00Z"}, "created_to must be a day or a time such as 2026-11-01"),
-        ({"created_from": "2026-11-02", "created_to": "2026-11-01"}, "created_to must not be before the first day"),
-        ({"skip_totals": 1}, "skip_totals must be true or false, got 1"),
-        ({"created_to": 3}, "created_to must be text"),
-        (
-            {"only_currency": "IDR"},
-            "--only-currency needs a column for currency; choose one with --column currency=NAME",
-        ),
-    ]:
-        with subtests.test(declared=declared):
-            with pytest.raises(ValueError, match=message):
-                read("reference,date\nT1,2026-11-01\n", **declared)
-    with pytest.raises(LedgerError, match="--from and --to need a column for created_at; choose one with --column"):
-        read("reference\nT1\n", created_from="2026-11-01")
+def test_unusable():
+    """A declaration that cannot be used is refused, and a ledger without the column that it needs."""
+    with pytest.raises(ValueError, match="skip_totals must be true or false, got 1"):
+        Dialect(skip_totals=1)
+    with pytest.raises(LedgerError, match="--only-currency needs a column for currency; choose one with --column"):
+        read("reference\nT1\n", only_currency="IDR")
 
 
 def test_totals():
@@ -152,8 +98,8 @@ def test_control_totals():
 
 def test_many_lines():
     """Of very many lines the first are listed, and all are counted."""
-    rows = "".join(f"T{n},{n},2026-{10 + n % 2}-01\n" for n in range(1000))
-    _, ledger = read(f"reference,amount,date\n{rows}", created_from="2026-11-01")
+    rows = "".join(f"T{n},{n},{('USD', 'IDR')[n % 2]}\n" for n in range(1000))
+    _, ledger = read(f"reference,amount,currency\n{rows}", only_currency="IDR")
     (excluded,) = ledger.excluded
     assert (excluded.rows, excluded.lines[:5], excluded.lines[-2:]) == (500, "2, 4,", " …")
     group = _Group()
@@ -164,7 +110,7 @@ def test_many_lines():
 
 def test_rejected_inside():
     """A row that is outside is left out even if it could not be used."""
-    rows, ledger = read("reference,amount,date\n,x,2026-10-01\n,x,2026-11-01\n", created_from="2026-11-01")
+    rows, ledger = read("reference,amount,currency\n,x,USD\n,x,IDR\n", only_currency="IDR")
     assert ([row.line for row in rows], ledger.excluded[0].rows) == ([3], 1)
 
 
@@ -176,10 +122,10 @@ def test_currency():
 
 
 def test_told():
-    """The references of rows in another currency or of another time are told; those of totals rows are not."""
-    text = "reference,amount,created_at\nT1,1,2026-11-01\nT2,2,2026-12-01\nTotal,3,2026-12-01\n"
+    """The references of rows in another currency are told; those of totals rows are not."""
+    text = "reference,amount,currency\nT1,1,IDR\nT2,2,USD\nTotal,3,USD\n"
     told = []
-    declared = Dialect(created_to="2026-11-30", skip_totals=True)
+    declared = Dialect(only_currency="IDR", skip_totals=True)
     with open_ledger(io.StringIO(text), dialect=declared) as ledger:
         ledger.tell_left_out(told.append)
         assert [row.reference for row in ledger] == ["T1"]
