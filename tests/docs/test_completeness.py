@@ -75,6 +75,14 @@ def test_api(subtests):
             assert public ^ documented_by_autodoc(module) == set()
 
 
+def test_names_in_a_checkout():
+    """A page that is not built shows the names of each module, in their order."""
+    shown = re.findall(r"^Names: ([^.]+)\.\n\n```{eval-rst}\n\.\. automodule:: ([a-z._]+)$", API, re.MULTILINE)
+    names = {module: re.findall(r"`(\w+)`", text) for text, module in shown if module not in HEAVY}
+    assert names == {module: importlib.import_module(module).__all__ for module in names}
+    assert len(shown) == API.count(".. automodule::")
+
+
 def test_front_page():
     """The front page takes sections of README, and each link in them leads to a page."""
     for heading in ("Look up transactions", "Short answers"):
