@@ -166,7 +166,7 @@ class Lookup:
         through = f" through the proxy {progress.proxy}" if progress.proxy else ""
         if at_most is not None:
             message = f"no whole answer within {at_most:g} s{through}"
-            return errors.AttemptTimeoutError(message, sent=progress.sent, step=progress.step, address=progress.address)
+            return progress.failure(errors.AttemptTimeoutError, message)
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.seconds.items())
         message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{through} ({went})"
         if progress.step:  # of the attempt that it ended

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
@@ -48,6 +48,9 @@ _PASSING_TLS_ERRORS = (
 )
 
 
+_Error = TypeVar("_Error", bound=errors.TransportError)
+
+
 @define(eq=False)
 class Progress:
     """Progress of one connection, and its peer."""
@@ -70,6 +73,9 @@ class Progress:
 
     def with_step(self, step: errors.Step) -> Progress:
         return Progress(self.proxy, step, self.address)
+
+    def failure(self, kind: type[_Error], message: str) -> _Error:
+        return kind(message, sent=self.sent, step=self.step, address=self.address)
 
     def attach_to(self, error: BaseException) -> None:
         if not hasattr(error, _ATTRIBUTE):
@@ -104,16 +110,14 @@ def address_in_words(address: object) -> str:
 
 def refused(error: Exception, origin: Origin, progress: Progress) -> errors.TransportError | None:
     if refusal := _tls_refusal(error):
-        message = f"{_peer(origin, progress)} {refusal}"
-        return errors.TLSVerificationError(message, sent="no", step="tls", address=progress.address)
+        return progress.with_step("tls").failure(errors.TLSVerificationError, f"{_peer(origin, progress)} {refusal}")
     if any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in chain(error)):
         message = f"no file descriptor left for a connection to {origin}; {_MORE_DESCRIPTORS}"
-        return errors.ConnectionFailedError(message, sent="no", step=progress.step, address=progress.address)
+        return progress.with_step(progress.step or "connect").failure(errors.ConnectionFailedError, message)
     return next((_no_tunnel(link, progress) for link in chain(error) if isinstance(link, TunnelError)), None)
 
 
 def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> errors.TransportError:
-    step: errors.Step = progress.step or _step_of(error)
     reason = reason_of(error)
     if progress.proxy and progress.step == "proxy":
         message = f"the proxy {progress.proxy} did not open the tunnel to {origin}: {reason}"
@@ -122,19 +126,17 @@ def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_la
     else:
         message = f"cannot connect to {_peer(origin, progress)}: {reason}"
     kind = errors.AttemptTimeoutError if is_late else errors.ConnectionFailedError
-    return kind(message, sent="no", step=step, address=progress.address)
+    return progress.with_step(progress.step or _step_of(error)).failure(kind, message)
 
 
 def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bool) -> errors.TransportError:
     peer = _peer(origin, progress)
-    step: errors.Step = "body" if answered else (progress.step or "waiting")
     if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
-        return errors.TLSVerificationError(f"{peer} {refusal}", sent="no", step="tls", address=progress.address)
+        return progress.with_step("tls").failure(errors.TLSVerificationError, f"{peer} {refusal}")
     place = "in the middle of its answer" if answered else "before it answered"
     message = f"the connection to {peer} broke {place}: {reason_of(error)}"
-    return errors.ConnectionFailedError(
-        message, sent="yes" if answered else "unknown", step=step, address=progress.address
-    )
+    step: errors.Step = "body" if answered else (progress.step or "waiting")
+    return progress.with_step(step).failure(errors.ConnectionFailedError, message)
 
 
 def translated(error: Exception, origin: Origin, *, library: Any, answered: bool) -> errors.PayClientError:
@@ -151,9 +153,7 @@ def translated(error: Exception, origin: Origin, *, library: Any, answered: bool
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: errors.Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
         message = f"{origin} did not answer in time: {reason_of(error)}"
-        return errors.AttemptTimeoutError(
-            message, sent="yes" if answered else "unknown", step=step, address=progress.address
-        )
+        return progress.with_step(step).failure(errors.AttemptTimeoutError, message)
     return broken(error, origin, progress, answered=answered)
 
 
@@ -198,12 +198,12 @@ def _step_of(error: Exception) -> errors.Step:
 
 
 def _no_tunnel(error: TunnelError, progress: Progress) -> errors.TransportError:
-    message = f"the proxy {progress.proxy} {error.reason}"
-    if 300 <= error.status_code < 500 and error.status_code not in _PASSING:
-        return errors.ProxyRefusedError(
-            message, status_code=error.status_code, sent="no", step="proxy", address=progress.address
-        )
-    return errors.ConnectionFailedError(message, sent="no", step="proxy", address=progress.address)
+    at_proxy, message = progress.with_step("proxy"), f"the proxy {progress.proxy} {error.reason}"
+    if not 300 <= error.status_code < 500 or error.status_code in _PASSING:
+        return at_proxy.failure(errors.ConnectionFailedError, message)
+    refusal = at_proxy.failure(errors.ProxyRefusedError, message)
+    refusal.status_code = error.status_code
+    return refusal
 
 
 def _tls_refusal(error: Exception) -> str | None:

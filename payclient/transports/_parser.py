@@ -60,15 +60,9 @@ class ResponseParser:
         "known_head", "raw_headers", "received",
     )  # fmt: skip
 
-    has_head: bool
-    is_reusable: bool
     raw_headers: list[tuple[bytes, bytes]]  # in the order received, repeated ones included
-    received: int  # bytes since `begin`
-    _chunked: bool
     _headers: dict[str, str]
     _parts: list[bytes]
-    _problem: str
-    _response_is_over: bool
 
     def __init__(self, connection: object = None) -> None:
         self._connection = connection
@@ -87,7 +81,8 @@ class ResponseParser:
     def begin(self) -> None:
         """Await a response."""
         self._headers, self.raw_headers, self._parts = {}, [], []
-        self._status_code = self._size = self.received = 0
+        self._status_code = self._size = 0
+        self.received = 0  # bytes
         self._problem = ""
         self.has_head = self.is_reusable = self._chunked = self._response_is_over = False
         self.is_awaited = True
