@@ -137,21 +137,18 @@ class _Lookup:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         outcome = "found" if kind is None else kind.__name__ if issubclass(kind, PayClientError) else "cancelled"
         if isinstance(error, PayClientError):
-            self._mark(error)
+            status = error.status_code if isinstance(error, ResponseError) else None
+            self._span.set_attribute("error.type", _error_type(status, outcome))
+            if not isinstance(error, TransactionNotFoundError):  # which is a result
+                self._span.set_status(trace.StatusCode.ERROR)
         try:
-            self._scope.__exit__(kind, error, trace)
+            self._scope.__exit__(kind, error, traceback)
         finally:
             self._durations.record(self._now() - self._began, {"payclient.outcome": outcome})
-
-    def _mark(self, error: PayClientError) -> None:
-        status = error.status_code if isinstance(error, ResponseError) else None
-        self._span.set_attribute("error.type", _error_type(status, type(error).__name__))
-        if not isinstance(error, TransactionNotFoundError):  # which is a result
-            self._span.set_status(trace.StatusCode.ERROR)
 
     def __call__(self, attempt: Attempt) -> None:
         self._record(attempt)

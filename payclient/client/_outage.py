@@ -74,6 +74,8 @@ class Refusable(Protocol):
 class Outage:
     """What the attempts of one client say about the service, and the lookups that may be refused."""
 
+    _clock: Clock  # of the first attempt; nothing is done before
+
     def __init__(self, limiter: Limiter) -> None:
         self.is_on: bool = False
         self.allowed: float = _MIN_ALLOWED  # seconds that a response may take
@@ -81,7 +83,6 @@ class Outage:
         self.refused: int = 0  # lookups, in all outages together
         self.refusable: dict[Refusable, None] = {}
         self._limiter = limiter
-        self._clock: Clock | None = None
         self._fires_at = math.inf
         self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
@@ -97,7 +98,7 @@ class Outage:
         self._since = math.inf  # start of the first attempt that failed
 
     def seconds(self) -> float:
-        return 0.0 if self._clock is None or not self.is_on else self._clock.now() - self._since
+        return self._clock.now() - self._since if self.is_on else 0.0
 
     # Attempts
 
@@ -176,7 +177,6 @@ class Outage:
 
     def fire(self) -> None:
         """Begin the outage if it is due, and refuse the lookups whose time is over."""
-        assert self._clock is not None  # noqa: S101  it has called this
         self._fires_at, now = math.inf, self._clock.now()
         if self.is_on:
             self._refuse_due(now)
@@ -186,12 +186,11 @@ class Outage:
             self._schedule(due_at)
 
     def stop(self) -> None:
-        self._fires_at = math.inf
-        if self._clock is not None:
+        if self._fires_at < math.inf:
+            self._fires_at = math.inf
             self._clock.cancel(self)
 
     def _schedule(self, when: float) -> None:
-        assert self._clock is not None  # noqa: S101  an attempt was sent
         self._fires_at = when
         self._clock.schedule(self, when)
 
@@ -216,7 +215,6 @@ class Outage:
 
     def probe(self, reference: str) -> Ticket | None:
         """Return a ticket if a lookup of *reference* is the probe now."""
-        assert self._clock is not None  # noqa: S101  an attempt was sent
         now, is_first = self._clock.now(), reference not in self._failing
         if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:
             return None
@@ -227,7 +225,6 @@ class Outage:
         return ticket
 
     def refusal(self) -> OutageError:
-        assert self._clock is not None  # noqa: S101  an attempt was sent
         self.refused += 1
         seconds, refused = self.seconds(), self.refused - self._refused_before
         if refused == 1:

@@ -68,6 +68,7 @@ class Wait:
     max_interval: float = field(validator=is_seconds)
     began_at: float
     random: Callable[[], float]
+    ends_at: float = field(init=False)
     due_at: float = field(default=Factory(lambda self: self.began_at, takes_self=True), init=False)
     taken_at: float = field(init=False)  # the last result
     transaction: Transaction | None = field(init=False, default=None)
@@ -77,6 +78,7 @@ class Wait:
     _failure: errors.PayClientError | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
+        self.ends_at = self.began_at + self.deadline
         self.taken_at = self.began_at - self.interval * _MIN_PART  # the result of another wait may be as old
         problem = ""
         if not (callable(self.until) or callable(self.unless)) and (both := {*self.until} & {*self.unless}):
@@ -85,10 +87,6 @@ class Wait:
             problem = f"interval must be at most max_interval, got {self.interval:g} and {self.max_interval:g}"
         if problem:
             raise errors.ConfigurationError(problem)
-
-    @property
-    def ends_at(self) -> float:
-        return self.began_at + self.deadline
 
     def take(self, result: Result, now: float) -> Transaction | None:
         """Process the result that a poll had at the time *now*, and return the transaction if `until` holds."""

@@ -75,33 +75,24 @@ def check_references(references: object) -> None:
     raise TypeError(message)
 
 
-class InflateError(ValueError):
-    """The body cannot be decoded; the text says why."""
-
-
-def inflate(body: bytes, coding: str, *, limit: int) -> bytes:
+def inflate(body: bytes, coding: str, *, limit: int) -> tuple[bytes, str]:
+    """Return the body without its coding, and the problem with it: "" if there is none."""
     # The client asks for `identity`, but a proxy may compress.
     coding = coding.strip()
     if coding.lower() in ("", "identity"):
-        return body
+        return body, ""
     if coding.lower() not in ("gzip", "x-gzip"):  # shown unchanged: a secret in lower case would not be redacted
-        message = f"unknown content coding {named(coding)}"
-        raise InflateError(message)
+        return b"", f"unknown content coding {named(coding)}"
     decoder = zlib.decompressobj(_GZIP)
     try:
         plain = decoder.decompress(body, limit + 1)
     except zlib.error as error:
-        message = f"damaged {coding} data: {error}"
-        raise InflateError(message) from None
+        return b"", f"damaged {coding} data: {error}"
     if len(plain) > limit:
-        message = f"{coding} data that grows beyond {limit} bytes"
-    elif not decoder.eof:
-        message = f"{coding} data that ends too early"
-    elif decoder.unused_data:
-        message = f"bytes after the end of the {coding} data"
-    else:
-        return plain
-    raise InflateError(message)
+        return b"", f"{coding} data that grows beyond {limit} bytes"
+    if not decoder.eof:
+        return b"", f"{coding} data that ends too early"
+    return (b"", f"bytes after the end of the {coding} data") if decoder.unused_data else (plain, "")
 
 
 _GZIP = 16 + zlib.MAX_WBITS
@@ -222,10 +213,9 @@ def _read(response: Response) -> tuple[bytes, str, Any]:
     if response.is_truncated or len(body) > BODY_LIMIT:
         return body, f"body: longer than {BODY_LIMIT} bytes", None
     if coding := response.headers.get("content-encoding"):
-        try:
-            body = inflate(body, coding, limit=BODY_LIMIT)
-        except InflateError as problem:
-            return b"", f"body: {problem}", None
+        body, damage = inflate(body, coding, limit=BODY_LIMIT)
+        if damage:
+            return b"", f"body: {damage}", None
     if not body or body.isspace():
         return b"", "body: empty", None
     try:

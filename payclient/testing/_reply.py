@@ -148,11 +148,6 @@ class Reply:
     delay: float = field(default=0.0, validator=validators.ge(0))
     never_responds: bool = False
 
-    @property
-    def is_about_transaction(self) -> bool:
-        """Whether the body is made from the requested transaction."""
-        return callable(self.body) or (self.body is None and self.status == 200)
-
     def content(self, envelope: dict[str, Any]) -> bytes:
         """Return the bytes of the body; *envelope* is the normal answer, which a function as the body may change."""
         body: object = self.body(envelope) if callable(self.body) else self.body

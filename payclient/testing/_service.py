@@ -292,7 +292,8 @@ class FakeService:
     def _reply(self, reference: str) -> Reply:
         script = self._scripts.get(reference)
         reply = script.popleft() if script else self.fault() or _NORMAL
-        if not reply.is_about_transaction or reference in self._transactions:
+        is_about_transaction = callable(reply.body) or (reply.body is None and reply.status == 200)
+        if not is_about_transaction or reference in self._transactions:
             return reply
         # An unknown reference gets the same delay.
         unknown = self.assumptions.unknown_reference

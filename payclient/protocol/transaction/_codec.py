@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, cast
 
 from cattrs.gen import override
@@ -61,19 +62,15 @@ def _exact_integer(value: object) -> int | None:
     return number if abs(number) < BOUND else None
 
 
-def _money_field(name: str) -> Callable[[object, object], int | None]:
+def _money(name: str, value: object, _: object) -> int | None:
     """Read money: an inexact value is refused, and so is one that is empty if it is required."""
-
-    def read(value: object, _: object) -> int | None:
-        if name not in REQUIRED and (value is None or value == ""):
-            return None
-        number = _exact_integer(value)
-        if number is None:
-            message = f"{name}: {_shown(name, value)} is not an exact whole number"
-            raise FieldProblem(message)
-        return number
-
-    return read
+    if name not in REQUIRED and (value is None or value == ""):
+        return None
+    number = _exact_integer(value)
+    if number is None:
+        message = f"{name}: {_shown(name, value)} is not an exact whole number"
+        raise FieldProblem(message)
+    return number
 
 
 def _text(value: object, _: object = None) -> str | None:
@@ -82,15 +79,12 @@ def _text(value: object, _: object = None) -> str | None:
     return str(value) if type(value) is int else None
 
 
-def _required_text(name: str) -> Callable[[object, object], str]:
-    def read(value: object, _: object) -> str:
-        text = _text(value)
-        if not text:
-            message = f"{name}: {_shown(name, value)} where text is needed"
-            raise FieldProblem(message)
-        return text
-
-    return read
+def _required_text(name: str, value: object, _: object) -> str:
+    text = _text(value)
+    if not text:
+        message = f"{name}: {_shown(name, value)} where text is needed"
+        raise FieldProblem(message)
+    return text
 
 
 def _read_expdate(value: object, _: object) -> datetime | None:
@@ -150,8 +144,8 @@ def _hook(name: str) -> Callable[[object, object], object]:
     if name == "expdate":
         return _read_expdate
     if DOCUMENTED[name] is int:
-        return _money_field(name)
-    return _required_text(name) if name in REQUIRED else _text
+        return partial(_money, name)
+    return partial(_required_text, name) if name in REQUIRED else _text
 
 
 # For the checker of types, `**` could as well name the options of cattrs.
