@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from payclient.blocking import LoopThread
-from payclient.testing import Latency, serve
+from payclient.testing import FakeService, Latency, serve
 from support.fakes import ScriptedTransport, client
 from support.in_thread import InThread
-from support.limits import LimitedService
 
 
 @pytest.fixture
@@ -62,8 +61,8 @@ class Served(InThread):
     `on_request` is called with the number of each request, in that thread; whoever asks for the `poison` is killed.
     """
 
-    def __init__(self, count, *, limits=()):
-        self.fake = LimitedService(latency=Latency(seconds=0.002), limits=limits)
+    def __init__(self, count):
+        self.fake = FakeService(latency=Latency(seconds=0.002))
         self.fake.load({"reference": f"T{n}"} for n in range(count))
         self.references = [f"T{n}" for n in range(count)]
         self.on_request = lambda _: None
@@ -124,8 +123,8 @@ def served(monkeypatch):
     """Give what serves so many transactions, and name it in the environment of this process and its children."""
     with ExitStack() as running:
 
-        def start(count, **options):
-            one = running.enter_context(Served(count, **options))
+        def start(count):
+            one = running.enter_context(Served(count))
             monkeypatch.setenv("PAYCLIENT_BASE_URL", one.url)
             monkeypatch.setenv("PAYCLIENT_API_KEY", one.fake.api_key)
             monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "live")

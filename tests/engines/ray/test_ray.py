@@ -12,7 +12,6 @@ import pytest
 
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
-from support.limits import TokenBucket
 
 from .conftest import TESTS
 
@@ -75,14 +74,6 @@ def test_poison(served, run, ray):
     with pytest.raises(ray.exceptions.RayError):
         run(400, size=100)
     assert service.poisoned == 4
-
-
-def test_hidden_limit(served, run, ray, tmp_path):
-    """Two workers that do not know the limit have every row answered."""
-    service = served(2500, limits=[TokenBucket(rate=250)])
-    run(2500, size=500)
-    names, outcomes = service.answered(tmp_path / "out")
-    assert (sorted(names), outcomes) == (sorted(service.references), {"ok"})
 
 
 def test_refused_key(served, run, monkeypatch):

@@ -14,7 +14,6 @@ import pytest
 
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.errors import ConfigurationError
-from support.limits import TokenBucket
 
 pytestmark = [
     pytest.mark.spark,
@@ -73,14 +72,6 @@ def test_poison(served, run):
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
         run(400)
     assert service.poisoned == 4
-
-
-def test_hidden_limit(served, run, tmp_path):
-    """Two workers that do not know the limit have every row answered."""
-    service = served(2500, limits=[TokenBucket(rate=250)])
-    run(2500)
-    names, outcomes = service.answered(tmp_path / "out")
-    assert (sorted(names), outcomes) == (sorted(service.references), {"ok"})
 
 
 def drive(*arguments, **options):
