@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis.strategies import none
 
 from support import chance
-from support.reconciling import Clock, Service
 from support.virtual_time import VirtualTimeLoop
 
 try:
@@ -52,18 +51,6 @@ def pytest_asyncio_loop_factories(config, item):
     time = "virtual" if item.get_closest_marker("virtual_time") else "real"
     names = LOOPS if item.get_closest_marker("every_loop") else [config.getoption("loop")]
     return {f"{name}, {time} time": LOOPS[name][time] for name in names}
-
-
-@pytest.fixture(scope="session")
-def service_of():
-    """Give what makes a service in memory out of its answers."""
-    return Service
-
-
-@pytest.fixture(scope="session")
-def clock_from():
-    """Give what makes a clock that can be read in a test."""
-    return Clock
 
 
 @pytest.fixture

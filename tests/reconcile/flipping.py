@@ -1,7 +1,6 @@
 """
 Flip one bit of a journal at a time and see what becomes of its report.
 
-`python tests/reconcile/flipping.py 1000` prints the table of outcomes; a second number is the seed.
 Same: the report is what it was. Refused: a `JournalError` says so. Killed earlier: a damaged log gives the report of
 a run that was killed before the damaged frame, whose later answers are looked up again. Anything else is a defect.
 """
@@ -10,10 +9,6 @@ import asyncio
 import os
 import random
 import shutil
-import sys
-import tempfile
-from collections import Counter
-from pathlib import Path
 
 import attrs
 
@@ -21,8 +16,6 @@ from payclient import Transaction, errors
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights._records import PreviousRun, ReferenceRecord
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.reconciling import NOON
 
 ROWS = 60
@@ -140,16 +133,3 @@ def flip(folder, flips, seed):
             place = chance.randrange(8 * file.stat().st_size)
             yield path.parent.name, file.name, place, outcome(path, file.name, place, expected, folder / "flipped")
         shutil.rmtree(folder / "whole")
-
-
-if __name__ == "__main__":
-    flips, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
-    print(f"seed {seed}")
-    table = Counter()
-    with tempfile.TemporaryDirectory() as temporary:
-        for run, file, place, became in flip(Path(temporary), flips, seed):
-            table[run, file, became.partition(":")[0]] += 1
-            if became not in ("same", "refused", "killed earlier", "same, and verify finds it"):
-                print(run, file, place, became)
-    for (run, file, became), number in sorted(table.items()):
-        print(f"{run:8} {file:20} {became:40} {number:6}")

@@ -1,6 +1,6 @@
 """Laws of a reconciliation: for any ledger and any answers."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import attrs
 from hypothesis import given
@@ -12,11 +12,11 @@ from payclient.reconcile.judgement._judge import needs_confirmation
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.values._observation import observe
 from support.chance import examples
+from support.reconciling import NOON, Clock, Service
 from support.ruling import DAYS, rules_of
 
 EXPIRY = datetime.fromisoformat("2026-11-21 10:00:00")
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REFERENCES = "ABCDE"
 WORDS = st.sampled_from(["paid", "Pending", "canceled", "expired", "refunded", "settled"])
 AMOUNTS = st.integers(-5, 5)
@@ -88,10 +88,10 @@ async def rows_until_the_end(*args, **options):
 
 @examples(150)
 @given(ledger=LEDGERS, answers=SERVICES, canary=st.none() | st.just("A"), rules=st.just(STRICT) | RULES)
-async def test_everything_ties(service_of, clock_from, ledger, answers, canary, rules):
+async def test_everything_ties(ledger, answers, canary, rules):
     """Each row comes out once, in order, in one bucket; buckets sum to the ledger, and the residual is 0."""
-    options = {"clock": clock_from(), "canary": canary, "concurrency": 2, "rules": rules}
-    rows = await rows_until_the_end(ledger, service_of(answers), **options)
+    options = {"clock": Clock(), "canary": canary, "concurrency": 2, "rules": rules}
+    rows = await rows_until_the_end(ledger, Service(answers), **options)
     tally = Tally()
     for row in rows:
         tally.add(row)
@@ -105,9 +105,9 @@ async def test_everything_ties(service_of, clock_from, ledger, answers, canary, 
 
 @examples(150)
 @given(ledger=LEDGERS, answers=SERVICES, rules=st.just(STRICT) | RULES)
-async def test_only_evidence(service_of, clock_from, ledger, answers, rules):
+async def test_only_evidence(ledger, answers, rules):
     """A break was answered twice or is a doubled row; "missing" was answered so; each row of an error is unresolved."""
-    rows = await rows_until_the_end(ledger, service_of(answers), clock=clock_from(), concurrency=2, rules=rules)
+    rows = await rows_until_the_end(ledger, Service(answers), clock=Clock(), concurrency=2, rules=rules)
     for row in rows:
         codes = {finding.code.value for finding in row.findings}
         decisive = {finding.code.value for finding in row.findings if finding.is_decisive}

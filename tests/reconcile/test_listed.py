@@ -30,7 +30,7 @@ async def rows_of(path, lookup, statement=STATEMENT, ledger=LEDGER):
         return [row async for row in reconcile(ledger, lookup, journal=journal, statement=statement, concurrency=1)]
 
 
-async def test_resumed(tmp_path, clock_from):
+async def test_resumed(tmp_path):
     """A run that was cut at any lookup is resumed where it stopped, and no reference is asked three times."""
     whole = await rows_of(tmp_path / "whole.sqlite", Lookup())
     for cut_at in range(0, 29, 7):

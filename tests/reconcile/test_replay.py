@@ -12,7 +12,7 @@ from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import Entry
 from support.chance import examples
 from support.nights import Nights, paid
-from support.reconciling import NOON
+from support.reconciling import NOON, Service
 from support.ruling import DAYS, rules_of
 
 REFERENCES = "ABCDE"
@@ -66,10 +66,10 @@ ANY_RULES = st.just(STRICT) | rules_of(most=3, days=DAYS)
 
 @examples(100)
 @given(ledger=entries(), answers=answers(), rules=ANY_RULES)
-async def test_same_rules(service_of, ledger, answers, rules):
+async def test_same_rules(ledger, answers, rules):
     """The rules of the run give its rows again."""
     with Journal() as journal:
-        rows = await ran(journal, ledger, service_of(answers), rules)
+        rows = await ran(journal, ledger, Service(answers), rules)
         judge_again(journal, rules=rules)
         assert list(replay(journal, rules=rules)) == rows
 
@@ -77,19 +77,19 @@ async def test_same_rules(service_of, ledger, answers, rules):
 @pytest.mark.slow
 @examples(150)
 @given(ledger=entries(), answers=answers(), before=ANY_RULES, after=ANY_RULES)
-async def test_other_rules(service_of, ledger, answers, before, after):
+async def test_other_rules(ledger, answers, before, after):
     """A second judgement says what a run with its rules says, or that it does not know; the lookups it lacks tell."""
     with Journal() as journal:
-        wanted = await ran(journal, ledger, service_of(answers), after)
+        wanted = await ran(journal, ledger, Service(answers), after)
     with Journal() as journal:
-        await ran(journal, ledger, service_of(answers), before)
+        await ran(journal, ledger, Service(answers), before)
         missing = judge_again(journal, rules=after)
         rows = [attrs.evolve(row, confirmed_at=None) for row in replay(journal, rules=after)]
         for row, fresh in zip(rows, wanted, strict=True):
             assert row.bucket is Bucket.UNRESOLVED or row == attrs.evolve(fresh, confirmed_at=None)
         is_unknown = any(row.bucket is Bucket.UNRESOLVED for row in rows)
         assert bool(missing) >= (is_unknown and not any(row.bucket is Bucket.UNRESOLVED for row in wanted))
-        service = service_of(answers)
+        service = Service(answers)
         resumed = await ran(journal, ledger, service, after)
         assert [attrs.evolve(row, confirmed_at=None) for row in resumed] == [
             attrs.evolve(row, confirmed_at=None) for row in wanted
@@ -114,13 +114,13 @@ async def test_reversal_by_new_words(tmp_path):
     )
 
 
-async def test_words_for_paid(service_of):
+async def test_words_for_paid():
     """A word that means paid by the new rules makes a payment made twice, and one that no longer does unmakes it."""
     ledger = [Entry(line=line, reference=each, amount=1, status="settled") for line, each in enumerate("AB", 2)]
     answers = {each: [Transaction(reference=each, amount=1, status="settled", merchant_reff="INV-1")] for each in "AB"}
     rules = Rules(statuses={"settled": "paid"})
     with Journal() as journal:
-        before = await ran(journal, ledger, service_of(answers), STRICT)
+        before = await ran(journal, ledger, Service(answers), STRICT)
         judge_again(journal, rules=rules)
         after = list(replay(journal, rules=rules))
         judge_again(journal, rules=STRICT)
@@ -129,11 +129,11 @@ async def test_words_for_paid(service_of):
     assert codes == [[["unknown_status"]] * 2, [["paid_twice"]] * 2]
 
 
-async def test_identity(tmp_path, service_of):
+async def test_identity(tmp_path):
     """The journal belongs to the new rules from then on, and to the same service."""
     path = tmp_path / "journal.sqlite"
     with Journal(path, identity={"service": "x", "rules": STRICT.judging}) as journal:
-        await ran(journal, [Entry(line=2, reference="A")], service_of({}), STRICT)
+        await ran(journal, [Entry(line=2, reference="A")], Service({}), STRICT)
         judge_again(journal, rules=LOOSE)
     with pytest.raises(JournalError, match="its rules: tolerances"):
         Journal(path, identity={"service": "x", "rules": STRICT.judging})

@@ -27,7 +27,7 @@ from payclient.reconcile import (
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.values import Payout
 from support.chance import examples
-from support.reconciling import NOON
+from support.reconciling import NOON, Clock, Service
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
@@ -39,13 +39,13 @@ def paid(reference, amount, **fields):
     return Transaction(**({"reference": reference, "amount": amount, "status": "Paid"} | fields))
 
 
-async def reconciled(service_of, clock_from, ledger, statement, answers, *, rules=Rules(), payout=None):  # noqa: B008
+async def reconciled(ledger, statement, answers, *, rules=Rules(), payout=None):  # noqa: B008
     """Return the rows and the summary; a report made again from the journal has the same."""
     with Journal() as journal:
         rows = []
         try:
             async for row in reconcile(
-                ledger, service_of(answers), rules=rules, clock=clock_from(), journal=journal, statement=statement
+                ledger, Service(answers), rules=rules, clock=Clock(), journal=journal, statement=statement
             ):
                 rows.append(row)
         except errors.PayClientError:
@@ -65,14 +65,12 @@ def ledger_of(**amounts):
     return [Entry(line=line, reference=name, amount=amount) for line, (name, amount) in enumerate(amounts.items(), 2)]
 
 
-async def test_both_directions(service_of, clock_from):
+async def test_both_directions():
     """What only one side has is found, with its money in both bridges."""
     answers = {name: [paid(name, amount)] for name, amount in (("A", 100), ("B", 50), ("X", 30), ("D", 10))}
     answers |= {"C": [paid("C", 70, status="Expired")], "Y": [NOT_FOUND]}
     ledger = [*ledger_of(A=100, B=50, D=10), Entry(line=9, reference="C", amount=70)]
-    rows, summary = await reconciled(
-        service_of, clock_from, ledger, ledger_of(A=100, B=45, C=70, X=30, Y=5), answers, payout=250
-    )
+    rows, summary = await reconciled(ledger, ledger_of(A=100, B=45, C=70, X=30, Y=5), answers, payout=250)
     assert [(row.reference, row.primary.code.value if row.primary else "") for row in rows] == [
         ("A", ""),
         ("B", "settled_differently"),
@@ -123,14 +121,14 @@ CASES = [
 ]
 
 
-async def test_steps(service_of, clock_from):
+async def test_steps():
     """The money of each reference and line is in its step, and a statement with other money is not clean."""
     misses = []
     for statement, fields, expected in CASES:
         answers, word = {"A": [paid("A", 100, **fields)]}, fields.get("status", "Paid")
         ledger = [Entry(line=2, reference="A", amount=100, status=word)]
         rules = BY_KIND if any(isinstance(each.kind, str) for each in statement) else Rules()
-        _, summary = await reconciled(service_of, clock_from, ledger, statement, answers, rules=rules)
+        _, summary = await reconciled(ledger, statement, answers, rules=rules)
         is_clean = not {"settled_differently", "rejected"} & expected.keys()
         found = steps(summary.settlement), summary.verdict is Verdict.CLEAN, summary.exit_status()
         if found != (expected, is_clean, int(not is_clean)):
@@ -143,7 +141,7 @@ async def test_steps(service_of, clock_from):
     assert SettlementStep.NOT_SETTLED_YET.label == "not settled yet"
 
 
-async def test_problems(service_of, clock_from):
+async def test_problems():
     """What is wrong with a statement as a whole is part of the verdict's sentence, also when no row differs."""
     answers, clean = {"A": [paid("A", 100)]}, "amount and status (assumed paid) of 1 ledger row: 1 matched"
     for payout, bad, problems in (
@@ -153,70 +151,70 @@ async def test_problems(service_of, clock_from):
         (None, 1, "; 1 line of the statement cannot be used"),
     ):
         statement = [*ledger_of(A=100), *[other_line()] * bad]
-        _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, payout=payout)
+        _, summary = await reconciled(ledger_of(A=100), statement, answers, payout=payout)
         assert summary.sentence == f"{clean}{problems}."
         assert summary.settlement.statement.problems == ("line 3: reference: the cell is empty",) * bad
         wanted = (Verdict.BREAKS if problems else Verdict.CLEAN), bool(problems)
         assert (summary.verdict, summary.settlement.needs_attention) == wanted
 
 
-async def test_kinds_of_ledger(service_of, clock_from):
+async def test_kinds_of_ledger():
     """A reference that only the statement has needs no kind of the ledger."""
     lines = Lines(of_one_reference="sum", kind=Kinds(column="Type", charge=["charge"]))
     ledger = [Entry(line=2, reference="A", amount=100, kind="charge")]
     answers = {"A": [paid("A", 100)], "B": [paid("B", 5)]}
-    rows, _ = await reconciled(service_of, clock_from, ledger, ledger_of(A=100, B=5), answers, rules=Rules(lines=lines))
+    rows, _ = await reconciled(ledger, ledger_of(A=100, B=5), answers, rules=Rules(lines=lines))
     assert [row.primary and row.primary.code.value for row in rows] == [None, "not_in_ledger"]
 
 
-async def test_repeat(service_of, clock_from):
+async def test_repeat():
     """Of a reference that the ledger lists twice, the statement counts once: its finding, and its money."""
     ledger = [Entry(line=line, reference="A", amount=100) for line in (2, 3)]
     answers = {"A": [paid("A", 100)], "B": [paid("B", 1)]}
-    rows, summary = await reconciled(service_of, clock_from, ledger, ledger_of(A=90, B=1), answers)
+    rows, summary = await reconciled(ledger, ledger_of(A=90, B=1), answers)
     codes = [[each.code.value for each in row.findings] for row in rows]
     assert codes == [["duplicate_reference", "settled_differently"], ["duplicate_reference"], ["not_in_ledger"]]
     assert steps(summary.settlement) == {"settled_differently": -10, "settled": 0}
 
 
-async def test_rejected(service_of, clock_from):
+async def test_rejected():
     """A payment that one side has in a row that cannot be used alone is looked up, and is not on that side."""
     ledger = [*ledger_of(A=100), RejectedEntry(line=3, reason="x", reference="B", amount=5)]
     statement = [RejectedEntry(line=9, reason="x", reference="A"), *ledger_of(B=5)]
     answers = {"A": [paid("A", 100)], "B": [paid("B", 5)]}
-    rows, summary = await reconciled(service_of, clock_from, ledger, statement, answers)
+    rows, summary = await reconciled(ledger, statement, answers)
     assert [row.bucket for row in rows] == [Bucket.BREAK, Bucket.REJECTED, Bucket.BREAK]
     assert [row.primary.code.value for row in rows[::2]] == ["not_settled", "not_in_ledger"]
     assert rows[0].primary.sentence.endswith("the statement lists it only on line 9, which cannot be used")
     assert summary.settlement.residual == 0
 
 
-async def test_not_known(service_of, clock_from):
+async def test_not_known():
     """The statement's money of a payment that the service says nothing certain about is in a step of its own."""
     failed, declined = errors.PermissionDeniedError("no"), errors.RejectedError("no")
     for said, bucket in (([paid("A", 90), failed], Bucket.UNRESOLVED), ([declined], Bucket.BREAK)):
         answers = {"A": said, "B": [paid("B", 1)]}
         both = ledger_of(A=100, B=1)
-        rows, summary = await reconciled(service_of, clock_from, both, both, answers)
+        rows, summary = await reconciled(both, both, answers)
         assert [row.bucket for row in rows] == [bucket, Bucket.MATCHED]
         assert steps(summary.settlement) == {"unresolved": 100, "settled": 0}
 
 
-async def test_in_time(service_of, clock_from):
+async def test_in_time():
     """A payment that is not settled yet is open while it is in time, and in a step of its own."""
     answers = {"A": [paid("A", 100)], "B": [paid("B", 1)]}
     for within, bucket, step in (("1d", Bucket.OPEN, "not_settled_yet"), ("1h", Bucket.BREAK, "not_settled")):
         ledger = [Entry(line=2, reference="A", amount=100, created_at=NOON - timedelta(hours=2)), *ledger_of(B=1)]
         rules = Rules(statement=StatementRules(settles_within=within))
-        rows, summary = await reconciled(service_of, clock_from, ledger, ledger_of(B=1), answers, rules=rules)
+        rows, summary = await reconciled(ledger, ledger_of(B=1), answers, rules=rules)
         assert [row.bucket for row in rows] == [bucket, Bucket.MATCHED]
         assert steps(summary.settlement) == {step: -100, "settled": 0}
 
 
-async def test_seen_once(service_of, clock_from):
+async def test_seen_once():
     """A difference from the statement counts when it was seen twice, as any other does."""
     answers = {"A": [paid("A", 100), paid("A", 100, status="Expired")], "B": [paid("B", 1)]}
-    rows, _ = await reconciled(service_of, clock_from, ledger_of(A=100, B=1), ledger_of(B=1), answers)
+    rows, _ = await reconciled(ledger_of(A=100, B=1), ledger_of(B=1), answers)
     assert [each.code.value for each in rows[0].findings] == ["recorded_not_paid"]
     assert rows[0].is_changed_during_run
 
@@ -283,11 +281,11 @@ ANSWERS = st.fixed_dictionaries(
     answers=ANSWERS,
     rules=st.sampled_from([Rules(), SUM, BY_KIND]),
 )
-async def test_ties(service_of, clock_from, ledger, statement, answers, rules):
+async def test_ties(ledger, statement, answers, rules):
     """For any ledger, statement and answers both residuals are 0, and each reference of either side is asked."""
     if rules is not BY_KIND:  # a kind without a meaning is refused
         statement = [attrs.evolve(line, kind=ABSENT) for line in statement]
-    rows, summary = await reconciled(service_of, clock_from, ledger, statement, answers, rules=rules)
+    rows, summary = await reconciled(ledger, statement, answers, rules=rules)
     assert summary.tie_out.residual == summary.settlement.residual == 0
     assert summary.settlement.service_paid_total == summary.tie_out.service_paid_total
     ours = {entry.reference for entry in ledger if isinstance(entry, Entry)}

@@ -5,9 +5,11 @@ from datetime import datetime
 import attrs
 
 from payclient import Transaction
-from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Severity, Tally, reconcile, replay
+from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Severity, reconcile, replay
 from payclient.reconcile.judgement._case import payment_of, why_not_summed
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from support.planted import summary_of
+from support.reconciling import Clock, Service
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
@@ -23,37 +25,28 @@ def paid(amount, **fields):
     return Transaction(**({"reference": "T", "amount": amount, "status": "Paid"} | fields))
 
 
-async def rows_of(service_of, clock_from, ledger, answer, rules=SUM):
+async def rows_of(ledger, answer, rules=SUM):
     answers = {"T": [answer], "OTHER": [OTHER]}
-    return [
-        row async for row in reconcile(ledger, service_of(answers), rules=rules, clock=clock_from(), canary="OTHER")
-    ]
+    return [row async for row in reconcile(ledger, Service(answers), rules=rules, clock=Clock(), canary="OTHER")]
 
 
-def figures(rows):
-    tally = Tally()
-    for row in rows:
-        tally.add(row)
-    return tally.summary()
-
-
-async def test_summed(service_of, clock_from):
+async def test_summed():
     """Lines of one reference are one row; a finding names each of them, and the bridge has their sum once."""
-    (row,) = await rows_of(service_of, clock_from, [line(2, 60), line(5, 30), line(7, 10)], paid(100))
+    (row,) = await rows_of([line(2, 60), line(5, 30), line(7, 10)], paid(100))
     assert (row.bucket, row.entry.amount, row.lines, row.findings) == (Bucket.MATCHED, 100, (2, 5, 7), ())
-    (row,) = await rows_of(service_of, clock_from, [line(2, 60), line(5, 30), line(7, 20)], paid(100))
+    (row,) = await rows_of([line(2, 60), line(5, 30), line(7, 20)], paid(100))
     assert row.primary.sentence == (
         "amount is 110 in the ledger and 100 at the service, which is 10 less; "
         "the ledger's side is the sum of lines 2, 5 and 7"
     )
-    summary = figures([row])
+    summary = summary_of([row])
     assert (summary.tie_out.ledger_paid_total, summary.tie_out.service_paid_total) == (110, 100)
     assert (summary.rows, summary.lines) == (1, 3)
     assert summary.sentence.endswith(": 1 break.")
     assert "3 ledger rows, summed to 1 payment" in summary.sentence
 
 
-async def test_order_of_lines(service_of, clock_from):
+async def test_order_of_lines():
     """Of lines that write a text in several ways, the one that agrees with the service counts, in any order."""
     for name, agrees, differs in (
         ("merchant_reff", "inv-1", "INV1"),
@@ -62,44 +55,44 @@ async def test_order_of_lines(service_of, clock_from):
     ):
         theirs = {name: agrees.upper().replace("_", " ")}
         ours = [line(2, 60, **{name: differs}), line(3, 40, **{name: agrees})]
-        found = [await rows_of(service_of, clock_from, each, paid(100, **theirs)) for each in (ours, ours[::-1])]
+        found = [await rows_of(each, paid(100, **theirs)) for each in (ours, ours[::-1])]
         codes = [[(each.code, each.severity) for each in row.findings] for (row,) in found]
         assert codes[0] == codes[1] == [("merchant_reff_differs", Severity.MEDIUM)][: name == "merchant_reff"], name
 
 
-async def test_not_summed(service_of, clock_from):
+async def test_not_summed():
     """Without the rule each row is a break; so it is with paid and pending money, and the finding says why."""
-    rows = await rows_of(service_of, clock_from, [line(2, 60), line(5, 40)], paid(100), rules=Rules())
+    rows = await rows_of([line(2, 60), line(5, 40)], paid(100), rules=Rules())
     assert [row.bucket for row in rows] == [Bucket.BREAK, Bucket.BREAK]
     assert all("duplicate_reference" in {each.code for each in row.findings} for row in rows)
     ledger = [line(2, 60, status="Paid"), line(5, 40, status="Pending")]
-    rows = await rows_of(service_of, clock_from, ledger, paid(100))
+    rows = await rows_of(ledger, paid(100))
     assert [row.lines for row in rows] == [(2,), (5,)]
     said = "2 rows of the ledger have the reference 'T' and are not summed: "
     said += "status is 'Paid' on line 2 and 'Pending' on line 5"
     assert all(said in [each.sentence for each in row.findings] for row in rows)
-    assert figures(rows).tie_out.ledger_paid_total == 60
+    assert summary_of(rows).tie_out.ledger_paid_total == 60
 
 
-async def test_unusable_line(service_of, clock_from):
+async def test_unusable_line():
     """With a line that cannot be used, the sum is not known, and the payment is rejected with that line."""
     ledger = [line(2, 60), RejectedEntry(line=3, reason="amount: 'x'", reference="T"), line(5, 40)]
-    first, second = await rows_of(service_of, clock_from, ledger, paid(100))
+    first, second = await rows_of(ledger, paid(100))
     assert (first.bucket, second.bucket) == (Bucket.REJECTED, Bucket.REJECTED)
     assert first.lines == (2, 5)
     assert first.reason == "line 3 has the same reference and cannot be used, so the sum is not known"
-    assert figures([first, second]).tie_out.residual == 0
+    assert summary_of([first, second]).tie_out.residual == 0
 
 
-async def test_refund(service_of, clock_from):
+async def test_refund():
     """A refund is subtracted, whatever its sign and its status; status words that mean the same are the same."""
     for refund, status in ((-40, "Refunded"), (40, "Paid")):
         ledger = [line(2, 100, "charge", status="Paid"), line(5, refund, "refund", status=status)]
-        (row,) = await rows_of(service_of, clock_from, ledger, paid(60), BY_KIND)
+        (row,) = await rows_of(ledger, paid(60), BY_KIND)
         assert (row.bucket, row.entry.amount, row.entry.status) == (Bucket.MATCHED, 60, "Paid")
     rules = attrs.evolve(SUM, statuses={"lunas": "paid"})
     ledger = [line(2, 60, status="Paid"), line(5, 40, status="LUNAS")]
-    (row,) = await rows_of(service_of, clock_from, ledger, paid(100), rules=rules)
+    (row,) = await rows_of(ledger, paid(100), rules=rules)
     assert row.bucket is Bucket.MATCHED
 
 
@@ -124,25 +117,25 @@ KIND_CASES = (
 )
 
 
-async def test_kinds(service_of, clock_from):
+async def test_kinds():
     """Charges, refunds and fees make the numbers of a payment."""
     for ledger, answer, expected in KIND_CASES:
-        (row,) = await rows_of(service_of, clock_from, ledger, answer, BY_KIND)
+        (row,) = await rows_of(ledger, answer, BY_KIND)
         entry = row.entry
-        total = figures([row]).tie_out.ledger_paid_total
+        total = summary_of([row]).tie_out.ledger_paid_total
         assert (row.bucket.value, entry.amount, entry.fee, entry.amount_received, total) == expected
         assert [each.code.value for each in row.findings] == (["fee_differs"] if row.bucket is Bucket.BREAK else [])
 
 
-async def test_other_kinds(service_of, clock_from):
+async def test_other_kinds():
     """A kind that the rules do not list is never guessed; one that they leave out is counted with its money."""
-    (row,) = await rows_of(service_of, clock_from, [line(2, 100, "charge"), line(5, 1, "Reversal")], paid(100), BY_KIND)
+    (row,) = await rows_of([line(2, 100, "charge"), line(5, 1, "Reversal")], paid(100), BY_KIND)
     assert row.bucket is Bucket.REJECTED
     assert row.reason.startswith("kind: 'Reversal' on line 5 is not listed in the rules; add it to charge, refund, fee")
     payout = RejectedEntry(line=3, reason="reference: the cell is empty", amount=-97, kind="Payout")
     fee = RejectedEntry(line=4, reason="reference: the cell is empty", amount_received=-3, kind="fee")
     with Journal() as journal:
-        ledger, service = [line(2, 100, "charge"), payout, fee], service_of({"T": [paid(100)]})
+        ledger, service = [line(2, 100, "charge"), payout, fee], Service({"T": [paid(100)]})
         rows = [row async for row in reconcile(ledger, service, rules=BY_KIND, journal=journal)]
         assert [row.bucket for row in rows] == [Bucket.MATCHED]
         left_out = [each.sentence for each in journal.ignored]
@@ -153,7 +146,7 @@ async def test_other_kinds(service_of, clock_from):
         BY_KIND, lines=attrs.evolve(BY_KIND.lines, kind=attrs.evolve(KINDS, fee=["payout"], ignore=[]))
     )
     with Journal() as journal:
-        ledger, service = [line(2, 100, "charge"), line(3, 1, "payout")], service_of({"T": [paid(100)]})
+        ledger, service = [line(2, 100, "charge"), line(3, 1, "payout")], Service({"T": [paid(100)]})
         assert len([row async for row in reconcile(ledger, service, rules=before, journal=journal)]) == 1
         (row,) = replay(journal, rules=BY_KIND)
     assert (row.bucket, row.reason.partition(" by ")[0]) == (Bucket.REJECTED, "kind: 'payout' on line 3 is left out")

@@ -20,13 +20,13 @@ from payclient.reconcile import (
     Rules,
     Status,
     Step,
-    Tally,
     TieOutError,
     Tolerance,
     judge,
     step_of,
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from support.planted import tally_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RULES = Rules(tolerances={"amount": Tolerance(below=5)})
@@ -47,14 +47,7 @@ def judged(ours, theirs, *, amount=100, service=100, rules=RULES, looks=2, is_re
 
 
 def bridge(*rows):
-    return tally_of(*rows).summary().tie_out
-
-
-def tally_of(*rows):
-    tally = Tally()
-    for each in rows:
-        tally.add(each)
-    return tally
+    return tally_of(rows).summary().tie_out
 
 
 def waived(each):
@@ -193,7 +186,7 @@ def test_broken():
         ({Step.MATCHED: Difference(step=Step.MATCHED, rows=0)}, "other rows than the buckets"),
         ({Step.MATCHED: Difference(step=Step.MATCHED, rows=1, added=1, taken_off=-1)}, "rows that matched have other"),
     ):
-        broken = tally_of(judged("Paid", "Paid"))
+        broken = tally_of([judged("Paid", "Paid")])
         broken._steps.update(steps)
         with pytest.raises(TieOutError, match=message):
             broken.summary()

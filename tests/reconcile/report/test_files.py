@@ -22,6 +22,7 @@ from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger
 from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, verify
 from support import planted
 from support.chance import examples
+from support.reconciling import Clock, Service
 
 LEDGER = """reference,merchant_reff,amount,status
 A,INV-1,100,paid
@@ -42,6 +43,7 @@ PROGRAM = """
 import asyncio, sys
 from payclient.reconcile.report import ReportFiles
 from support.planted import about, judged
+from support.reconciling import Clock, Service
 with ReportFiles(sys.argv[1]) as files:
     for row in asyncio.run(judged(1000)):
         files.add(row)
@@ -52,17 +54,13 @@ BINARY = {"report.xlsx", "rows.parquet"}
 OLD = dict.fromkeys(ALL, b"old")
 
 
-@pytest.fixture
-def report_in(service_of, clock_from):
-    async def report_in(folder, *, text=LEDGER, answers=ANSWERS, about=ABOUT, **options):
-        with open_ledger(io.BytesIO(text.encode())) as ledger:
-            with ReportFiles(folder, rules=about.rules, **options) as files:
-                found = reconcile(ledger, service_of(answers), clock=clock_from(), concurrency=1, rules=about.rules)
-                async for row in found:
-                    files.add(row)
-                return files.finish(about, ledger=ledger)
-
-    return report_in
+async def report_in(folder, *, text=LEDGER, answers=ANSWERS, about=ABOUT, **options):
+    with open_ledger(io.BytesIO(text.encode())) as ledger:
+        with ReportFiles(folder, rules=about.rules, **options) as files:
+            found = reconcile(ledger, Service(answers), clock=Clock(), concurrency=1, rules=about.rules)
+            async for row in found:
+                files.add(row)
+            return files.finish(about, ledger=ledger)
 
 
 def rows_of(folder):
@@ -78,7 +76,7 @@ def breaks_of(folder):
         return list(csv.DictReader(file))
 
 
-async def test_rows(tmp_path, report_in):
+async def test_rows(tmp_path):
     """Every ledger row has its line, in the order of the ledger, with both sides."""
     await report_in(tmp_path)
     rows = rows_of(tmp_path)
@@ -97,7 +95,7 @@ async def test_rows(tmp_path, report_in):
     assert (rows[3]["service"], rows[3]["reason"][:13]) == (None, "amount: '1.5'")
 
 
-async def test_breaks(tmp_path, report_in):
+async def test_breaks(tmp_path):
     """Each break has its line, with the leading finding, all sentences and both sides as numbers."""
     await report_in(tmp_path)
     hostile, missing = breaks_of(tmp_path)
@@ -107,7 +105,7 @@ async def test_breaks(tmp_path, report_in):
     assert (missing["reference"], missing["code"], missing["service_amount"]) == ("F", "missing_at_service", "")
 
 
-async def test_hostile_content(tmp_path, report_in):
+async def test_hostile_content(tmp_path):
     """Nothing that was written into a ledger or an answer can run in a spreadsheet or act on a terminal."""
     await report_in(tmp_path)
     for name in sorted(set(ALL) - BINARY):
@@ -142,7 +140,7 @@ def test_no_text_gets_through(text):
             assert all(archive.read(part).decode().replace("\n", "").isprintable() for part in archive.namelist())
 
 
-async def test_same_bytes(tmp_path, report_in):
+async def test_same_bytes(tmp_path):
     """The same rows give the same bytes."""
     for name in ("one", "two"):
         await report_in(tmp_path / name)
@@ -174,7 +172,7 @@ def out(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 100, 3_000, 20_000])
-async def test_disk_full(out, report_in, full_after, size):
+async def test_disk_full(out, full_after, size):
     """A disk that is full, early or late, is an error of the operating system, and an older report stays."""
     said = f"{os.strerror(errno.EFBIG)}|temporary tables of the report cannot be written"
     with full_after(size), pytest.raises(OSError, match=said):
@@ -244,7 +242,7 @@ def test_waived(tmp_path):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-async def test_one_format(tmp_path, report_in, name):
+async def test_one_format(tmp_path, name):
     """Each file can be had alone; the manifest comes with it."""
     await report_in(tmp_path, formats=[name])
     assert content(tmp_path).keys() == {name, MANIFEST}
