@@ -14,7 +14,7 @@ SECONDS, SETTLED = 60.0, 20.0
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.name)
-@pytest.mark.parametrize(("load", "share"), [(0.7, 0.97), (0.9, 0.92), (1.25, 0.9)])
+@pytest.mark.parametrize(("load", "share"), [(0.7, 0.97), (0.9, 0.97), (1.25, 0.9)])
 async def test_hidden_limit(situation, load, share):
     """Of those who can be answered nearly all are, with at most one request in twenty refused."""
     played = await play(situation, load, seconds=SECONDS, seed=1)
@@ -40,6 +40,13 @@ async def test_own_limit(case):
     service = Service(lambda _, __: None, lambda: latency)
     played = await visit(service, load, seconds=40.0, seed=1, is_even=True, **options)
     assert played.answered(20.0) >= 0.95 * possible
+
+
+async def test_queue_of_a_few_seconds():
+    """Below a limit everybody is answered, though queues stand for some seconds when many come by chance."""
+    service = Service(lambda _, __: None, lambda: 0.3)
+    played = await visit(service, 9.5, seconds=100.0, seed=1, max_rate=10.0)
+    assert played.answered(20.0) == 1.0
 
 
 async def test_burst():
@@ -96,7 +103,7 @@ async def test_stats_of_an_overload():
     limiter = Limiter(max_concurrency=1, max_rate=1.0)
     await limiter.acquire()
     waiting = [asyncio.create_task(limiter.acquire()) for _ in range(30)]
-    await asyncio.sleep(4.0)
+    await asyncio.sleep(14.0)
     is_early = limiter.is_overloaded
     await asyncio.sleep(4.0)
     assert (is_early, limiter.is_overloaded, limiter.waiting > 0) == (False, True, True)
