@@ -34,7 +34,6 @@ READING = {
     ),
     "November\n\nreference,amount\nT1,15000\n": (f"ledger ledger.csv --header-row 3 {SAVED}",),
     "reference,amount,currency\nT1,15000,IDR\nT2,7,USD\n": (f"ledger ledger.csv --only-currency IDR {SAVED}",),
-    "reference|amount\nT1|15000\n": (f"{RUN} --delimiter '|'",),
     "reference,amount\nT1,15000\nT\udcfc,5\n": (f"ledger ledger.csv --encoding cp1252 {SAVED}",),
     "": ("ledger ledger.csv", f"{RUN} --allow-empty"),
     "reference,amount\n": ("ledger ledger.csv", f"{RUN} --allow-empty"),

@@ -312,7 +312,7 @@ def open_ledger(
     Args:
         ledger: A path, or an open stream, such as standard input.
         columns: The column's name by field, for names that are not recognised.
-        delimiter: For CSV; if not given, comma, semicolon or tab is recognised from the header.
+        delimiter: For CSV; if not given, comma, semicolon, tab or pipe is recognised from the header.
         sheet: For XLSX; the first visible sheet if not given.
         ignore: Columns to leave unused; the others that may say what a row means are `Ledger.unused`.
         require: Fields that must have a column, such as `amount`.

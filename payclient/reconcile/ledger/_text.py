@@ -97,14 +97,13 @@ _CP_1252 = (
 )
 
 
-DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 """The first line with which Excel is told the delimiter."""
 
 
 def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
-    # A delimiter that is not given is recognised from the header: comma, semicolon or tab. A first line `sep=;`, as
-    # Excel reads it, declares it too.
+    # A delimiter that is not given is recognised from the header; a first line `sep=;`, as Excel reads it, declares it.
     dialect = scope.dialect
     lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())

@@ -16,9 +16,9 @@ def read(text, **options):
         return list(ledger)
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimiters(delimiter):
-    """Comma, semicolon and tab are recognised from the header, also where all names are in quotes."""
+    """Comma, semicolon, tab and pipe are recognised from the header, also where all names are in quotes."""
     for text in ("reference|amount\nT1|1\n", '"reference"|"amount"\n"T1"|"1"\n'):
         with open_ledger(io.StringIO(text.replace("|", delimiter))) as ledger:
             assert (ledger.delimiter, list(ledger)) == (delimiter, [Entry(line=2, reference="T1", amount=1)])
@@ -101,7 +101,7 @@ def test_lazy():
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=8)
 
 
-@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), st.sampled_from([",", ";", "\t"]))
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), st.sampled_from([",", ";", "\t", "|"]))
 def test_no_row_is_lost(rows, delimiter):
     """Each line of a CSV writer gives one entry or one rejected entry."""
     text = io.StringIO()
