@@ -1,13 +1,13 @@
-"""Faults of our own beyond the table: content networks, load balancers, captive portals and proxies."""
+"""Faults of our own beyond the table: content networks, captive portals and proxies."""
 
 import gzip
 
-from faults.answers import DENIED, GARBLED, HTML, MISPLACED, OVERLOADED, THROTTLED, envelope, page, text
+from faults.answers import DENIED, HTML, MISPLACED, OVERLOADED, THROTTLED, envelope, page, text
 from faults.bodies import body, garbled, tolerated
 from faults.fault import Fault
 from faults.network import BROKEN, TOO_SLOW
 from faults.stage import FOUND, OK, ok
-from payclient import PermissionDeniedError, ReferenceMismatchError, Transaction
+from payclient import ReferenceMismatchError, Transaction
 from payclient.client.policies._retry import Signal
 from support.fakes import KEY
 from support.raw_server import chunked, close, head, http, repeat, send, stall
@@ -23,17 +23,10 @@ PORTAL = b"<html><head><meta http-equiv=refresh content='0;url=http://login.wlan
 HEADER = f"Authorization: Bearer {KEY}"
 
 CONTENT_NETWORK = (
-    *(
-        Fault(f"Cloudflare {status}", page(f"{status} {words}", *CLOUDFLARE), says="9a1b2c3d4e5f6a7b-SIN", **OVERLOADED)
-        for status, words in ((520, "Web Server Returned an Unknown Error"), (526, "Invalid SSL Certificate"))
-    ),
-    Fault("Cloudflare 1015 with status 403", text("403 Forbidden", "error code: 1015", *CLOUDFLARE), **THROTTLED),
+    Fault("Cloudflare 520", page("520 Unknown Error", *CLOUDFLARE), says="9a1b2c3d4e5f6a7b-SIN", **OVERLOADED),
     Fault("Cloudflare 1015 with status 200", text("200 OK", "error code: 1015", *CLOUDFLARE), **THROTTLED),
     Fault("Cloudflare 1020 denies access", text("403 Forbidden", "error code: 1020", *CLOUDFLARE), **DENIED),
     Fault("a Cloudflare challenge with status 403", [send(http(CHALLENGE, "403 Forbidden", *MITIGATED))], **OVERLOADED),
-    Fault("a Cloudflare challenge with status 200", body(CHALLENGE, *MITIGATED), says="a web page", **GARBLED),
-    Fault("a maintenance page with status 200", body(b"<html>Back soon</html>", HTML), says="a web page", **GARBLED),
-    Fault("a maintenance page with status 404", page("404 Not Found"), says="check base_url", **MISPLACED),
 )
 
 BEFORE_THE_ANSWER = (
@@ -57,25 +50,10 @@ BEFORE_THE_ANSWER = (
     ),
 )
 
-LOAD_BALANCERS = (
-    Fault("nginx 502", page("502 Bad Gateway", "Server: nginx"), **OVERLOADED),
-    Fault("nginx 499", page("499 Client Closed Request", "Server: nginx"), **MISPLACED),
-    Fault("a load balancer's 460", page("460 Client Closed Connection", "Server: awselb/2.0"), **MISPLACED),
-    Fault("HAProxy without a server", text("503 Service Unavailable", "No server is available"), **OVERLOADED),
-    Fault("Envoy without a host", text("503 Service Unavailable", "no healthy upstream"), **OVERLOADED),
-    Fault("a gateway that knows no such key", [send(http(b'{"message":"Forbidden"}', "403 No"))], **DENIED),
-    garbled("a firewall's block page with status 200", body(b"<html>Request Rejected</html>", HTML), "a web page"),
-)
-
 PORTALS_AND_PROXIES = (
-    Fault(
-        "a captive portal that redirects",
-        page("302 Found", "Location: http://login.wlan.example/?from=pay"),
-        says="redirect to http://login.wlan.example/",
-        **MISPLACED,
-    ),
     garbled("a captive portal with status 200", body(PORTAL, HTML), "a web page"),
     Fault("407 of a proxy in the way", page("407 Proxy Authentication Required", "Via: 1.1 squid"), **MISPLACED),
+    Fault("a load balancer's 460", page("460 Client Closed Connection", "Server: awselb/2.0"), **MISPLACED),
     tolerated(
         "a proxy that compresses",
         body(gzip.compress(FOUND), "Content-Encoding: gzip", "Via: 1.1 squid", "Warning: 214 transformed"),
@@ -89,22 +67,11 @@ PORTALS_AND_PROXIES = (
 
 ECHOES = (
     Fault("an error page that shows the request", text("500 Oops", f"POST / HTTP/1.1\r\n{HEADER}\r\n"), **OVERLOADED),
-    garbled("a debug page with status 200", body(f"<html><pre>{HEADER}</pre></html>".encode(), HTML), "a web page"),
-    Fault(
-        "a refusal of the key that shows it", envelope("400 No", message=f"Unknown key {KEY}"), says="Unknown", **DENIED
-    ),
     Fault(
         "a message with the key as the name of a field",
         envelope("422 No", errors={f"Bearer {KEY}": ["is not allowed"]}),
         says="is not allowed",
         **DENIED,
-    ),
-    Fault(
-        "a denial with the key cut short",
-        text("403 No", "x" * 380 + f"Bearer {KEY}"),
-        PermissionDeniedError,
-        1,
-        Signal.SILENT,
     ),
     Fault(
         "the key where the reference should be",
@@ -145,21 +112,13 @@ LENGTHS = (
         **BROKEN,
     ),
     Fault(
-        "a chunk of a negative size",
-        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"-1\r\n")],
-        **BROKEN,
-    ),
-    Fault(
         "a chunk of more bytes than there are",
         [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"f" * 30 + b"\r\n")],
         **BROKEN,
     ),
-    *(
-        tolerated(
-            f"chunked and {name} behind it",
-            [send(head("HTTP/1.1 200 OK", f"Transfer-Encoding: chunked{blank}") + chunked(FOUND))],
-        )
-        for name, blank in (("a tab", "\t"), ("a space", " "), ("blanks", " \t \t"))
+    tolerated(
+        "chunked and blanks behind it",
+        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked \t") + chunked(FOUND))],
     ),
     Fault(
         "a transfer coding of its own", [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"))], **BROKEN
@@ -178,27 +137,18 @@ HEADS = (
     Fault("a header of 200 KB", [send(http(FOUND, "200 OK", "X-Large: " + "x" * 200_000))], **BROKEN),
     Fault("headers without end", [send(b"HTTP/1.1 200 OK\r\n"), repeat(b"X-More: " + b"x" * 4000 + b"\r\n")], **BROKEN),
     tolerated("a header of 20 KB", [send(http(FOUND, "200 OK", "Set-Cookie: x=" + "x" * 20_000))]),
-    tolerated("five hundred cookies", [send(http(FOUND, "200 OK", *["Set-Cookie: x=1; HttpOnly"] * 500))]),
     tolerated("a folded header", [send(http(FOUND, "200 OK", "X-Folded: one", "  two"))]),
     tolerated("a header in Latin-1", [send(http(FOUND, "200 OK", "X-Name: na\xefve"))]),
     tolerated("names in capitals", [send(http(FOUND).replace(b"Content-Length", b"CONTENT-LENGTH"))]),
     tolerated("lines that end with LF alone", [send(http(FOUND).replace(b"\r\n", b"\n"))]),
-    tolerated("a reason in lower case", [send(http(FOUND, "200 ok"))]),
-    tolerated("an empty reason", [send(http(FOUND, "200 "))]),
     tolerated("no reason at all", [send(http(FOUND, "200"))]),
-    tolerated("a reason of another status", [send(http(FOUND, "200 Internal Server Error"))]),
     Fault("a space before the colon", [send(http(FOUND, "200 OK", "X-Odd : 1"))], **BROKEN),
     Fault("a header without a colon", [send(http(FOUND, "200 OK", "nonsense"))], **BROKEN),
     Fault("a zero byte in a header", [send(http(FOUND, "200 OK", "X-Zero: a\0b"))], **BROKEN),
     Fault("a bare CR in a header", [send(http(FOUND, "200 OK", "X-Odd: a\rb"))], **BROKEN),
-    Fault("a bare CR at the end of a header", [send(http(FOUND, "200 OK", "X-Odd: a\r"))], **BROKEN),
     Fault("status 000", [send(http(FOUND, "000 X"))], **BROKEN),
-    Fault("status 099", [send(http(FOUND, "099 X"))], **BROKEN),
     Fault("a status of two digits", [send(http(FOUND, "20 OK"))], **BROKEN),
-    Fault("a status line without HTTP", [send(OK.replace(b"HTTP/1.1", b"ICY"))], **BROKEN),
-    Fault("HTTP/2 that nobody agreed on", [send(b"\0\0\x12\x04\0\0\0\0\0" + b"\0\3\0\0\0\x64" * 3)], **BROKEN),
     Fault("HTTP/0.9", [send(FOUND), close], **BROKEN),
-    Fault("random bytes", [send(bytes(range(256)) * 8)], **BROKEN),
     Fault(
         "an SSH server on the port",
         (),
@@ -206,15 +156,8 @@ HEADS = (
         foreign={**TOO_SLOW, "says": ""},
         **UNASKED,
     ),
-    Fault(
-        "a mail server on the port",
-        (),
-        greeting=[send(b"220 mail.example ESMTP\r\n"), stall],
-        foreign={**TOO_SLOW, "says": ""},
-        **UNASKED,
-    ),
     Fault("a TLS server on the plain port", [send(b"\x15\x03\x01\x00\x02\x02\x46"), close], **BROKEN),
 )
 
 ON_THE_WIRE = (*BEFORE_THE_ANSWER, *LENGTHS, *HEADS)
-FAULTS = (*CONTENT_NETWORK, *LOAD_BALANCERS, *PORTALS_AND_PROXIES, *ECHOES, *ON_THE_WIRE)
+FAULTS = (*CONTENT_NETWORK, *PORTALS_AND_PROXIES, *ECHOES, *ON_THE_WIRE)
