@@ -1,7 +1,6 @@
 """The client: options, lookups, views, life."""
 
 import asyncio
-import itertools
 import json
 import logging
 import os
@@ -27,7 +26,6 @@ from payclient import (
     ServiceError,
     Stats,
     TransactionNotFoundError,
-    UnexpectedResponseError,
 )
 from support.fakes import KEY, ScriptedTransport, answer, client, document, now
 
@@ -60,33 +58,6 @@ async def test_retries():
             await pay.get_transaction("T2")
         assert caught.value.attempts == 4
         assert (pay.stats.lookups, pay.stats.attempts, pay.stats.retries) == (2, 8, 6)
-
-
-async def test_no_retries():
-    """With `retry=None` no attempt is retried, not even a throttled one."""
-    transport = ScriptedTransport(T1=[answer(status=429)], T2=[DOWN])
-    async with client(transport, retry=None) as pay:
-        with pytest.raises(RateLimitedError):
-            await pay.get_transaction("T1")
-        with pytest.raises(ServiceError):
-            await pay.get_transaction("T2")
-    assert len(transport.sent) == 2
-
-
-async def test_backoff_has_full_jitter():
-    """The wait before attempt n is drawn between 0 and a bound that doubles."""
-    loop, moments = asyncio.get_running_loop(), []
-
-    async def note():
-        moments.append(loop.time())
-        return DOWN
-
-    transport = ScriptedTransport(T1=[note, note, note, note])
-    async with client(transport) as pay:
-        pay._session._random = lambda: 0.5
-        with pytest.raises(ServiceError):
-            await pay.get_transaction("T1")
-    assert [later - earlier for earlier, later in itertools.pairwise(moments)] == [0.5, 1.0, 2.0]
 
 
 async def test_throttled_costs_no_attempt():
@@ -239,18 +210,6 @@ async def test_deadline_covers_everything():
     assert caught.value.attempts == 2
 
 
-async def test_deadline_covers_the_queue():
-    """Time spent waiting for a slot counts against the deadline."""
-    transport = ScriptedTransport(latency=8)
-    async with client(transport, max_concurrency=1, deadline=9) as pay:
-        first = asyncio.create_task(pay.get_transaction("T1"))
-        await asyncio.sleep(0)
-        with pytest.raises(DeadlineExceededError) as caught:
-            await pay.get_transaction("T2")
-        assert caught.value.seconds == pytest.approx({"queued": 8, "attempts": 1, "backoff": 0})
-        await first
-
-
 async def test_attempt_timeout():
     """An attempt that takes longer than `timeout` is cancelled and retried."""
     transport = ScriptedTransport(T1=[lambda: asyncio.sleep(3600)])
@@ -293,26 +252,6 @@ async def test_refusal_keeps_the_connection(refused):
 
 
 @pytest.mark.parametrize(
-    ("step", "error", "attempts"),
-    [
-        pytest.param(NOT_FOUND, TransactionNotFoundError, 1, id="not-found"),
-        pytest.param(answer(status=401), AuthenticationError, 1, id="refused-key"),
-        pytest.param(answer(b"<html>", 404), UnexpectedResponseError, 1, id="html-404"),
-        pytest.param(answer(b"", 302, location="https://x"), UnexpectedResponseError, 1, id="redirect"),
-        pytest.param(answer(b"<html>"), UnexpectedResponseError, 2, id="html-200"),
-        pytest.param(ConnectionFailedError("reset"), ConnectionFailedError, 4, id="reset"),
-    ],
-)
-async def test_attempts_by_error(step, error, attempts):
-    """Each kind of failure is retried as often as the table says."""
-    transport = ScriptedTransport(default=lambda _: step)
-    async with client(transport) as pay:
-        with pytest.raises(error) as caught:
-            await pay.get_transaction("T1")
-    assert (caught.value.attempts, len(transport.sent)) == (attempts, attempts)
-
-
-@pytest.mark.parametrize(
     ("before", "sent"),
     [
         pytest.param([], "no", id="never-connected"),
@@ -328,15 +267,6 @@ async def test_sent_is_of_the_whole_lookup(before, sent):
         with pytest.raises(ConnectionFailedError) as caught:
             await pay.get_transaction("T1")
     assert caught.value.sent == sent
-
-
-async def test_equal_lookups_share_one_request():
-    """Equal lookups awaited at the same time send one request."""
-    transport = ScriptedTransport(latency=1)
-    async with client(transport) as pay:
-        answers = await asyncio.gather(*(pay.get_transaction("T1") for _ in range(5)))
-    assert len(transport.sent) == 1
-    assert {transaction.reference for transaction in answers} == {"T1"}
 
 
 async def test_short_deadline_of_the_leader_hurts_nobody():
@@ -408,16 +338,6 @@ async def test_concurrency_of_a_call():
     assert transport.most_in_flight == 3
 
 
-async def test_stream_has_its_own_patience():
-    """A stream to a service that is down ends after `stall_timeout`."""
-    loop = asyncio.get_running_loop()
-    async with client(ScriptedTransport(default=lambda _: DOWN)) as pay:
-        with pytest.raises(DeadlineExceededError, match="no lookup succeeded for 50 s"):
-            async with pay.stream_transactions(["T1"], stall_timeout=50) as stream:
-                await anext(stream)
-    assert loop.time() == pytest.approx(50, abs=1)
-
-
 async def test_deadline_in_a_stream_begins_at_admission():
     """In a stream, neither the queue nor a pause counts against a lookup's deadline."""
     transport = ScriptedTransport(latency=4, T0=[answer(status=429, retry_after="100")])
@@ -425,15 +345,6 @@ async def test_deadline_in_a_stream_begins_at_admission():
         async with pay.stream_transactions((f"T{n}" for n in range(5)), concurrency=5) as stream:
             outcomes = [outcome async for outcome in stream]
     assert [type(o) for o in outcomes] == [Found] * 5
-
-
-async def test_deadline_in_a_stream_counts_attempts():
-    """In a stream, a lookup that spends its deadline on attempts is deferred, and fails after several passes."""
-    transport = ScriptedTransport(T1=[*[lambda: asyncio.sleep(3600)] * 1000])
-    async with client(transport, deadline=5) as pay:
-        async with pay.stream_transactions(["T1", *(f"A{n}" for n in range(5000))]) as stream:
-            failed = [outcome async for outcome in stream if isinstance(outcome, Failed)]
-    assert [type(o.error) for o in failed] == [DeadlineExceededError]
 
 
 async def test_view_shares_the_client():
@@ -470,18 +381,6 @@ async def test_record_of_a_cancelled_attempt():
         lookup.cancel()
         await asyncio.gather(lookup, return_exceptions=True)
     assert [(r.status, r.error, r.seconds) for r in records] == [(None, "cancelled", 1.0)]
-
-
-async def test_error_in_a_callback_is_the_callers():
-    """An exception of `on_attempt` propagates unchanged, and the slot is given back."""
-
-    def fail(record):
-        raise KeyError("mine")
-
-    async with client(ScriptedTransport(), on_attempt=fail) as pay:
-        with pytest.raises(KeyError, match="mine"):
-            await pay.get_transaction("T1")
-        assert pay.stats.in_flight == 0
 
 
 async def test_use_after_close():
@@ -617,17 +516,6 @@ async def test_doubtful_verdict_while_closing():
     await pay.aclose()
     with pytest.raises(ClientClosedError):
         await lookup
-
-
-async def test_no_timer_of_equal_lookups():
-    """A closed client leaves no timer, although equal lookups wait for their shared answer when it is closed."""
-    transport = ScriptedTransport(latency=3)
-    pay = client(transport)
-    lookups = [asyncio.create_task(pay.get_transaction("T1")) for _ in range(3)]
-    await asyncio.sleep(1)
-    await pay.aclose()
-    await asyncio.gather(*lookups)
-    assert asyncio.get_running_loop().pending_timers() == []
 
 
 async def test_not_found_messages():

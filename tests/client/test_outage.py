@@ -5,7 +5,6 @@ import math
 import random
 import re
 from contextlib import closing, suppress
-from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -195,15 +194,6 @@ async def test_stats():
 
 def stats_of_refusal(stats):
     return re.search(r"connection refused \[step connect, 192.0.2.7:443, after [0-9.]+ s\]", stats.last_failure)[0]
-
-
-async def test_slow_service():
-    """A service that takes a second is no outage, nor is one that becomes ten times as slow for ever."""
-    for latency, slow_until in ((1.0, 0.0), (0.2, 1000.0)):
-        service = AbsentService("503", latency=latency, slow_until=slow_until)
-        async with client(service) as pay:
-            calls = await crowd(pay, rate=20, until=asyncio.get_running_loop().time() + 30)
-        assert [call.error for call in calls if call.error is not None] == []
 
 
 async def test_comes_back_slowly():
@@ -440,20 +430,6 @@ async def test_slow_connections(size):
             service.latency = lambda: 0.05 + 1.05 * (chance.random() < 0.25)
             await asyncio.gather(*(pay.get_transaction(f"T{burst}-{number}") for number in range(size)))
             assert pay.stats.refused == 0
-
-
-async def test_halts():
-    """A halt of a second is no outage."""
-    service = AbsentService("black hole")
-    service.default = lambda reference: partial(halting, reference)
-
-    async def halting(reference):
-        await asyncio.sleep(0.05 + max(0.0, 6.0 - now() if now() > 5.0 else 0.0))
-        return answer(document(reference))
-
-    async with client(service) as pay:
-        calls = await crowd(pay, rate=20, until=10.0)
-    assert [call.error for call in calls if call.error is not None] == []
 
 
 async def test_impatient_callers():

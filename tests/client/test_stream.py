@@ -20,7 +20,6 @@ from payclient import (
     Transaction,
 )
 from payclient.client._stream import stream
-from payclient.errors import TransactionNotFoundError
 from support.fakes import now
 
 pytestmark = pytest.mark.virtual_time
@@ -102,14 +101,6 @@ async def with_a_gap(before, *behind, seconds=3600):
 
 def three_in_an_hour():
     return with_a_gap(["T1", "T2", "T3"])
-
-
-async def stubborn(reference):
-    """Be a lookup that needs five seconds to end when it is cancelled."""
-    try:
-        await asyncio.sleep(1000)
-    finally:
-        await asyncio.sleep(5)
 
 
 def other_tasks():
@@ -246,21 +237,6 @@ async def test_error_in_the_block():
     assert other_tasks() == set()
 
 
-async def test_cancelled_while_leaving():
-    """A cancellation while the workers end is not lost."""
-
-    async def leave():
-        async with stream(stubborn, ["T1"], concurrency=1):
-            await asyncio.sleep(1)
-
-    task = asyncio.create_task(leave())
-    await asyncio.sleep(2)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert other_tasks() == set()
-
-
 async def test_error_in_the_references():
     """An exception of the caller's iterable propagates unchanged from the iteration."""
 
@@ -286,31 +262,6 @@ async def test_bad_rows_that_hold_up_the_input(count, seconds):
     outcomes = await collect(lookup, ["T0", *bad, "T17"], concurrency=1)
     failed = [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)]
     assert (len(outcomes), sorted(failed)) == (count + 2, sorted(bad))
-
-
-@pytest.mark.parametrize("gap", [None, 1], ids=["list", "async"])
-async def test_bad_rows_at_the_beginning(gap):
-    """Bad rows that are always due, before anything was answered, do not keep the input from the row behind them."""
-    bad = ["T1", "T2", "T3", "T4"]
-    lookup = Lookup(lambda name, _: DOWN if name in bad else None, lambda name, _: 40 if name in bad else 0)
-    rows = [*bad, "T5"] if gap is None else with_a_gap(bad, "T5", seconds=gap)
-    outcomes = await collect(lookup, rows, concurrency=1)
-    failed = [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)]
-    assert (len(outcomes), sorted(failed)) == (5, bad)
-
-
-async def test_answered_behind_the_end():
-    """A row that comes out of the input after a fatal error, and is answered before its reader reads on, is yielded."""
-
-    seen = []
-    with pytest.raises(ZeroDivisionError):
-        async with stream(
-            failing(ZeroDivisionError(), "T1"), with_a_gap(["T0", "T1"], "T2", seconds=1), concurrency=2
-        ) as outcomes:
-            async for outcome in outcomes:
-                seen.append(outcome.reference)
-                await asyncio.sleep(5)
-    assert seen == ["T0", "T2"]
 
 
 async def test_bug_while_leaving():
@@ -559,53 +510,11 @@ async def test_slow_consumer_is_no_stall():
         assert len([await asyncio.sleep(3600) async for _ in outcomes]) == 50
 
 
-async def test_pause_is_kept_by_deferred_rows():
-    """A deferred row is not looked up before the `Retry-After` of its refusal."""
-    later = RateLimitedError("later", status_code=429, asked_pause=200)
-    lookup = Lookup(lambda _, nth: later if nth == 1 else None)
-    await collect(lookup, ["T1"])
-    assert lookup.times[1] >= 200
-
-
-async def test_absurd_pause():
-    """A pause of 300 years is asked about again after five minutes, and the stream goes on."""
-    years = RateLimitedError("later", status_code=429, asked_pause=9_999_999_999)
-    lookup = Lookup(lambda _, nth: years if nth == 1 else None)
-    await collect(lookup, ["T1"])
-    assert 300 <= lookup.times[1] <= 301
-
-
 async def test_deferred_rows_do_not_wait_for_the_end():
     """A deferred row is looked up when it is due, not only at the end of the input."""
     lookup = Lookup(down_at_first("0"))
     await collect(lookup, map(str, range(100)), concurrency=1)
     assert 5 <= lookup.asked.index("0", 1) <= 16
-
-
-async def test_no_timer_of_a_deferred_row_is_left():
-    """A stream that is left while rows wait for a later pass leaves no timer behind, and so nothing that it held."""
-    async with stream(failing(DOWN, "T2", "T3"), ["T1", "T2", "T3", "T4"], concurrency=2) as outcomes:
-        await anext(outcomes)
-        await anext(outcomes)
-        await asyncio.sleep(1)
-    assert asyncio.get_running_loop().pending_timers() == []
-
-
-@pytest.mark.virtual_time
-async def test_final_failures():
-    """An answer of the service about a reference is final, and with `defer=False` the first failure of a row is."""
-    down = ServiceError("down", status_code=500)
-    for error, defer in ((TransactionNotFoundError("no"), True), (RejectedError("no"), True), (down, False)):
-        (outcome,) = await collect(failing(error), ["T1"], defer=defer)
-        assert (outcome, outcome.error) == (Failed("T1", error), error)
-
-
-@pytest.mark.virtual_time
-async def test_pause_of_a_day():
-    """A pause longer than `stall_timeout` ends the stream, with `retry_after` in the error."""
-    with pytest.raises(RateLimitedError) as caught:
-        await collect(failing(RateLimitedError("later", status_code=429, asked_pause=86400)), ["T1"], stall_timeout=200)
-    assert (caught.value.retry_after, asyncio.get_running_loop().time() < 1) == (86400, True)
 
 
 @types.coroutine

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import itertools
 import pickle
 
 import attrs
@@ -17,7 +16,7 @@ from payclient import (
     WaitUnansweredError,
 )
 from payclient.protocol import masked
-from support.fakes import DOWN, NOT_FOUND, ScriptedTransport, answer, client, document, now, throttled, timeline
+from support.fakes import DOWN, NOT_FOUND, answer, client, now, throttled, timeline
 
 pytestmark = pytest.mark.virtual_time
 
@@ -28,10 +27,6 @@ REFUSED = answer(b'{"success": false, "message": "invalid key"}', 401)
 
 def paid_at(seconds):
     return timeline({"T1": [(0, "Pending"), (seconds, "Paid")]})
-
-
-def gaps(times):
-    return [later - earlier for earlier, later in itertools.pairwise(times)]
 
 
 async def fails(waiting, kind):
@@ -60,27 +55,6 @@ async def test_timeout_bounds_each_request_and_not_the_wait(latency):
     transport = timeline(latency=latency)
     await fails(client(transport, timeout=7.0).wait_for("T1", until=PAID, deadline=60.0), WaitDeadlineError)
     assert (now(), transport.in_flight) == (pytest.approx(60.0, abs=0.01), 0)
-
-
-async def test_hint_is_read_once_and_then_kept():
-    """Each pause that the service asks for is kept as it is, and none outlives itself."""
-    transport = ScriptedTransport()
-    hints = [throttled(60), throttled(5), throttled()]
-    transport.script(
-        "T1", *hints, *[answer(document("T1", status="Pending"))] * 3, answer(document("T1", status="Paid"))
-    )
-    times = []
-    send = transport.send
-
-    async def timed(request):
-        times.append(now())
-        return await send(request)
-
-    transport.send = timed
-    await client(transport).wait_for("T1", until=PAID, deadline=900.0, interval=2.0, max_interval=2.0)
-    first, second, *others = gaps(times)
-    assert (first, second) == (pytest.approx(60.0), pytest.approx(5.0))
-    assert max(others) < 2.1
 
 
 @pytest.mark.parametrize(
@@ -112,34 +86,7 @@ async def test_error_masks_the_payment_code():
         assert [text for text in (*shown, *kept) if stated.payment_code in text] == []
 
 
-async def test_throttled_by_ones_own_poller():
-    """Lookups of others do not queue behind polls."""
-    transport = timeline()
-    pay = client(transport, max_concurrency=1)
-    waits = [
-        asyncio.create_task(pay.wait_for(f"W{number}", until=PAID, deadline=600.0, interval=5, max_interval=5))
-        for number in range(200)
-    ]
-    await asyncio.sleep(10)
-    began = now()
-    await pay.get_transaction("T1")
-    assert now() - began < 0.3  # the attempt under way, and its own
-    for wait in waits:
-        wait.cancel()
-    await asyncio.gather(*waits, return_exceptions=True)
-
-
 # How a wait ends
-
-
-async def test_reached():
-    """When `until` holds, the transaction is returned; there is no lookup after that."""
-    transport = paid_at(20)
-    pay = client(transport)
-    assert (await pay.wait_for("T1", until=PAID, deadline=900.0)).status == "Paid"
-    at_end = len(transport.sent)
-    await asyncio.sleep(1000)
-    assert (len(transport.sent), len(pay._calls), pay.stats.in_flight) == (at_end, 0, 0)
 
 
 async def test_outage():

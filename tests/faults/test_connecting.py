@@ -102,6 +102,7 @@ async def test_black_hole(row):
             async with stage(RawServer(), base_url=url, retry=None, **given) as pay:
                 outcome = await ask(pay)
                 assert (type(outcome), outcome.sent, outcome.seconds < 1) == (AttemptTimeoutError, "no", True)
+                assert (outcome.step, outcome.address) == ("connect", url.removeprefix("http://"))
                 assert await signal_of(pay) is Signal.OVERLOADED
 
 

@@ -30,13 +30,6 @@ def test_name(given, environ, kind, monkeypatch):
     assert type(make_transport(given)) is kind
 
 
-@pytest.mark.parametrize("given", ["aiohttp", "", "FAST"])
-def test_unknown_name(given):
-    """A name that means nothing is refused at construction, and the right ones are named."""
-    with pytest.raises(ConfigurationError, match="transport must be 'httpx', 'httpx2' or 'fast', got"):
-        AsyncClient(api_key=KEY, base_url="https://pay.example", transport=given)
-
-
 def test_environment_is_not_shown(monkeypatch):
     """When a name is refused, a traceback with local variables does not show the environment, in which the key is."""
     monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)

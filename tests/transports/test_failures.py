@@ -82,17 +82,6 @@ async def test_deadline(transport):
         assert str(caught.value).endswith(f" [step waiting, {address_of(server)}]")
 
 
-@pytest.mark.virtual_time
-async def test_black_hole(ask):
-    """A time-out while connecting names the step and the address, and has sent nothing, whoever ends it."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
-        address = "{}:{}".format(*full.getsockname())
-        for timeout in (2, 60):  # of the attempt, and of the connection alone
-            error = await ask(f"http://{address}", timeout=timeout)
-            assert (type(error), error.step, error.address) == (AttemptTimeoutError, "connect", address)
-            assert error.sent == "no"
-
-
 async def test_several_addresses(ask, monkeypatch):
     """Of a host with several addresses, those that were tried are named, and once connected the one that answered."""
     async with RawServer(Script([close])) as server:

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from support.tls_server import Server, established, session
+from support.tls_server import Server, established
 
 
 @pytest.mark.parametrize("size", [1, 300, 16 * 1024, 100_000])
@@ -50,16 +50,3 @@ def test_close_notify():
         server.ssl.unwrap()
     client.receive(memoryview(last + server.outgoing.read()))
     assert list(client.decrypted()) == [b"last words", b""]
-
-
-def test_refused():
-    """The certificate must be trusted and for the right host."""
-    for server, is_trusting, reason in (
-        (Server("elsewhere.example"), True, "Hostname mismatch"),
-        (Server(), False, "unable to get local issuer"),
-    ):
-        client = session(is_trusting=is_trusting)
-        client.receive(memoryview(server.answer(client.handshake())))
-        with pytest.raises(ssl.SSLCertVerificationError, match=reason):
-            client.handshake()
-        assert not client.is_established

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 import httpx
 import httpx2
 import pytest
-import trustme
 
 from payclient import (
     AsyncClient,
@@ -31,7 +30,7 @@ from payclient.protocol import build_request
 from payclient.transports import BODY_LIMIT, HttpxTransport, Request
 from payclient.transports._client import HttpxClientTransport
 from payclient.transports.fast import FastTransport
-from pools import connections, idle, late
+from pools import connections, idle
 from support.fakes import KEY, document
 from support.raw_server import RawServer, Script, http, send
 from support.tls_server import AUTHORITY, REFUSALS, Server, refusing, trust
@@ -158,14 +157,6 @@ async def test_errors_hold_no_request(connect):
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
-async def test_environment_is_not_trusted(monkeypatch):
-    """Proxies named by the environment are not used: they would see where the key goes."""
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
-    async with RawServer() as server, own(server) as pay:
-        await pay.get_transaction("T1")
-
-
 async def test_nothing_waits_for_the_collector(connect):
     """Request and response of the library, which hold the key, go with the lookup and not with the next collection."""
     kinds = (httpx.Request, httpx.Response, httpx2.Request, httpx2.Response)
@@ -235,35 +226,6 @@ async def test_exhausted_pool():
             await asyncio.gather(first, return_exceptions=True)
 
 
-async def test_no_lane_is_left(kind):
-    """After cancelled, failed and successful attempts no connection is in use, and none is open after close."""
-    transport = kind()
-
-    async def half(connection):
-        while (reference := await connection.request()) is not None:
-            if reference.startswith("bad"):
-                return
-            if reference.startswith("slow"):
-                await asyncio.sleep(3600)
-            await connection.write(http(document(reference)))
-
-    async with RawServer(half) as server:
-        pay = own(server, transport, retry=None)
-        references = [f"{fate}{n}" for n in range(4) for fate in ("good", "bad", "slow")]
-        tasks = [asyncio.create_task(pay.get_transaction(reference)) for reference in references]
-        while len(server.requests) < len(tasks) or sum(task.done() for task in tasks) < 8:
-            await asyncio.sleep(0)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert connections(transport) == set(idle(transport)) | late(transport)
-        await pay.aclose()
-        await transport.aclose()
-        assert (connections(transport), idle(transport)) == (set(), [])
-        with pytest.raises(ClientClosedError):
-            await transport.send(Request("POST", server.url, {}, b"", str))
-
-
 async def test_close_waits(kind):
     """Closing a transport waits for the end of its connections."""
     transport = kind()
@@ -272,19 +234,6 @@ async def test_close_waits(kind):
         (connection,) = idle(transport)
         await transport.aclose()
         assert connection.closed.done()
-
-
-async def test_idle_lanes_expire(kind):
-    """A connection that was idle for longer than `keepalive` is closed when another comes back."""
-    transport = kind(keepalive=0.0)
-    async with RawServer() as server, own(server, transport) as pay:
-        await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(4)))
-        for n in range(6):
-            await pay.get_transaction(f"U{n}")
-            now = asyncio.get_running_loop().time()
-            while asyncio.get_running_loop().time() == now:  # uvloop's clock ticks in milliseconds
-                await asyncio.sleep(0)
-        assert len(idle(transport)) == 1
 
 
 @pytest.mark.parametrize("name", ["httpx", "fast"])
@@ -298,28 +247,6 @@ async def test_keepalive_of_a_client(name):
                 while asyncio.get_running_loop().time() == now:  # uvloop's clock ticks in milliseconds
                     await asyncio.sleep(0)
             assert len(server.connections) == count
-
-
-@pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
-
-
-def server_context(authority, *names):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names).configure_cert(context)
-    return context
-
-
-async def test_tls(kind, authority):
-    """With a trusted certificate the exchange is as it is without TLS."""
-    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority.configure_trust(trusted)
-    transport = kind(ssl_context=trusted)
-    async with RawServer(ssl=server_context(authority, "localhost")) as server, own(server, transport) as pay:
-        await pay.get_transaction("T1")
-        await pay.get_transaction("T2")
-    assert len(server.connections) == 1
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
