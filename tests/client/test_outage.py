@@ -5,6 +5,7 @@ import math
 import random
 import re
 from contextlib import closing, suppress
+from functools import partial
 from itertools import pairwise
 
 import pytest
