@@ -46,6 +46,7 @@ class PayClientError(Exception):
 
     http_status: ClassVar[int] = 500
     detail: ClassVar[str] = "internal server error"
+    _is_retryable: ClassVar[bool] = False
     _message: str = field(default="", kw_only=False, alias="message")
     attempts: int = 0
 
@@ -60,8 +61,8 @@ class PayClientError(Exception):
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same lookup may succeed some minutes later."""
-        return False
+        """Whether the same lookup may succeed some minutes later: not with a refused key, proxy or certificate."""
+        return self._is_retryable
 
     @property
     def http_headers(self) -> dict[str, str]:
@@ -115,13 +116,8 @@ class CouldNotAskError(PayClientError):
 
     http_status = 503
     detail = "the payment service cannot be asked now"
-    _is_retryable: ClassVar[bool] = True
+    _is_retryable = True
     retry_after: float = field(default=Factory(_retry_after, takes_self=True))
-
-    @property
-    def is_retryable(self) -> bool:
-        """Whether the same lookup may succeed some minutes later: not with a refused key, proxy or certificate."""
-        return self._is_retryable
 
     @property
     def http_headers(self) -> dict[str, str]:
