@@ -53,7 +53,7 @@ def lookup(
     Raises:
         ConfigurationError: When the columns are not as *spec* says, or Spark would repeat lookups or reveal the key.
     """
-    spec = _named(spec, reference)
+    spec = attrs.evolve(spec, reference=reference or spec.reference)
     _check_session(df.sparkSession, spec)
     _check_text(df, spec.reference)
     names = df.columns if spec.keep is None else dict.fromkeys((spec.reference, *spec.keep))
@@ -97,7 +97,7 @@ def reconcile(
     if not df.isStreaming:
         problem = "reconcile needs a streaming data frame, such as spark.readStream.schema(...).parquet(folder)"
         raise ConfigurationError(problem)
-    spec = _named(spec, reference)
+    spec = attrs.evolve(spec, reference=reference or spec.reference)
     _check_session(df.sparkSession, spec)
     column = df.columns[ledger_columns(spec, df.columns).places["reference"]]
     _check_text(df, column)
@@ -105,10 +105,6 @@ def reconcile(
     rows = _spread(df, column, partitions).mapInArrow(partial(reconcile_batches, spec=spec), schema)
     writer = rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
     return writer.trigger(availableNow=True).start(output)
-
-
-def _named(spec: Any, reference: str | None) -> Any:
-    return spec if reference is None else attrs.evolve(spec, reference=reference)
 
 
 def _check_session(session: _Session, spec: LookupSpec) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from http import HTTPStatus
+from http.client import responses
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypedDict, Unpack
 
@@ -154,8 +154,7 @@ class Reply:
         if self.status in _WITHOUT_BODY:
             return b""
         if body is None and not callable(self.body):
-            phrases = (each.phrase for each in HTTPStatus if each == self.status)
-            body = envelope if self.status == 200 else failure(next(phrases, f"Status {self.status}"))
+            body = envelope if self.status == 200 else failure(responses.get(self.status, f"Status {self.status}"))
         if isinstance(body, str):
             return body.encode()
         return body if isinstance(body, bytes) else json_bytes(body)

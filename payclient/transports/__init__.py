@@ -6,7 +6,6 @@ from payclient._shared.lazy import load_at_first_use
 
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
-    from payclient.protocol import BODY_LIMIT as BODY_LIMIT
     from payclient.protocol import Request, Response
     from payclient.transports._client import HttpxTransport
     from payclient.transports._failures import Progress as Progress
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
-_HOME = {"payclient.protocol": ("BODY_LIMIT",), "payclient.transports._client": ("HttpxTransport",)}
+_HOME = {"payclient.transports._client": ("HttpxTransport",)}
 _ROOMS = ("_protocol", "_failures", "_network")
 """In which the other names are searched; none of them imports httpx."""
 

@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, TypeVar, cast
 
 import anyio
 import httpx
-from attrs import frozen
 
 from payclient import errors
 from payclient._shared.checks import unfit
@@ -165,16 +164,6 @@ class HttpxClientTransport:
         """Do nothing: the client belongs to the caller."""
 
 
-@frozen(eq=False)
-class _Head:
-    """A response in the form of httpcore."""
-
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    stream: httpx.AsyncByteStream
-    extensions: dict[str, Any]
-
-
 class PoolAdapter:
     """Takes the place of httpcore's pool below httpx, for lookups."""
 
@@ -201,7 +190,8 @@ class PoolAdapter:
         connection = response.connection
         headers = connection.raw_headers if isinstance(connection, Connection) else []
         extensions = {"http_version": b"HTTP/1.1", _RESPONSE: response}
-        return _Head(response.status_code, headers, self._library.ByteStream(response.body), extensions)
+        stream = self._library.ByteStream(response.body)
+        return SimpleNamespace(status=response.status_code, headers=headers, stream=stream, extensions=extensions)
 
     async def aclose(self) -> None:
         await self.connections.aclose()
@@ -233,7 +223,8 @@ class HttpxTransport:
             del proxy  # it may hold a password
         self._connections, library = connections, self.library
         # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
-        transport = _transport_over(connections, library)
+        transport: Any = library.AsyncHTTPTransport.__new__(library.AsyncHTTPTransport)  # without its own pool
+        transport._pool = PoolAdapter(connections, library)  # noqa: SLF001
         self._client: Any = library.AsyncClient(transport=transport, trust_env=False, timeout=None)
         self._client._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
         self._no_auth, self._no_timeout = library.Auth(), library.Timeout(None).as_dict()
@@ -379,14 +370,6 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
         await response.aclose()
     body = b"".join(parts)
     return body[:BODY_LIMIT], size > BODY_LIMIT
-
-
-def _transport_over(connections: Connections, library: Any) -> Any:
-    """Return a transport of *library* (`httpx` or `httpx2`) that sends over *connections*."""
-    kind = library.AsyncHTTPTransport
-    transport = kind.__new__(kind)  # without its own pool
-    transport._pool = PoolAdapter(connections, library)  # noqa: SLF001
-    return transport
 
 
 def _tell_respx(mocks: Any) -> bool:

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
 
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, field, frozen
 
 from payclient._shared.checks import is_loopback, is_seconds, is_wait, unfit
 from payclient._shared.escape import did_you_mean
@@ -79,8 +79,7 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         )
         raise ConfigurationError(message)
     kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
-    network = Network(proxy, **kept)
-    return evolve(network, ssl_context=make_context(options)) if given & _TRUST else network
+    return Network(proxy, make_context(options) if given & _TRUST else None, **kept)
 
 
 def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:

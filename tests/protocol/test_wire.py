@@ -10,10 +10,9 @@ import pytest
 
 from payclient import errors
 from payclient.errors import InvalidReferenceError
-from payclient.protocol import Environment, endpoint
+from payclient.protocol import BODY_LIMIT, Environment, Response, endpoint
 from payclient.protocol._wire import build_request, check_reference, inflate, parse_response, request_headers
 from payclient.testing import envelope
-from payclient.transports import BODY_LIMIT, Response
 from support.misses import check_each, check_table, refusal
 
 REFERENCE = "T0000000033KGJ0D"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient.transports import BODY_LIMIT
+from payclient.protocol import BODY_LIMIT
 from payclient.transports._parser import MalformedError, ResponseParser
 from support.raw_server import head, http
 

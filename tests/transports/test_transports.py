@@ -26,8 +26,8 @@ from payclient import (
     TransportError,
     UnexpectedResponseError,
 )
-from payclient.protocol import build_request
-from payclient.transports import BODY_LIMIT, HttpxTransport, Request
+from payclient.protocol import BODY_LIMIT, build_request
+from payclient.transports import HttpxTransport, Request
 from payclient.transports._client import HttpxClientTransport
 from payclient.transports.fast import FastTransport
 from pools import connections, idle
