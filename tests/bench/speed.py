@@ -146,7 +146,7 @@ def summary(plain, secure):
     goals += [
         {
             "goal": f"CPU of `{client}` with TLS relative to plain HTTP, c = {c}",
-            "at most": 1.25,
+            "at most": 1.2,
             "reached": round(ratio_of(secure, f"{client}, {c}", f"{client}, {c}", "micros", others=plain), 2),
         }
         for client in ("payclient", "payclient-fast")
