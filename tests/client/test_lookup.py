@@ -1,6 +1,7 @@
 """The account of one lookup: what bounds it, and what it says about where the time went."""
 
 import asyncio
+import math
 
 import pytest
 
@@ -8,6 +9,7 @@ from payclient import (
     Attempt,
     AttemptTimeoutError,
     DeadlineExceededError,
+    OutageError,
     RejectedError,
     ServiceError,
     TransactionNotFoundError,
@@ -44,6 +46,19 @@ async def test_in_time(until, budget):
     """A block that finishes in time is not ended."""
     lookup = make(until=until, budget=budget)
     assert await spend(lookup, ("attempts", 9), ("backoff", 0.5)) == "done"
+
+
+async def test_refused_once():
+    """An outage does not refuse a lookup again in the turn in which it has refused it: its task is cancelled once."""
+    lookup = make(until=10.0)
+    task = asyncio.create_task(spend(lookup, ("queued", 100)))
+    await asyncio.sleep(1)
+    assert lookup.refused_at(0.5) == -math.inf
+    lookup.refuse(OutageError("the service is down", sent="no"))
+    assert lookup.refused_at(0.5) == math.inf
+    with pytest.raises(OutageError):
+        await task
+    assert task.cancelling() == 0
 
 
 async def test_until_covers_the_queue():
