@@ -16,10 +16,10 @@ from attrs import Attribute, Factory, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_reference, read_word
-from payclient.reconcile.ledger._columns import ADVICE, SIGNS, Columns, Finder, column_names, sign_of
+from payclient.reconcile.ledger._columns import ADVICE, SIGNS, Columns, Finder, column_names, listed, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
-from payclient.reconcile.ledger._scope import Scope, Totals
+from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals
 from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
 from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
@@ -505,7 +505,7 @@ def read_header(
             reader = RowReader(find(names_of(row)), scope.dialect, scope)
         except LedgerError as error:
             below = [(number, names_of(each)) for number, each in islice(rows, _MAX_HEADER_ROWS) if wanted is None]
-            raise _with_header(error, line, below, find) from None
+            raise _with_header(error, (line, names_of(row)), below, find) from None
         if above:
             rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
             reader.warnings.append(f"{rows_are} not read")
@@ -518,16 +518,18 @@ def read_header(
 
 
 def _with_header(
-    error: LedgerError, line: int, below: Sequence[tuple[int, Sequence[str]]], find: Finder
+    error: LedgerError, first: tuple[int, Sequence[str]], below: Sequence[tuple[int, Sequence[str]]], find: Finder
 ) -> LedgerError:
-    """Return *error* about the first row, on *line*, with the rows that have the names of a header."""
-    fitting = {tuple(names): number for number, names in reversed(below) if _is_header(names, find)}
-    lines = [str(number) for number in sorted(fitting.values())[:_MAX_PROPOSED]]
+    """Return *error* about the *first* row with the rows that can be the header: by their names, or by their shape."""
+    fitting = {tuple(names): line for line, names in reversed(below) if _is_header(names, find)}
+    lines = sorted(fitting.values())[:_MAX_PROPOSED]
+    how = f"row {' or '.join(map(str, lines))} has such columns"
+    if not lines and (shaped := _by_shape([first, *below])) and shaped[0] != first[0]:
+        lines, how = [shaped[0]], f"row {shaped[0]} looks like the header, with {listed(shaped[1])}"
     if not lines:
-        return LedgerError(str(error), line=line)
-    ways = " or ".join(f"--header-row {number}" for number in lines)
-    how = f"row {' or '.join(lines)} has such columns: {ways} makes it the header"
-    return LedgerError(f"{str(error).partition(ADVICE)[0]}; {how}", line=line)
+        return LedgerError(str(error), line=first[0])
+    ways = " or ".join(f"--header-row {line}" for line in lines)
+    return LedgerError(f"{str(error).partition(ADVICE)[0]}; {how}: {ways} makes it the header", line=first[0])
 
 
 def _is_header(names: Sequence[str], find: Finder) -> bool:
@@ -535,3 +537,14 @@ def _is_header(names: Sequence[str], find: Finder) -> bool:
         find(names)
         return True
     return False
+
+
+def _by_shape(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:
+    """Return the first row of words that is as wide as the widest one, or nearly."""
+    filled = [(line, [name for name in map(str.strip, names) if name]) for line, names in rows]
+    most = max(len(names) for _, names in filled)
+    for width in (most, most - 1):
+        for line, names in filled if width > 1 else ():
+            if len(names) >= width and len({*names}) == len(names) and not any(map(HAS_DIGIT, names)):
+                return line, names
+    return None

@@ -73,3 +73,24 @@ def test_separator_line_above_a_declared_header():
         3,
         [Entry(line=4, reference="T1", amount=1)],
     )
+
+
+def test_shape(subtests):
+    """Without a name that is known, the first row of words that is as wide as the table is named."""
+    table = "Buchungstag;Verwendungszweck;;Betrag\n2.11.;T1;x;15,00\n3.11.;T2;x;7,00\n"
+    for above, line in (
+        ("Kontoauszug\n\n", 3),
+        ("Konto;DE12 3456\nInhaber;Muster GmbH\nZeitraum;1.11. bis 30.11.;;\n\n", 5),
+        ("Report generated 2026-11-27, 10:00\n", 2),
+        ("Kontoauszug;;;\n", 2),
+        ("", None),
+    ):
+        with subtests.test(above), pytest.raises(LedgerError, match="no column is called reference") as caught:
+            read(f"{above}{table}".encode())
+        wanted = f"; row {line} looks like the header, with 'Buchungstag', 'Verwendungszweck', 'Betrag': "
+        assert (f"{wanted}--header-row {line} makes it the header" in str(caught.value)) is (line is not None)
+        assert ("--column reference=" in str(caught.value)) is (line is None)
+    with pytest.raises(
+        LedgerError, match="row 2 looks like the header, with 'Buchungstag', 'Vorgang', 'Art', 'Betrag'"
+    ):
+        read(b"Filter;Status;Bezahlt\nBuchungstag;Vorgang;Art;Betrag\n2.11.;T1;x;15,00\n")
