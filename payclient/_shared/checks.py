@@ -16,7 +16,6 @@ Validator: TypeAlias = Callable[[object, Any, Any], None]
 
 
 def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
-    """Return the error for an option."""
     return ConfigurationError(f"{name} must be {wanted}, got {found}")
 
 

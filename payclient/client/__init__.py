@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from payclient.client._stream import is_passing as is_passing
     from payclient.client._stream import stream as stream
     from payclient.client._telemetry import Attempt as Attempt
-    from payclient.client._telemetry import OnAttempt as OnAttempt
     from payclient.client._telemetry import Stats as Stats
-    from payclient.client._telemetry import Tracing as Tracing
     from payclient.client.policies import RetryPolicy as RetryPolicy
     from payclient.client.policies import classify as classify
 

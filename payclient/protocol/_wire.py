@@ -107,7 +107,6 @@ _ECHOED = ("body: contained the API key, which was removed",)
 
 
 def endpoint(base_url: str, environment: Environment) -> str:
-    """Return the address of the operation."""
     # Transaction detail specification, part 4; the environments differ in the path only.
     return base_url.rstrip("/") + _PATHS[environment]
 

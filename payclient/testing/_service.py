@@ -27,15 +27,12 @@ _BODY_LIMIT = 64 * 1024
 async def receive_body(receive: Receive) -> bytearray | None:
     """Return the body of a request, or None if its client disconnected before it was complete."""
     body = bytearray()
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        more = message.get("more_body", False)
+    while (message := await receive())["type"] != "http.disconnect":
         if len(body) <= _BODY_LIMIT:  # the rest is read and dropped, so that the answer can be sent
             body += message.get("body", b"")
-    return body
+        if not message.get("more_body", False):
+            return body
+    return None
 
 
 def _json_object(body: bytearray) -> dict[str, Any] | None:

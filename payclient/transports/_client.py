@@ -178,7 +178,6 @@ class PoolAdapter:
         import_module(library.__name__.replace("httpx", "httpcore"))
 
     async def handle_async_request(self, request: Any) -> Any:
-        """Send a request of httpcore's form, and return its response."""
         if (mocks := sys.modules.get("respx.mocks")) is not None and _tell_respx(mocks):
             return await self.handle_async_request(request)  # which may be a mock now
         lookup: Request

@@ -85,7 +85,6 @@ class Pool:
         return connection.is_silent_since(self._reused.get(connection, math.inf))
 
     def remove(self, connection: Connection) -> None:
-        """Remove a closed connection."""
         self.connections.pop(connection, None)
         if connection in self.idle:
             self.idle.remove(connection)

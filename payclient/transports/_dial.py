@@ -19,6 +19,7 @@ from payclient.transports._tls import TlsSession, default_context
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _BUFFER = 16 * 1024
 _MAX_ADDRESSES = 3
+_system_trust = functools.cache(default_context)  # one for the process
 
 
 class Dialer:
@@ -28,7 +29,6 @@ class Dialer:
         self._proxy = proxy
 
     async def dial(self, origin: Origin) -> Connection:
-        """Return a new connection to *origin*."""
         # Cancelling closes everything that has been opened.
         scope = asyncio.timeout(self._timeout)
         progress = Progress(self._proxy.name if self._proxy else "")
@@ -76,7 +76,6 @@ class Dialer:
 
 
 async def _open_tunnel(proxy: Proxy, host: str, port: int, progress: Progress) -> socket.socket:
-    """Return a socket connected to the service through the proxy."""
     logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
     opened = await _open_socket(proxy.host, proxy.port, progress)
     with ExitStack() as on_failure:  # refused, or cancelled
@@ -117,9 +116,3 @@ def _new_socket(address: tuple[Any, ...]) -> socket.socket:
         if hasattr(socket, name):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return made
-
-
-@functools.cache
-def _system_trust() -> ssl.SSLContext:
-    """Return the SSL context with the system's authorities, one for the process."""
-    return default_context()

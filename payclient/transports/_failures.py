@@ -183,7 +183,6 @@ def reason_of(error: Exception) -> str:
 
 
 def _peer(origin: Origin, progress: Progress) -> str:
-    """Return the names of the service and of the proxy."""
     return f"{origin} through the proxy {progress.proxy}" if progress.proxy else str(origin)
 
 

@@ -79,7 +79,6 @@ class ResponseParser:
         self.is_awaited, self._exchanges = False, 0
 
     def begin(self) -> None:
-        """Await a response."""
         self._headers, self.raw_headers, self._parts = {}, [], []
         self._status_code = self._size = 0
         self.received = 0  # bytes

@@ -41,6 +41,8 @@ _MAX_HEAD = 16 * 1024
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?:[ \r\n]|$)")
 _BEGINNING = b"HTTP/1."
+_REFUSED_LOGIN = "; check its user and password (payclient speaks Basic, and neither NTLM nor Kerberos)"
+_WANTS_LOGIN = "; it wants a user and a password: http://user:password@host:port"
 _OF_HTTPX = ("https", "socks5", "socks5h")
 """Proxies that a client of httpx can use."""
 
@@ -65,7 +67,6 @@ class Proxy:
 
     @property
     def has_password(self) -> bool:
-        """Whether it gets a user and a password."""
         return bool(self._authorization)
 
     def connect_message(self, host: str, port: int) -> bytes:
@@ -132,17 +133,11 @@ class Tunnel:
 
     def _check(self, status: int) -> None:
         if status >= 300:
-            message = f"refused the tunnel ({_in_words(status)}){self._advice(status)}"
+            advice = "" if status != 407 else _REFUSED_LOGIN if self._has_password else _WANTS_LOGIN
+            message = f"refused the tunnel ({_in_words(status)}){advice}"
             raise TunnelError(message, status)
         if self._received:  # the service does not speak first in TLS, so they are the proxy's own
             raise TunnelError("opened the tunnel and sent something through it that is not the service's")
-
-    def _advice(self, status: int) -> str:
-        if status != 407:
-            return ""
-        if self._has_password:
-            return "; check its user and password (payclient speaks Basic, and neither NTLM nor Kerberos)"
-        return "; it wants a user and a password: http://user:password@host:port"
 
 
 def _in_words(status: int) -> str:

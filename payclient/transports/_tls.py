@@ -26,7 +26,6 @@ def default_context(ca_file: str | None = None) -> ssl.SSLContext:
 
 
 def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
-    """Return the SSL context of the TLS options."""
     given = [name for name in ("ca_file", "client_cert", "client_key") if options.get(name) is not None]
     if (context := options.get("ssl_context")) is not None:
         if not isinstance(context, ssl.SSLContext):

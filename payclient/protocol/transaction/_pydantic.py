@@ -13,7 +13,6 @@ _Transaction = TypeVar("_Transaction")
 def transaction_schema(
     kind: type[_Transaction], *, read: Callable[[Mapping[str, Any]], _Transaction], write: Callable[..., object]
 ) -> core_schema.CoreSchema:
-    """Return the schema of *kind*."""
     # So money is exact here too, and the payment code is masked in the output.
     shape = core_schema.typed_dict_schema(
         {name: _field(name) for name in DOCUMENTED},
