@@ -15,7 +15,7 @@ import asyncio
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from functools import partial, wraps
@@ -61,7 +61,7 @@ class LoopThread:
         """Whether the caller is in the thread itself, where nothing may wait for it."""
         return current_thread() is self._thread
 
-    def wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+    def wait(self, call: Callable[[], Awaitable[_Result]]) -> _Result:
         """Run a coroutine in the loop, and return its result."""
         self._check_place()
         answer = Future[_Result]()
@@ -125,7 +125,7 @@ class LoopThread:
         self._ended.set_exception(None if ending.cancelled() else ending.exception())
 
     # Not `asyncio.run_coroutine_threadsafe`: it logs answers that have no reader at the end of the loop.
-    def _start(self, call: Callable[[], Coroutine[Any, Any, _Result]], answer: Future[_Result]) -> None:
+    def _start(self, call: Callable[[], Awaitable[_Result]], answer: Future[_Result]) -> None:
         if answer.cancelled() or self._ending is not None:
             answer.cancel()
             return
@@ -156,7 +156,7 @@ class LoopThread:
             await self.loop.shutdown_asyncgens()
 
 
-async def _run(call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+async def _run(call: Callable[[], Awaitable[_Result]]) -> _Result:
     return await call()
 
 
@@ -214,7 +214,7 @@ class _Items(Iterator[_Result], Generic[_Result]):
 
     def __exit__(self, *_: object) -> None:
         with suppress(ClientClosedError):  # closing has ended the block
-            self._thread.wait(self._leave)
+            self._thread.wait(lambda: self._block.__aexit__(None, None, None))
 
     def __iter__(self) -> Self:
         if not hasattr(self, "_items"):
@@ -226,7 +226,7 @@ class _Items(Iterator[_Result], Generic[_Result]):
         return self
 
     def __next__(self) -> _Result:
-        item = self._thread.wait(self._next)
+        item = self._thread.wait(lambda: anext(self._items, _END))
         if item is _END:
             self._is_read = True
             raise StopIteration
@@ -235,12 +235,6 @@ class _Items(Iterator[_Result], Generic[_Result]):
     async def _enter(self) -> None:
         self._block = self._make()
         self._items = await self._block.__aenter__()
-
-    async def _leave(self) -> None:
-        await self._block.__aexit__(None, None, None)
-
-    async def _next(self) -> object:
-        return await anext(self._items, _END)
 
 
 def _check_threads() -> None:
