@@ -43,7 +43,7 @@ def progress_line(progress: Progress, stats: Stats, rate: float) -> str:
 
 
 @asynccontextmanager
-async def shown(streams: Streams, stats: Callable[[], Stats], *, is_quiet: bool = False) -> AsyncGenerator[OnProgress]:
+async def shown(streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[OnProgress]:
     # The line is refreshed by the clock and not by work done, so that a pause shows.
     loop, console = asyncio.get_running_loop(), Console(file=streams.stderr, highlight=False, markup=False, emoji=False)
     is_live = console.is_terminal and not console.is_dumb_terminal
@@ -73,9 +73,6 @@ async def shown(streams: Streams, stats: Callable[[], Stats], *, is_quiet: bool 
             else:
                 streams.tell(line)
 
-    if is_quiet:
-        yield update
-        return
     with live if is_live else nullcontext():
         showing = asyncio.create_task(show())
         try:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -265,7 +265,8 @@ class Reconciliation:
             before = self.previous.note, self.previous.records
             reuse = None if self.max_age is None else Reuse(max_age=self.max_age, answers=self.previous.answers)
         with stop_in_order(self.streams) as stop:
-            async with shown(self.streams, lambda: self.client.stats, is_quiet=self.output.quiet) as on_progress:
+            line = nullcontext() if self.output.quiet else shown(self.streams, lambda: self.client.stats)
+            async with line as on_progress:
                 # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
                 lookup = self.client.with_options(deadline=None).get_transaction
                 rows = judged_rows(

@@ -24,7 +24,6 @@ _ESCAPE = re.compile(
     r"|\\++",  # as PHP's JSON writes a slash
     re.IGNORECASE,
 )
-_MAY_ESCAPE = r"[\\%&]"
 _FOR_URLS = str.maketrans("+/", "-_")
 
 
@@ -34,18 +33,21 @@ class Redaction:
     # It is found in plain text, in base64 (at any offset, also URL-safe), in up to three layers of the escapes of
     # HTML, JSON and URLs, and where a text was truncated in the middle of it.
 
-    __slots__ = ("_beginnings", "_may_hold", "_secrets")
+    __slots__ = ("_beginnings", "_secrets")
 
     def __init__(self, secret: str) -> None:
         self._secrets = tuple(dict.fromkeys(text for text in (*_layers(secret), *_in_base64(secret.encode())) if text))
         self._beginnings = tuple(written[:_MIN_PREFIX] for written in self._secrets)
-        self._may_hold = re.compile("|".join([*map(re.escape, self._beginnings), _MAY_ESCAPE])).search
 
     def __call__(self, text: str) -> str:
-        if not self._may_hold(text):
-            return text
-        if not any([beginning in layer for layer in _layers(text) for beginning in self._beginnings]):  # noqa: C419  quicker
-            return text
+        # Two loops of `in`, because each response is searched: a regular expression takes seven times as long.
+        for layer in _layers(text) if "\\" in text or "%" in text or "&" in text else (text,):
+            for beginning in self._beginnings:
+                if beginning in layer:
+                    return self._redacted(text)
+        return text
+
+    def _redacted(self, text: str) -> str:
         spans: list[tuple[int, int]] = []
         plain, places = text, list(range(len(text) + 1))
         for _ in range(_MAX_LAYERS + 1):

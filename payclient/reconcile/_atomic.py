@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from glob import escape
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, BinaryIO, Self
 
 from attrs import frozen
 
@@ -74,7 +74,7 @@ class AtomicFiles:
         self._folder = folder
         # In the same folder, because a rename is atomic only within one file system.
         self._partial = {name: folder / f".{name}.{os.getpid()}.partial" for name in names}
-        self._files: dict[str, io.BufferedRandom] = {}
+        self._files: dict[str, BinaryIO] = {}
         self._texts: dict[str, io.TextIOWrapper] = {}
         self._hashed: dict[str, Fingerprint] = {}
 
@@ -86,7 +86,7 @@ class AtomicFiles:
                 check_own(self._folder / name)
                 remove_stale_files(self._folder, f".{escape(name)}.*.partial")
                 path.unlink(missing_ok=True)  # of a killed run with the same process id, if there are no locks
-                self._files[name] = io.BufferedRandom(open(path, "x+b", buffering=0, opener=own), _BUFFER_BYTES)
+                self._files[name] = open(path, "xb", _BUFFER_BYTES, opener=own)
                 lock(self._files[name])
             on_failure.pop_all()
         return self
@@ -122,9 +122,9 @@ class AtomicFiles:
             self._texts[name].flush()
         file.flush()
         os.fsync(file.fileno())
-        file.seek(0)
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        self._hashed[name] = Fingerprint(name=name, size_bytes=file.tell(), sha256=sha256)
+        with self._partial[name].open("rb") as written:
+            sha256 = hashlib.file_digest(written, "sha256").hexdigest()
+            self._hashed[name] = Fingerprint(name=name, size_bytes=written.tell(), sha256=sha256)
         file.close()
         return self._hashed[name]
 

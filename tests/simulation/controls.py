@@ -206,7 +206,7 @@ CONTROLS = (
             "await shielded(self._transport.aclose())",
             "await asyncio.wait([asyncio.ensure_future(self._transport.aclose())], timeout=0)"),
     Control("the key is taken out of what is shown", "protocol._secret:Redaction.__call__",
-            "if not self._may_hold(text):", "if True:"),
+            "if beginning in layer:", "if False:"),
     # Who has an answer, and whose error it is
     Control("a cancelled attempt is no answer", _ATTEMPT, "result = _CANCELLED",
             'result = _Result("cancelled", Signal.ACCEPTED)', oracle="growth"),

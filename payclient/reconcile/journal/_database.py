@@ -158,7 +158,11 @@ def _transaction(cells: Sequence[Any]) -> Transaction:
 
 
 def _cells(values: Iterable[Any]) -> list[Any]:
-    return [each if each is None or type(each) is str else _cell(each) for each in values]  # text or nothing, mostly
+    # Without a call for what most cells are: text, nothing, or a number of 64 bits, which SQLite can hold.
+    return [
+        each if each is None or type(each) is str or (type(each) is int and -_BOUND <= each < _BOUND) else _cell(each)
+        for each in values
+    ]
 
 
 def _cell(value: Any) -> Any:
