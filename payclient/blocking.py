@@ -1,7 +1,8 @@
 """
 The client for code without an event loop: scripts, notebooks, WSGI applications, tasks of a worker.
 
-One event loop runs in one daemon thread; every method is the one of `AsyncClient`, waited for.
+One event loop runs in one daemon thread; every method runs its namesake of `AsyncClient` there, and waits for the
+result.
 
 Design rules:
 
@@ -109,7 +110,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_until_complete(self._stopping)
-        except (SystemExit, KeyboardInterrupt) as error:  # which end a loop, out of whatever it runs
+        except (SystemExit, KeyboardInterrupt) as error:  # which leave the loop from anything that it runs
             self.problem = f"{type(error).__name__} has ended its event loop"
             self._cancel()
         self._ending = ending = self.loop.create_task(self._end())
@@ -254,9 +255,8 @@ class Client:
     Create one per process, after a fork, and close it at the end.
 
     Args:
-        client: The client to use, which nothing else may use. It is closed with this one. One with *options* if
-            not given.
-        options: Those of `AsyncClient`: `Client(deadline=5.0)`.
+        client: A client that nothing else uses; it is closed with this one. If not given, one with *options* is made.
+        options: The options of `AsyncClient`, as in `Client(deadline=5.0)`.
 
     Note:
         `stream_transactions` gives a plain iterator, for `with` and `for`. Its references are read in the client's own

@@ -76,7 +76,7 @@ class DialectOptions:
         null: Text that means an empty cell, such as `NULL`. May be repeated.
         allow_references: Reference that would be taken for an empty cell, such as `NA` or `0`. May be repeated.
         debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
-        fees_below_zero: Read fees that are written below zero, as what is taken from the amount.
+        fees_below_zero: Read fees that are written below zero, as deductions from the amount.
         skip_totals: Leave totals rows out, instead of rejecting them.
         skip_rows_like: Beginning of rows to leave out, such as `Saldo` or `----` of a footer. May be repeated.
         only_currency: Read the rows of this currency only, such as `IDR`.
@@ -216,7 +216,7 @@ class Declared:
         return command(words, [*chain(*suggested, *ignored), "--save-rules", new_path(Path("rules.toml"))])
 
     def decision(self, overview: Overview, following: str, words: Sequence[str]) -> Iterator[str]:
-        """Yield the command *following*, or those among which a person has to decide."""
+        """Yield the command *following*, or the ones that a person has to choose from."""
         unused = overview.ledger.unused
         statuses = [] if "status" in overview.ledger.columns.used else status_ways(unused)
         options = [*overview.proposed, *statuses]
@@ -294,7 +294,7 @@ class Overview:
 
     @property
     def proposed(self) -> list[list[str]]:
-        """The options among which a person has to choose, of ambiguous suggestions or of rejected rows."""
+        """The options that a person has to choose from, of ambiguous suggestions or of rejected rows."""
         suggestions = self.ledger.suggestions
         open_ones = [shlex.split(str(way)) for each in suggestions if each.is_ambiguous for way in each.readings]
         return open_ones or [] if suggestions else [way for each in self.reasons for way in proposed(each["reason"])]

@@ -193,7 +193,7 @@ class EarlierRunOptions:
     def max_age(self) -> timedelta | None:
         """Age of answers to use again."""
         if self.reuse is not None and self.previous is None:
-            refuse("--reuse needs --previous, the folder of the run before")
+            refuse("--reuse needs --previous, the folder of the previous run")
         return None if self.reuse is None else timedelta(seconds=self.reuse)
 
 
@@ -206,7 +206,7 @@ class StatementOptions:
     Attributes:
         statement: Settlement report, or another list of payments, to compare with.
         statement_column: Column of a field of the statement. May be repeated.
-        settles_within: Time until a payment is in it, such as `3d` or `2 business days`.
+        settles_within: Time until a payment is in the statement, such as `3d` or `2 business days`.
         payout: Amount that the bank received for the statement, such as `12,345,000`.
     """
 

@@ -93,7 +93,7 @@ _PAGE = "report.html"
 
 @define
 class Worst:
-    """The breaks of a run that are shown: the worst of those that are news and of the others, and totals by kind."""
+    """The breaks of a run that are shown: the worst new ones, the worst of the others, and totals by kind."""
 
     _news: Top[Row] = field(init=False, factory=lambda: Top(_MAX_NAMED, lambda row: row.rank))
     _others: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))

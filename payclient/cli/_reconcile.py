@@ -132,7 +132,7 @@ async def reconcile(
 def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:
     if previous is None:
         if output.fail_on_new is not None:
-            refuse("--fail-on-new needs --previous, the folder of the run before")
+            refuse("--fail-on-new needs --previous, the folder of the previous run")
         return None
     check_other_folder(out, previous, "the previous run, ")
     run = open_past_run(previous)

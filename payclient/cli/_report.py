@@ -456,7 +456,7 @@ def rejudge(
     Judge the answers of a run again by other rules, without a network or a key.
 
     The new report names the run and the rules that changed. A difference that only the new rules see has no second
-    lookup, so its row is unresolved; `payclient reconcile` with the same ledger and rules and the new folder takes the
+    lookup, so its row is unresolved; `payclient reconcile` with the same ledger and rules and the new folder makes the
     missing lookups. Nothing in FOLDER is changed.
 
     Args:

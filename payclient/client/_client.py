@@ -43,7 +43,7 @@ def _user_agent(application: str | None) -> str:
 
 
 def _kind(options: Options) -> str:
-    """Return what lookups in flight have in common that may be shared: deadline and outages are each caller's own."""
+    """Return the options that lookups must have in common to share a request; a deadline is each caller's own."""
     return f"{options.timeout} {options.retry} {id(options.on_attempt)} {id(options.tracing)}"
 
 
@@ -101,7 +101,7 @@ class AsyncClient:
             given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
         http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
-        tracing: Entered around each lookup; `payclient.otel.OpenTelemetry` is one.
+        tracing: Makes a context around each lookup; `payclient.otel.OpenTelemetry()` is one.
         on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
             `fail` soon, with an `OutageError`, or `wait` until `deadline` or the last attempt that
             `retry` allows. Streams and waits always wait.
@@ -318,7 +318,7 @@ class AsyncClient:
             references: Iterable or async iterable, read lazily; need not fit in memory.
             concurrency: Maximum of lookups in flight; the client's limit if not given.
             stall_timeout: Seconds without any outcome after which the stream ends with an error.
-            fresh: References to look up as `get_transaction` does with `fresh`; asked when a lookup begins.
+            fresh: References to look up as `get_transaction` does with `fresh`; read when a lookup begins.
 
         Note:
             One outcome per reference, in order of completion; `Outcome.index` is the position of
@@ -448,9 +448,9 @@ class AsyncClient:
             deadline: Seconds for the lookup; the client's own if not given.
 
         Note:
-            "Not found" is a result: the claim is not confirmed. Neither is it when the service says that it is paid,
-            and that less was received than the amount less the fee. The service is asked after this call: a lookup
-            that was sent before is not shared.
+            "Not found" is a result: the claim is not confirmed. Nor is it confirmed if the service says that it is
+            paid, but that less was received than the amount minus the fee. The service is asked after this call: a
+            lookup that was sent before is not shared.
 
         Raises:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.

@@ -103,7 +103,7 @@ class Lookup:
     seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)  # by phase
 
     def refused_at(self, allowed: float) -> float:
-        """Return when an outage ends what it waits for, if an attempt may take *allowed* seconds."""
+        """Return when an outage ends its wait, if an attempt may take *allowed* seconds."""
         phase = self.current
         if phase is None or phase.refusal is not None or self.is_probe:
             return math.inf
@@ -183,7 +183,7 @@ def may_end(error: errors.PayClientError, first_refusal: Refusal | None, *, is_f
         return is_fresh or first_refusal is not None
     if first_refusal is None:
         return False
-    # Only the same, said twice over fresh connections; a transport that cannot tell has none.
+    # Only the same refusal, twice over fresh connections; a transport that cannot tell has no fresh ones.
     before, was_fresh = first_refusal
     return isinstance(before, errors.TransactionNotFoundError) and (was_fresh or not is_fresh)
 
@@ -206,9 +206,9 @@ class SingleFlight(dict[str, "dict[str, InFlight]"]):
         return call if call.made.sent_at is None or call.made.sent_at > after else None
 
     def end(self, reference: str, ended: InFlight, *, is_told: bool) -> None:
-        """Share *ended* no more, nor, if its result is told, any other of *reference* that was sent before."""
+        """Stop sharing *ended* and, if its result is told, each lookup of *reference* that was sent before."""
         # Which of two requests left first is not known: one may have waited for its connection. Polls are made one
-        # after the other, and those who wait may be told what is as old as their interval.
+        # after the other, and a wait accepts a result as old as its interval.
         if reference not in self:
             return
         calls = self[reference]

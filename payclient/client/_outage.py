@@ -5,25 +5,25 @@ Detect that the service answers no lookup, and refuse the lookups that would wai
 |---|---|---|---|---|
 | quiet | the last attempt was answered | queues | goes on | has `timeout` |
 | suspected | since the last answer attempts have failed, or are silent | queues | goes on | has `timeout` |
-| paused | the service asked to wait | queues, or is told if its time ends before | goes on | has `timeout` |
+| paused | the service asked to wait | queues, or fails if its time ends first | goes on | has `timeout` |
 | out | nothing was answered for the time allowed | probes, or is refused | is refused | has twice the time allowed |
 
-Waiting is: in the queue, in back-off, or for an equal lookup. Polls and rows of a stream are never refused: for them
-*out* is as *suspected*.
+A lookup waits in the queue, in back-off, or for an equal lookup. Polls and rows of a stream are never refused: for them
+*out* is the same as *suspected*.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
     fails without a response, or with one that says nothing (5xx, 408, 425, malformed). A rejected certificate or tunnel
     is final: each lookup gets that error at once. It never starts an outage, and three in a row end one.
 2.  The time allowed is 1.3 s, one retransmission of TCP (RFC 6298), or twice the slowest of the recent responses, if
-    that is longer. An attempt without a response by then is silent. Before the first response nothing is. An attempt
+    that is longer. An attempt without a response by then is silent. Before the first response no attempt is. An attempt
     that its caller gives up says nothing; one that a deadline ends after that time has failed.
 3.  An outage begins when nothing was answered for the time allowed, and three attempts in a row for two references, or
     ten for one, have failed or are silent. If all have failed, 0.8 s are enough instead of 1.3 s. A reference that has
     failed counts again, here and for the limiter, once it has been answered: two that always fail do not make
     an outage. The first response ends it.
-4.  A probe is sent for a lookup that comes, or is in the queue, a second after the last probe or later. If its
-    reference has failed before, no attempt may have been sent for a second. So what always fails takes no probe from
-    the others.
+4.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
+    reference has failed before, no attempt may have been sent for a second. So a reference that always fails takes no
+    probe from the others.
 5.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller is refused after the time
     allowed, or leaves; the response still counts.
 6.  After an outage the limiter starts slowly: all those who were refused may come back at once.

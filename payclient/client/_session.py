@@ -216,7 +216,7 @@ class Session:
         # 1. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
         # 2. The same request with a newer key, once, if the service refuses the key. `_renew_key` raises if there is
         #    none.
-        # 3. A retry after a back-off, as the policy allows. In an outage, the retry is another lookup's.
+        # 3. A retry after a back-off, as the policy allows; none for a lookup that an outage refuses.
         lookup.fail(error)
         if not may_end(error, lookup.first_refusal, is_fresh=lookup.is_fresh):
             self._check_open()  # a refusal in doubt is not a result, and a closed client cannot confirm it
@@ -246,7 +246,7 @@ class Session:
     async def _renew_key(self, lookup: Lookup) -> None:
         """Ask for a newer key than the one that was refused; raise that error again when there is none."""
         try:
-            with LookupPhase(lookup, "attempts"):  # which counts for the limit of a lookup in bulk, too
+            with LookupPhase(lookup, "attempts"):  # which counts towards the budget of a lookup in bulk
                 is_newer = await self._keys.renew(lookup.refused_version)
         except errors.DeadlineExceededError as error:
             problem = "the key source has not answered"
@@ -396,7 +396,7 @@ class Session:
             self._report(lookup, response, now - ticket.started_at, result, found)
 
     def _learn(self, ticket: Ticket, reference: str, redact: Callable[[str], str], response: Response) -> None:
-        """Tell the limiter what came for an attempt whose caller has left."""
+        """Tell the limiter of the late response to an attempt whose caller has left."""
         result = _FOUND
         try:
             parse_response(response, reference, redact=redact, not_found_messages=self._not_found_messages)

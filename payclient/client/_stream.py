@@ -122,7 +122,7 @@ class Deferral:
         if is_unsent or is_keyless or _is_elsewhere(error):
             self._unreached += 1
         elif _has_reached(error):
-            self.was_reached = True  # from now on, this is an outage, and no wrong address or source
+            self.was_reached = True  # from now on, failures are an outage, not a wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = isinstance(error, errors.RateLimitedError) and _believed(error) > self.max_pause
         return is_never_reached or is_pause_too_long or self._refused_in_a_row >= _MAX_REFUSED_IN_A_ROW
@@ -144,7 +144,7 @@ class Deferral:
 
 
 def _believed(error: errors.ResponseError) -> float:
-    """Return the seconds of the pause that *error* asks for, as far as the limiter believes them."""
+    """Return the seconds of the pause that *error* asks for, up to the maximum that the limiter believes."""
     return min(error.asked_pause or 0.0, MAX_PAUSE)
 
 
@@ -276,8 +276,8 @@ class _Stream:
             await self._wakeup.wait()
             return since
         if not self._is_busy():
-            return self._clock.now()  # the source has nothing to ask, as it may
-        if self._busy_since + self._stall_timeout <= stalls_at:  # and not busy again only just now
+            return self._clock.now()  # the source has no reference yet, which is allowed
+        if self._busy_since + self._stall_timeout <= stalls_at:  # unless it became busy only just now
             self._has_stalled = True
             self._end(self._stalled())
         return since
@@ -301,7 +301,7 @@ class _Stream:
         self._begin(self._work(), f"payclient-stream-{self._started}")
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        # Not by the loop's factory: an eager one would begin each worker inside of the one before.
+        # Not by the loop's factory: an eager one would begin each worker inside the previous one.
         task = asyncio.Task(work, loop=asyncio.get_running_loop(), name=name)
         self._tasks[task] = None
         task.add_done_callback(self._settle)
@@ -312,7 +312,7 @@ class _Stream:
         if task.cancelled():
             self._end(RuntimeError("a lookup of the stream was cancelled from outside"))
         elif error is not None:
-            self._end(error)  # the caller's own, such as in the references
+            self._end(error)  # of the caller's own code, such as the references
         if self._is_done():
             self._wakeup.set()
 
@@ -441,7 +441,7 @@ class _Stream:
 
     def _judge(self, row: PendingRow, error: errors.PayClientError) -> Failed | None:
         self._last_error = error
-        # At the end of the input, a pass of a last row is worth as much time as all others have taken.
+        # At the end of the input, a last row waits at most as long as all others took.
         longest = self._ended_at - self._began if self._is_exhausted else inf
         decision = self._deferral.decide(row, error, longest=longest)
         if decision is Disposition.FINAL:

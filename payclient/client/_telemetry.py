@@ -79,4 +79,4 @@ OnAttempt: TypeAlias = Callable[[Attempt], object]
 """Gets one record per attempt, on the event loop, so it must not block."""
 
 Tracing: TypeAlias = Callable[[], AbstractContextManager[OnAttempt | None]]
-"""Entered around each lookup; what it yields gets the records of the lookup's attempts. Its `headers` are sent."""
+"""Entered around each lookup; yields a function that gets the records of its attempts, and whose `headers` are sent."""

@@ -79,7 +79,7 @@ class Wait:
 
     def __attrs_post_init__(self) -> None:
         self.ends_at = self.began_at + self.deadline
-        self.taken_at = self.began_at - self.interval * _MIN_PART  # the result of another wait may be as old
+        self.taken_at = self.began_at - self.interval * _MIN_PART  # another wait's result may be this old
         problem = ""
         if not (callable(self.until) or callable(self.unless)) and (both := {*self.until} & {*self.unless}):
             problem = f"until and unless both name {', '.join(sorted(map(repr, both)))}"

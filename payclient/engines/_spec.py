@@ -123,7 +123,7 @@ class LookupSpec:
         key_variable: Name of the worker's environment variable that holds the API key.
         key_file: Path of the worker's file that holds the API key; replaces *key_variable*.
         reference: Name of the column with the references. It must be text.
-        keep: Names of the columns to carry over, unchanged, before ours; None for all but the one of the reference.
+        keep: Names of the columns to carry over, unchanged, before ours; None for all but the column of references.
         prefix: Prefix of the names of our columns, in case a kept column has one of their names.
         max_concurrency: Attempts in flight at once, at most, in each worker process.
         max_rate: Attempts per second, retries included, of all workers together; None if the limit is unknown.

@@ -107,8 +107,8 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
 
     Raises:
         ConfigurationError: As with `lookup_batches`, and when the canary is not found.
-        LedgerError: When the columns cannot be understood, or one that is not used may hold money or decides what a row
-            means; then when the first batch that shows it is read.
+        LedgerError: When the columns cannot be understood, or if an unused one may hold money or decides what a row
+            means; then at the first batch that shows it.
         PayClientError: As with `lookup_batches`.
     """
     return _results(batches, spec, _Reconciliation)

@@ -50,7 +50,7 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
 def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
     """Yield the change of each break of the previous run, by reference; nothing without one."""
     # Resolved breaks stay among them for 400 runs, so that one that comes back is not taken as new.
-    # What the same ledger does not say any more, the rules have settled: hence its checksum.
+    # A break that the same ledger no longer shows was resolved by the rules: hence its checksum.
     previous = journal.previous
     if previous is None:
         return
@@ -70,7 +70,7 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
 
 
 def judge_again(journal: Journal, *, rules: Rules) -> int:
-    """Derive a copy of a journal again by other *rules*; return the number of second lookups it lacks by them."""
+    """Judge a copy of a journal by other *rules*; return the number of second lookups that they need and it lacks."""
     # The ledger and the answers stay as they are. A difference without a second lookup is unresolved.
     rules.check_zone()
     guard = KindGuard(rules.lines.kind)

@@ -128,11 +128,11 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         stop: When set, no new lookup starts; those in flight finish, and the run ends.
         clock: Returns the time of each answer; aware.
         on_progress: Receives a snapshot after each answer, and regularly in between.
-        previous: The previous run, and its records about each reference. Its breaks, open and unresolved rows that the
-            ledger does not have any more are asked about again, and come after all others.
-        statement: A second list of references, such as a settlement report. What is in it and not in the ledger is
-            looked up too, and comes after all other rows.
-        reuse: Selects answers of the run before to use again for rows that matched in it; None to look up every
+        previous: The previous run, and its records about each reference. Its breaks, and its open and unresolved rows,
+            are looked up again if the ledger no longer has them, and come after all others.
+        statement: A second list of references, such as a settlement report. References that only it has are looked up
+            too, and come after all other rows.
+        reuse: Selects answers of the previous run to use again for rows that matched in it; None to look up every
             reference.
 
     Note:
@@ -146,7 +146,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         ConfigurationError: Likewise, when the canary is not found.
         StoppedError: When *stop* was set.
         RulesError: When the rules count business days and name no time zone, when they give the kinds of lines no
-            meaning, or when they have a limit of the age of rows that have none.
+            meaning, or when they limit the age of rows without one.
         LedgerError: When refunds of one kind have different signs, or *entries* and *statement* different currencies.
         JournalError: When the journal began with other entries.
         JournalWriteError: At once, when the journal cannot be written; the run can be resumed later.
@@ -266,7 +266,7 @@ class _Reconciler:
         await in_thread(self._journal.finish_statement, total.totals(ignored.counted()))
 
     async def reuse(self, reuse: Reuse) -> None:
-        """Take answers of the run before over, before the first lookup."""
+        """Take over answers of the previous run, before the first lookup."""
         taking = take_over(self._journal, reuse, rules=self._rules, now=self._now())
         while (rows := await in_thread(lambda: next(taking, None))) is not None:
             self._done += rows

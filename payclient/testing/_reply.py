@@ -78,7 +78,7 @@ class Becoming:
                     raise TypeError(message)
 
     def change(self, stored: dict[str, Any], now: float, advanced: float) -> None:
-        """Give a transaction the status that it has *now*, when so much was added to the service's clock."""
+        """Give a transaction the status that it has *now*, with the seconds that were added to the service's clock."""
         if self._began_at is None:
             self._began_at = now
         while self._steps and self._steps[0][0] <= now - self._began_at + advanced - self._advanced:

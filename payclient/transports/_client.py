@@ -68,7 +68,7 @@ class _Timeouts(UserDict[str, float | None]):
 
 class _Freshness:
     """
-    Detects whether a response can be that to another request, by the public extensions of httpx.
+    Detects whether a response may belong to another request, by the public extensions of httpx.
 
     Over httpcore's connections, `trace` tells a new connection from a reused one. A mock or an application in memory
     exposes no connection and reads no time-outs. A transport that exposes no connection and does read them is unknown.
@@ -124,7 +124,7 @@ class HttpxClientTransport:
         return await _in_own_scope(self._exchange_until_fresh(request))
 
     async def _exchange_until_fresh(self, request: Request) -> Response:
-        # That the service says the same twice would not do: two reused connections may be out of step.
+        # The same response twice would prove nothing: two reused connections may be out of step.
         while True:
             with suppress(_ReusedError):  # which closes that connection; in the end the pool makes a new one
                 freshness = _Freshness(is_required=request.needs_fresh_connection)
@@ -285,7 +285,8 @@ async def _exchange(
         head = await send(build(request))
         answered = True
         body, is_truncated = await _read_body(head)
-        # httpx's own stream refers to the response: a circle with the request, and so the key, for the collector.
+        # httpx's own stream refers to the response: a cycle that holds the request, and so the key, until it is
+        # collected.
         head.stream = library.ByteStream(body)
     except errors.TransportError as error:  # of our own connections
         failure = without_library_frames(error)

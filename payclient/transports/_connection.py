@@ -162,8 +162,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _read_rest(self, transport: asyncio.Transport) -> None:
         """Read the unread bytes of a lost connection."""
-        # When a write fails, asyncio closes the connection without a look. They may hold the reason: in TLS 1.3, the
-        # alert of a service that demands a client certificate comes while the request is sent.
+        # When a write fails, asyncio closes the connection without reading. What was not read may hold the reason: in
+        # TLS 1.3, the alert of a service that demands a client certificate comes while the request is sent.
         lost: Any = transport.get_extra_info("socket")
         with suppress(OSError, TypeError), lost.dup() as own:  # uvloop's cannot be duplicated
             while data := own.recv(_BUFFER):

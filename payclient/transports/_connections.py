@@ -93,9 +93,9 @@ class Pool:
 class Connections:
     """Makes exchanges, one at a time over each connection."""
 
-    # A connection is closed unless the exchange ended well. That of a caller who has left may end well, too: a few are
-    # read on for some seconds, by the connections themselves and without a task. Who always leaves early would
-    # otherwise never see a 429, and open a connection for each request.
+    # A connection is closed unless the exchange ended well. The exchange of a caller who has left may end well, too: a
+    # few are read on for some seconds, by the connections themselves and without a task. Otherwise a caller who always
+    # leaves early would never see a 429, and would open a connection for each request.
 
     def __init__(
         self, ssl_context: ssl.SSLContext | None, connect_timeout: float, keepalive: float, proxy: Proxy | None
@@ -140,7 +140,7 @@ class Connections:
             connection, is_stale_possible = None, False
 
     def _read_on(self, pool: Pool, connection: Connection, on_late: OnLate) -> bool:
-        """Return whether the response is still read, and then given to *on_late*."""
+        """Return whether the response is still read; *on_late* then gets it."""
         if len(self.late) >= _MAX_LATE or pool.is_suspect(connection) or (response := connection.read_on()) is None:
             return False
 

@@ -20,7 +20,7 @@ from payclient.errors import ConfigurationError
 def default_context(ca_file: str | None = None) -> ssl.SSLContext:
     """Return an SSL context with the authorities of *ca_file*, or else the system's."""
     context = ssl.create_default_context(cafile=ca_file)
-    # Without `SSLKEYLOGFILE`: with the secrets of TLS one reads the API key. Typeshed does not know None.
+    # `SSLKEYLOGFILE` is ignored: with the secrets of TLS anyone could read the API key. Typeshed does not know None.
     context.keylog_filename = None  # type: ignore[assignment]
     return context
 
@@ -57,7 +57,7 @@ def _context(files: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _refuse_to_ask() -> NoReturn:
-    """Stand in for OpenSSL's question for a pass phrase; it would wait at the terminal."""
+    """Replace OpenSSL's prompt for a pass phrase, which would wait at the terminal."""
     message = "client_key is encrypted; decrypt it (openssl pkey), or load it into an ssl_context of your own"
     raise ConfigurationError(message)
 

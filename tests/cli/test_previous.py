@@ -74,7 +74,7 @@ def test_fail_on_new(night, first, command):
 
 REFUSED = {
     "--fail-on-new low": "--fail-on-new needs --previous",
-    "--reuse 7d": "--reuse needs --previous, the folder of the run before",
+    "--reuse 7d": "--reuse needs --previous, the folder of the previous run",
     "--previous 20 --reuse often": "--reuse must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d, got 'often'",
     "--previous out": "--out must be another folder than out, the previous run, which is not changed",
     "--previous 20 --out 20/21": "--out must be another folder than 20",

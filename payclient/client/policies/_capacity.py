@@ -32,9 +32,9 @@ from collections import deque
 from attrs import frozen
 
 _KEEP = 0.9  # of the rate at a cut
-_DOUBLING = 8.0  # seconds in which a cubic doubles from where it is flat
+_DOUBLING = 8.0  # seconds in which a cubic doubles from its flat part
 _SHARED = 0.17  # for each of many workers it takes longer, by this power of their number
-_PACE = 1.5  # times the throughput of a bound in flight is the highest rate under it
+_PACE = 1.5  # the highest rate under a bound in flight, in multiples of its throughput
 _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
@@ -44,7 +44,7 @@ _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
 _MIN_RECENT = 10
 _REQUESTS_OF_A_CROWD = 1.15  # for each accepted one
-_MORE_IN_FLIGHT = 1.2  # times the mean load of the accepted is the mean load of those that failed
+_MORE_IN_FLIGHT = 1.2  # the mean load of failures, in multiples of the mean load of the accepted
 _REQUESTS_PER_ACCEPTED = 2
 _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8

@@ -11,7 +11,7 @@ The queue of attempts: their order and their times. `Capacity` learns the number
 5.  `max_rate` is kept by a gap between grants, shortened only to compensate for a late timer. Workers start at random
     offsets.
 6.  A probe of an outage does not queue, and takes no slot of the limit, so it changes nothing for those that queue.
-    It keeps to `max_concurrency`, `max_rate` and pauses. That it fails is not held against the limit.
+    It keeps to `max_concurrency`, `max_rate` and pauses. Its failure is not held against the limit.
 """
 
 import asyncio
@@ -286,8 +286,8 @@ class Limiter:
         self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
     def _tell_the_last(self) -> None:
-        """Tell the last of the queue if it cannot be answered in time."""
-        # One for each that comes: the rate may be low for a moment, and the others may be in time.
+        """Refuse the last one in the queue if it cannot be answered in time."""
+        # Only one for each new caller: the rate may be low for a moment, and the others may be in time.
         queue = self._queues[Priority.AWAITED]
         last = -1 - self._next_in(Priority.AWAITED)
         if queue and (earliest := self.earliest_answer(len(queue) - 1)) > queue[last].until:

@@ -1,8 +1,8 @@
 """
-The difference between two reports: what became of each break.
+The difference between two reports: the state of each break.
 
 Rows are merged by reference on the disk, so memory grows neither with them nor with the breaks. Only the rows that
-matter are read in full: the breaks of either run, and what the later run says of the earlier one's.
+matter are read in full: the breaks of either run, and the later run's rows about them.
 """
 
 import json

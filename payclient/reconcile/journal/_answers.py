@@ -133,7 +133,7 @@ class Answers:
         return None
 
     def forget_reused(self) -> bool:
-        """Delete the reused answers that need confirmation, to look both up in this run; return whether any was."""
+        """Delete the reused answers that need confirmation, for two lookups in this run; return whether any was."""
         self.count_to_confirm()
         return self._execute("DELETE FROM answers WHERE reused_from IS NOT NULL AND needs_confirmation") > 0
 

@@ -68,7 +68,7 @@ _SUMS = (
     WHERE rejected IS NOT NULL AND reference IS NOT NULL GROUP BY reference
     """,
 )
-"""Made again for each reading of the cases: what the rows of one reference come to."""
+"""Made again for each reading of the cases: the totals of the rows of one reference."""
 
 _OF_REPEATS = """
     FROM repeats JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL

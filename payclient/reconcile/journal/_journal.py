@@ -214,7 +214,7 @@ class Journal:
         has_statement: bool = False,
         rules: Rules = STRICT,
     ) -> None:
-        """Record that all rows were added, with those *ignored* by the rules and what *previous* says of each."""
+        """Record that all rows were added, with those *ignored* by the rules and the *previous* record of each."""
         if self._ledger.finish():
             return
         notes = {"ignored": json.dumps(as_json(ignored))} if ignored else {}
@@ -350,8 +350,8 @@ class Reuse:
     """The answers of the previous run that stand, and the age of the oldest at the start of this run."""
 
     # Only of rows that matched then and match now, with a status that the rules list as final, and whose ledger row is
-    # the same; what is not certain is looked up. The age counts from the answer, and stays when it is reused again. A
-    # reused answer confirms nothing in this run: it is not a probe, and no difference rests on it.
+    # the same; all others are looked up. The age counts from the answer, and stays when it is reused again. A reused
+    # answer confirms nothing in this run: it is not a probe, and no difference rests on it.
 
     max_age: timedelta
     answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # of rows that matched, with their entries
@@ -362,7 +362,7 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
     if journal.note(REUSED) is not None:
         return
     answers, previous = reuse.answers(), journal.previous
-    last = 0 if previous is None else previous.rows  # those after it are of the run before, and looked up again
+    last = 0 if previous is None else previous.rows  # those after it are of the previous run, and looked up again
     while some := list(islice(answers, _ANSWERS_PER_STEP)):
         for entries, answer in some:
             if timedelta(0) <= now - answer.at <= reuse.max_age:

@@ -32,7 +32,7 @@ from payclient.reconcile.values import (
 
 def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
     """Return the reason why a row may still be missing, or pending on one side; empty if there is none."""
-    # A row that says nothing of its age is not excused. One from the future is excused within the grace, because clocks
+    # A row without an age is not excused. One from the future is excused within the grace, because clocks
     # differ, and not beyond, because a mistyped year would hide it for good.
     is_young = is_younger(entry, at, rules.grace, rules)
     return f"the row is younger than the grace of {limit_text(rules.grace)}" if is_young else ""

@@ -173,12 +173,12 @@ class _Judgement:
             yield found
 
     def _is_open(self, last: Observation, findings: list[Finding]) -> bool:
-        """Return whether both sides are pending in time, or the grace waives that one of them is, or has nothing."""
+        """Return whether both sides are pending in time, or the grace excuses that one only is, or is missing."""
         if last.transaction is None:
             return bool(findings[0].waived)
         if differences := [each for each in findings if each.code.is_of_status or each.code is Code.NOT_SETTLED]:
             return all(each.waived for each in differences)
-        # Where there is no difference and the ledger has a state, it has the same one.
+        # Without a difference, a state in the ledger is the same one.
         is_pending = self.rules.read_status(last.transaction.status) is Status.PENDING
         return is_pending and isinstance(self.entry.status, str)
 

@@ -54,7 +54,7 @@ _LETTERS = {"p": 1, "n": -1}
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
 
 ADVICE = "; say which one it is"
-"""Begins the advice of `find_columns`, which a row that has the columns makes needless."""
+"""The beginning of the advice of `find_columns`; if another row has the columns, that is said instead."""
 
 Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
 """Finds the columns in a header, with all that is known and chosen about them."""

@@ -173,7 +173,7 @@ class Dialect:
         allow_references: References that would be taken for an empty cell otherwise, such as `NA` and `0`.
         debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
             each row one of the two is empty.
-        fees_below_zero: Whether fees are written below zero, as what is taken from the amount.
+        fees_below_zero: Whether fees are written below zero, as deductions from the amount.
         skip_totals: Whether totals rows are left out, and not rejected.
         skip_rows_like: The beginnings of rows that are left out, such as `Saldo` or `----` of a footer: of their first
             cell that is not empty, in any letter case.

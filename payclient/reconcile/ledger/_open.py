@@ -252,7 +252,7 @@ class Ledger:
 
     @property
     def totals_amount(self) -> int:
-        """Sum of the amounts on totals rows that are rejected, so far; added to the others, it would be twice there."""
+        """Sum of the amounts on rejected totals rows so far, which are in the other rows already."""
         return self._scope.totals_amount
 
     @property

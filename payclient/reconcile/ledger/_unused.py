@@ -22,21 +22,21 @@ from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
 _EMPTY, _FILLED = "(empty)", "(filled)"
-"""Counted among the words: the cells without one, and those with texts that are not told."""
+"""Counted among the words: the cells without one, and those with texts that are not shown."""
 _LETTER = re.compile(r"[^\W\d_]")
 _MAX_WORDS = 10
 _MAX_REPEATED = 50
-"""More words than ten are few if rows share them, as the dozens of types of an export of payments are."""
+"""More than ten words are still few if rows share them, such as the dozens of types in an export of payments."""
 MAX_COUNTED = 4096
 _MIN_SUM = 1000
-"""Fewer than eleven numbers that are all below are codes and flags, and shown as words are."""
+"""Fewer than eleven different numbers, all below this, are codes and flags, and shown like words."""
 _MAX_SHOWN = 5
 _LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
 """A part with a digit, such as the number of an invoice; if it is the whole, only its digits are."""
 _ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
 """Turns texts that differ in their digits alone into one, whose shape is remembered."""
 _NAME = re.compile(r"(?=.*\d).{4,}")
-"""A text that is there once, and rather names its row than says what it is."""
+"""A text that occurs once names its row, rather than describing it."""
 _CODE = re.compile(r"0\d+|\d{13,}")
 
 
@@ -182,7 +182,7 @@ class Evidence:
 
 
 def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[Sequence[Any]]) -> None:
-    """Check that no unused column has what nothing can be compared without: the amounts, or their sign."""
+    """Check that no unused column has the amounts, or their sign, without which nothing can be compared."""
     # The first rows, *sample*, are read by a suggestion before it is made.
     if "amount" not in columns.used and (money := [each for each in unused if each.has_money]):
         sides = {sign: each for each in money for sign in (1, -1) if is_side(each.name, sign)}

@@ -39,7 +39,7 @@ from payclient.reconcile.values import (
 
 @frozen(kw_only=True)
 class BreakRecord:
-    """One break of a run: a line of its memory, and what the journal of the run after it has."""
+    """One break of a run: a line of its memory, and of the next run's journal."""
 
     code: Code
     severity: Severity
@@ -261,17 +261,17 @@ class PreviousRun:
     last_observed_at: datetime | None
     rules: Rules = STRICT
     buckets: Mapping[str, int] = field(factory=dict[str, int])
-    trend: tuple[tuple[str, int], ...] = ()  # name and number of breaks of the runs before it, the oldest first
+    trend: tuple[tuple[str, int], ...] = ()  # name and number of breaks of the earlier runs, the oldest first
     ledger_sha256: str = ""
     manifest_sha256: str = ""  # when this run began; a report that shows decisions has another one
     rows_sha256: str = ""  # of its rows, which stay as they are
     rows: int = 0  # of this run's ledger; those after them in the journal are carried over
     open_findings: FindingTotal | None = None
-    shown: Mapping[str, tuple[str, ...]] | None = None  # by it and the runs before it, by kind; None if not known
+    shown: Mapping[str, tuple[str, ...]] | None = None  # by it and earlier runs, by kind; None if not known
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
-        """The trend that a run after this one has; the last few runs of it."""
+        """The trend for the next run: the last few runs."""
         return (*self.trend, (self.run, self.buckets.get(Bucket.BREAK, 0)))[-_MAX_TREND:]
 
     @property
@@ -314,7 +314,7 @@ def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules:
 
 
 def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
-    """Return *row* of *run* with the age of each of its breaks, as the run before it knows them."""
+    """Return *row* of *run* with the age of each of its breaks, as the previous run knows them."""
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
     is_one_of_several = row.carried_from or any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)

@@ -107,7 +107,7 @@ class SincePrevious:
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
-    ledger: LedgerChange | None = None  # None if the rows of the run before are not known
+    ledger: LedgerChange | None = None  # None if the rows of the previous run are not known
 
     @property
     def ledger_sentence(self) -> str:
@@ -168,7 +168,7 @@ class Sight(StrEnum):
         STATUS: A word of status.
         METHOD: A short code of a payment method.
         DEVIATION: A kind of deviation from the specification.
-        ERROR: An error of a lookup that could not be repeated away.
+        ERROR: An error of a lookup that remained after all retries.
         TRANSITION: A payment had one state in the previous run, and has another now.
     """
 
@@ -181,7 +181,7 @@ class Sight(StrEnum):
 
 @frozen(kw_only=True)
 class FirstSeen:
-    """Something that no run before has shown, with the payments that show it and their amount."""
+    """Something that no earlier run has shown, with the payments that show it and their amount."""
 
     kind: Sight
     value: str

@@ -151,7 +151,7 @@ class ReportFiles:
             take(row)
 
     def add_change(self, change: BreakChange) -> None:
-        """Take the change of a break of the run before, and write it if it is gone; after all rows."""
+        """Take the change of a break of the previous run, and write it if it is gone; after all rows."""
         self._tally.add_change(change)
         for take in () if change.now.is_present else self._take_gone:
             take(change)

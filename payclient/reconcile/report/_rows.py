@@ -467,7 +467,7 @@ _AS_THEY_ARE = (
 
 def row_from_json(data: dict[str, Any]) -> Row:
     """Return the row that `row_as_json` was given."""
-    # Whether it lacks a probe is not kept, nor of the statement which lines cannot be used, or are left out.
+    # Not kept: whether it lacks a probe, and which lines of the statement cannot be used or are left out.
     status, service, side = data["status"], data["service"], data.get("statement")
     return Row(
         entry=_entry(data["line"], data["ledger"], status["ledger"]),

@@ -1,4 +1,4 @@
-"""The bridge from the ledger's paid total to the service's paid total without a residual, and that on to a statement.
+"""The bridges without a residual: from the ledger's paid total to the service's, and from there to a statement.
 
 The ledger's total is the sum of all rows that say *paid*, or are assumed to; it can be checked with the ledger alone.
 The service's total is the sum that the service has as paid for the references in the ledger, each reference once; it
@@ -196,7 +196,7 @@ def paid_by(row: Row) -> tuple[int, int]:
 
 
 def moved_by(row: Row) -> int:
-    """Return the paid amount of *row* at the service, less that in the ledger."""
+    """Return the paid amount of *row* at the service, minus its paid amount in the ledger."""
     ours, theirs = paid_by(row)
     return theirs - ours
 

@@ -4,7 +4,7 @@ Patterns: what many breaks have in common.
 Design rules:
 
 - A pattern is a fact about rows, with the rule or option that would treat it. It never says who is to blame.
-- Only what explains at least a twentieth of the breaks, and at least twenty rows, is a pattern.
+- A pattern explains at least a twentieth of the breaks, and at least twenty rows.
 """
 
 import json

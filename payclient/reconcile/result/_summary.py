@@ -130,9 +130,9 @@ class Compared:
         stated: The fields that the ledger has a column for.
         assumed_paid: Rows that were assumed paid, because the ledger has no status column.
         status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
-        not_paid: Those of them that are not paid at the service.
+        not_paid: The rows of these that are not paid at the service.
         unused: The columns of the ledger that are neither used nor ignored by name, and that may say what a row means.
-        unused_in_statement: Those of the statement.
+        unused_in_statement: The same of the statement.
     """
 
     fields: Mapping[str, int]
@@ -303,10 +303,10 @@ AGES: Mapping[str, int | None] = MappingProxyType(
 class OpenFindings:
     """The findings that make rows breaks, with the amounts at stake in them, and their roll-forward."""
 
-    # A finding is counted once for its reference and code, whatever number of rows has it; its amount is the largest
-    # the rows, or of one about all rows the amount itself. It stays open until it is resolved, also while its state is
-    # not known. A payment with several findings has its money at stake in each of them; `payments` counts it once, with
-    # its largest. The closing count is `opening + new + reopened - resolved`, and its amount is that `+ changed`.
+    # A finding is counted once for its reference and code, whatever number of rows has it; its amount is the largest of
+    # the rows, or its own if it is about all rows. It stays open until it is resolved, even while its state is not
+    # known. A payment with several findings has its money at stake in each of them; `payments` counts it once, with its
+    # largest. The closing count is `opening + new + reopened - resolved`, and its amount is that `+ changed`.
 
     opening: FindingTotal
     new: FindingTotal

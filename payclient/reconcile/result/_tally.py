@@ -75,7 +75,7 @@ _MAX_METHODS = 1_000
 _MAX_METHOD_LENGTH = 80
 _MIN_ROWS = 20
 _MIN_SHARE = 20
-"""The part of the breaks that a pattern explains at least, as one divided by this."""
+"""A pattern explains at least one in this number of breaks."""
 _MAX_SHOWN = 20
 _MAX_LINES = 3
 _SOON_DAYS = 7
@@ -271,7 +271,7 @@ class Tally:
             statement: The statement as a whole, if there is one.
             payout: The amount that the bank received for it.
             unused: `Ledger.unused`, which a verdict has to name.
-            unused_in_statement: That of the statement.
+            unused_in_statement: `unused` of the statement.
             ledger_change: The rows of the ledger next to the rows of the previous run.
 
         Raises:

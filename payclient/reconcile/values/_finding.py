@@ -23,7 +23,7 @@ class BreakState(StrEnum):
         NEW: The earlier run did not have it.
         STILL_OPEN: Both runs have it, with the same values.
         CHANGED: Both runs have it, with another amount or word.
-        REOPENED: It was resolved in a run before, and is back.
+        REOPENED: It was resolved in an earlier run, and is back.
         RESOLVED: It is gone; `BreakChange.by` says why.
         NOT_KNOWN: The later run cannot tell: the row is unresolved or rejected now, or was not asked about.
     """
@@ -126,7 +126,7 @@ class Finding:
         history: Its age, in a run that has a previous one; None if it is not a break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
         at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers,
-            the amounts of all rows of the reference but the smallest, or else the largest amount of the row; None where
+            the amounts of all rows of the reference but the smallest, or else the largest amount of the row; None if
             none is known.
     """
 
@@ -324,7 +324,7 @@ class Row:
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """How bad it is: the worst rows are material, the most severe, and of these the ones with most at stake."""
+        """A sort key: material rows, then the most severe, then those with the most at stake."""
         return self.is_material, self.severity, self.at_stake
 
     @property
