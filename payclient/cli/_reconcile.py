@@ -293,8 +293,6 @@ class Reconciliation:
     def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, then note its totals, known only at its end."""
         started_at(journal, self.clock())
-        if self.statement is not None:
-            self.ledger.tell_left_out(journal.statement_lines.leave_out)
         yield from self.ledger
         for suggestion in self.ledger.suggestions:
             self.streams.tell(f"payclient: {suggestion}")

@@ -181,7 +181,7 @@ def test_currencies(reconcile, tmp_path):
 
 
 def test_rows_left_out(reconcile, tmp_path):
-    """What has another currency is not missing in the run; lines that the rules leave out are told."""
+    """A payment that the ledger has in another currency is not in it; lines that the rules leave out are told."""
     ledger = ["reference,amount,currency", "T1,15000,IDR", "T5,9000,USD"]
     (tmp_path / "idr.toml").write_text('[ledger]\nonly_currency = "IDR"\n')
     for amount, verdict in ((15000, "CLEAN"), (1, "BREAKS")):
@@ -189,7 +189,7 @@ def test_rows_left_out(reconcile, tmp_path):
         assert result.out.startswith(verdict)
     ledger[1:] = ["T9,15000,IDR", "T1,15000,USD"]
     assert reconcile("--rules", "idr.toml", ledger=ledger, lines=["T1,1"]).status == 1
-    assert breaks_of(tmp_path / "report") == [["T9", "missing_at_service"], ["T1", "settled_differently"]]
+    assert breaks_of(tmp_path / "report") == [["T9", "missing_at_service"], ["T1", "not_in_ledger"]]
     (tmp_path / "rules.toml").write_text(
         '[statement.kind]\ncolumn = "type"\ncharge = ["payment"]\nignore = ["payout"]\n'
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Journal, reconcile, replay
+from payclient.reconcile import Journal, reconcile
 from payclient.reconcile.ledger import Entry
 
 LEDGER = [Entry(line=line, reference=f"T{line}", amount=5) for line in range(2, 12)]
@@ -57,21 +57,3 @@ async def test_not_read_to_its_end(tmp_path):
         await rows_of(path, Lookup(), broken())
     rows = await rows_of(path, Lookup())
     assert [row.reference for row in rows] == [f"T{number}" for number in range(2, 20)]
-
-
-async def test_left_out(tmp_path):
-    """What the ledger has in rows outside of the run comes last, and is known again in a journal that is opened."""
-    path = tmp_path / "journal.sqlite"
-
-    def ledger(journal):
-        journal.statement_lines.leave_out("T12")
-        journal.statement_lines.leave_out("T12")
-        yield from LEDGER
-
-    with Journal(path) as journal:
-        rows = [row async for row in reconcile(ledger(journal), Lookup(), journal=journal, statement=STATEMENT)]
-    assert (rows[-1].reference, rows[-1].bucket.value, len(rows)) == ("T12", "matched", 18)
-    with Journal(path) as journal:
-        assert [row.reference for row in replay(journal) if row.other_side.is_left_out] == ["T12"]
-        again = [row async for row in reconcile(ledger(journal), Lookup(), journal=journal, statement=STATEMENT)]
-    assert again == rows

@@ -260,7 +260,7 @@ def judging(finding: Finding) -> Rules:
     assert_type((rules.grace, rules.time_zone, rules.fingerprint), tuple[timedelta | BusinessDays, tzinfo | None, str])
     assert_type(rules.fees["VA"].fee_of(1), int)
     assert_type(rules.acceptance(Code.UNDERPAID, "T1"), Accepted | None)
-    assert_type(rules.accepted[0].is_valid(datetime.now(rules.time_zone), None), bool)
+    assert_type(rules.accepted[0].days_left(datetime.now(rules.time_zone), None), int)
     assert_type((finding.waived, finding.is_decisive, finding.is_soft), tuple[str, bool, bool])
     try:
         print(read_rules(Path("rules.toml")), read_rules("rules.toml"))

@@ -51,12 +51,10 @@ from payclient.reconcile.values import JournalError, Observation, Settled, State
 _ROWS_PER_COMMIT = 10_000
 MAX_POSITION = 2**63 - 1
 
-_LEFT_OUT = "CREATE TEMP TABLE IF NOT EXISTS left_out (reference TEXT PRIMARY KEY) WITHOUT ROWID"
 _NOT_IN_LEDGER = """
-    SELECT reference, min(line), reference IN (SELECT reference FROM left_out) AS is_left_out
-    FROM statement WHERE rejected IS NULL AND NOT EXISTS (
+    SELECT reference, min(line) FROM statement WHERE rejected IS NULL AND NOT EXISTS (
         SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
-    ) GROUP BY reference ORDER BY is_left_out, min(position)
+    ) GROUP BY reference ORDER BY min(position)
 """
 
 _SUMS = (
@@ -116,7 +114,6 @@ class StoredStatement:
     totals: StatementTotals
     after: int  # the last position before the references that only the statement has
     ledger_rows: int  # the carried rows follow
-    left_out_after: int  # the last position before those that the ledger has in rows that are left out
 
 
 class StoredLines:
@@ -174,13 +171,6 @@ class StatementLines:
         """The last position of a row of the ledger, or of the previous run."""
         return MAX_POSITION if self.known is None else self.known.after
 
-    def leave_out(self, reference: str) -> None:
-        """Note that the ledger has *reference* in a row that is left out of the run."""
-        if self.known is None:
-            with self._database.writing() as db:
-                db.execute(_LEFT_OUT)
-                db.execute("INSERT OR IGNORE INTO left_out VALUES (?)", (reference,))
-
     def begin(self) -> None:
         """Start at the first line, after the ledger is complete; a statement not read to its end is forgotten."""
         if self.known is None:
@@ -194,14 +184,10 @@ class StatementLines:
             return None
         with self._database.writing() as db:
             db.execute(INDEXES[-1])
-            db.execute(_LEFT_OUT)
-            left_out_after = after
-            unlisted = self._database.read(_NOT_IN_LEDGER)
-            for position, (reference, line, is_left_out) in enumerate(unlisted, after + 1):
+            for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), after + 1):
                 cells = entry_cells(Entry(line=line, reference=reference))
                 db.execute(ADD_ENTRY, with_checksum(position, None, *cells))
-                left_out_after += not is_left_out
-        self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows, left_out_after=left_out_after)
+        self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows)
         return json.dumps(as_json(self.known))
 
     def side(
@@ -222,7 +208,6 @@ class StatementLines:
         return StatementSide(
             settled=settled,
             is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
-            is_left_out=position > self.known.left_out_after,
             unusable_line=unusable_line,
         )
 

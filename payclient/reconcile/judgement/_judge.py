@@ -206,7 +206,7 @@ class _Judgement:
         accepted = self.rules.acceptance(finding.code, self.entry.reference)
         if finding.waived or self.last is None or accepted is None:
             return ""
-        is_valid = accepted.is_valid(self.last.at, self.rules.time_zone) and accepted.covers(finding)
+        is_valid = accepted.days_left(self.last.at, self.rules.time_zone) >= 0 and accepted.covers(finding)
         return accepted.waiver if is_valid else ""
 
     def _duplicate(self) -> Finding:

@@ -157,8 +157,7 @@ def statement_findings(
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
     if found is not None and is_paid and not side.is_in_ledger:
         sentence = f"{name} is paid at the service, {found.amount:,}, and no usable row of the ledger has it"
-        waived = "the ledger has it in a row that is left out of this run" if side.is_left_out else ""
-        yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount, waived=waived)
+        yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount)
     if settled is None:
         if found is not None and is_paid and side.is_in_ledger:
             line = side.unusable_line

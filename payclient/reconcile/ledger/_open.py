@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path, PurePath
@@ -105,9 +105,7 @@ class Source:
         except OSError as error:
             message = f"{self._path} cannot be opened: {error.strerror}"
             raise LedgerError(message) from error
-        status = os.fstat(self._stream.fileno())
-        self._identity = _identity(status)
-        if not S_ISREG(status.st_mode):  # a pipe can be read once, like a stream
+        if not S_ISREG(os.fstat(self._stream.fileno()).st_mode):  # a pipe can be read once, like a stream
             self._path = None
 
     def chunks(self) -> Iterator[bytes]:
@@ -153,22 +151,17 @@ class Source:
         if self._path is None:
             return  # a stream cannot be checked
         try:
-            identity = _identity(self._path.stat())
             with self._path.open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             message = f"{self._path.name} cannot be read again: {error.strerror}; no report is written"
             raise LedgerChangedError(message) from error
-        if (identity, sha256) != (self._identity, self._digest.hexdigest()):
+        if sha256 != self._digest.hexdigest():
             message = f"{self._path.name} changed while it was reconciled; no report is written, run it again"
             raise LedgerChangedError(message)
 
     def close(self) -> None:
         self._files.close()
-
-
-def _identity(stat: os.stat_result) -> tuple[int, ...]:
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class Ledger:
@@ -245,10 +238,6 @@ class Ledger:
         if self._has_rows or self.excluded:
             return (*found, *map(str, self.excluded))
         return (*found, f"nothing was read: the file {self._emptiness}")
-
-    def tell_left_out(self, take: Callable[[str], object]) -> None:
-        """Call *take* with the reference of each row that has another currency; before rows are read."""
-        self._scope.on_left_out = take
 
     @property
     def totals_amount(self) -> int:

@@ -8,7 +8,7 @@ reference, or by an amount that is the sum of the rows above if its reference ha
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
@@ -123,8 +123,7 @@ class _Group:
 class Scope:
     """Decides about each row, and counts those outside."""
 
-    # A row of a statement needs no amount if it has the amount received. `on_left_out` gets the reference of each row
-    # with another currency.
+    # A row of a statement needs no amount if it has the amount received.
 
     def __init__(self, dialect: Dialect = PLAIN, *, is_statement: bool = False) -> None:
         self.dialect: Dialect = dialect
@@ -133,7 +132,6 @@ class Scope:
         self._wanted = dialect.only_currency.casefold()
         self._currency = "", 0
         self._groups: dict[str, _Group] = {}
-        self.on_left_out: Callable[[str], object] | None = None
 
     def check_columns(self, used: Mapping[str, str]) -> None:
         if self._wanted and used and "currency" not in used:
@@ -165,8 +163,6 @@ class Scope:
         why = self._other_currency(line, values)
         if why:
             self._add(why, line, values.get("amount"))
-            if self.on_left_out is not None and values.get("reference"):
-                self.on_left_out(values["reference"])
         return bool(why)
 
     def _other_currency(self, line: int, values: Mapping[str, Any]) -> str:

@@ -158,19 +158,15 @@ class Accepted:
             )
             raise RulesError(message, key=("largest_difference",))
 
-    def is_valid(self, at: datetime, time_zone: tzinfo | None) -> bool:
+    def days_left(self, at: datetime, time_zone: tzinfo | None) -> int:
         """
-        Return whether its last day has not passed.
+        Return the number of days until the last one; negative when it has passed.
 
         Args:
             at: When the service was asked, aware. The current time is not used, so a report that is
                 made again later says the same.
             time_zone: Whose day counts; without it, the day has passed when it has passed in every zone.
         """
-        return self.days_left(at, time_zone) >= 0
-
-    def days_left(self, at: datetime, time_zone: tzinfo | None) -> int:
-        """Return the number of days until the last one; negative when it has passed."""
         return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
 
     def covers(self, finding: Finding) -> bool:

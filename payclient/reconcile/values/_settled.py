@@ -78,13 +78,11 @@ class StatementSide:
     Attributes:
         settled: Its lines for the reference, summed; None if it does not list it as settled.
         is_in_ledger: Whether the ledger has a usable row with the reference, too.
-        is_left_out: Whether the ledger has it in a row that is left out of the run.
         unusable_line: A line with the reference that cannot be used; None if there is none.
     """
 
     settled: Settled | None
     is_in_ledger: bool = True
-    is_left_out: bool = False
     unusable_line: int | None = None
 
 

@@ -121,17 +121,6 @@ def test_currency():
     assert read("reference\nT1\n")[1].currency == ""
 
 
-def test_told():
-    """The references of rows in another currency are told; those of totals rows are not."""
-    text = "reference,amount,currency\nT1,1,IDR\nT2,2,USD\nTotal,3,USD\n"
-    told = []
-    declared = Dialect(only_currency="IDR", skip_totals=True)
-    with open_ledger(io.StringIO(text), dialect=declared) as ledger:
-        ledger.tell_left_out(told.append)
-        assert [row.reference for row in ledger] == ["T1"]
-    assert told == ["T2"]  # and the total does not add up to the row that is left
-
-
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_statement(form):
     """A row of a statement that states what was received needs no amount; what is rejected keeps both."""
