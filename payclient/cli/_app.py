@@ -252,9 +252,9 @@ def _check_options(command: App, words: Sequence[str]) -> None:
     unknown = next((name for name in given if name not in known and name not in _FLAGS), None)
     if unknown is None:
         return
-    from payclient.cli._options import key_of_rules  # noqa: PLC0415  `get` need not load the ledger
+    from payclient.cli._options import LEDGER_ONLY  # noqa: PLC0415  `get` need not load the ledger
 
-    if key := key_of_rules(unknown):
+    if key := LEDGER_ONLY.get(unknown):
         refuse(f"unknown option {unknown}: it is the key {key} of [ledger] in the rules file")
     longer = next((name for name in known if len(unknown) == 2 and name.startswith(f"-{unknown}")), None)
     refuse(f"unknown option {unknown}{did_you_mean(longer or unknown, known)}")

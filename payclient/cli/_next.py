@@ -175,7 +175,7 @@ def _after_reading(message: str, words: Sequence[str], bound: Mapping[str, Any])
     for options in found:
         if "--allow-empty" in options and not ways:  # an empty report of a failed export would be believed
             ways.append(reading(words))
-        if words[0] == "ledger" or LEDGER_ONLY.isdisjoint(name for name, *_ in _parsed(options)):
+        if words[0] == "ledger" or LEDGER_ONLY.keys().isdisjoint(name for name, *_ in _parsed(options)):
             ways.append(command(words, options))
         else:
             ways.append(reading(words, options) if statement is None else command(["ledger", str(statement)], options))

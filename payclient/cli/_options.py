@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import attrs
 from attrs import frozen
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from payclient._shared.escape import quote
 from payclient.cli._streams import (
@@ -54,9 +54,9 @@ def option_name(name: str) -> str:
     return "--" + _SINGULAR.get(name, name.replace("_", "-"))
 
 
-_KEYS = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
+LEDGER_ONLY: Mapping[str, str] = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
+"""The options that only `payclient ledger` has, with their keys in the rules file."""
 _OPTION = re.compile(r"--[a-z][a-z-]*")
-LEDGER_ONLY = frozenset(_KEYS)
 _OF_STATEMENT = {
     "--column": "--statement-column",
     "--ignore-column": "[statement] ignore_columns",
@@ -130,11 +130,6 @@ def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[
     return dict(chosen)
 
 
-def key_of_rules(option: str) -> str | None:
-    """Return the key of an option that only `payclient ledger` has."""
-    return _KEYS.get(option)
-
-
 @Parameter(name="*", group=Group("Judging", sort_key=6))
 @frozen(kw_only=True)
 class JudgingOptions:
@@ -197,6 +192,15 @@ class EarlierRunOptions:
         return None if self.reuse is None else timedelta(seconds=self.reuse)
 
 
+def _read_amount(_: object, tokens: Sequence[Token]) -> int:
+    text = tokens[0].value
+    digits = re.sub("[,_ ]", "", text)
+    if not _AMOUNT.fullmatch(text) or len(digits) > _MAX_DIGITS:
+        wanted = "a whole number in the unit of the service, such as 12,345,000"
+        refuse(f"--payout must be {wanted}, got {quote(text)}")
+    return int(digits)
+
+
 @Parameter(name="*", group=Group("Statement", sort_key=8))
 @frozen(kw_only=True)
 class StatementOptions:
@@ -213,16 +217,16 @@ class StatementOptions:
     statement: Annotated[Path | None, FILE] = None
     statement_column: Annotated[Texts, NAMED_COLUMN] = ()
     settles_within: Annotated[str | None, DURATION] = None
-    payout: Annotated[str | None, AMOUNT] = None
+    payout: Annotated[int | None, Parameter(converter=_read_amount), AMOUNT] = None
 
     def declared(self, rules: Rules) -> Rules:
-        given = {
-            "--statement-column": self.statement_column,
-            "--settles-within": self.settles_within,
-            "--payout": self.payout,
+        options = {
+            "--statement-column": bool(self.statement_column),
+            "--settles-within": self.settles_within is not None,
+            "--payout": self.payout is not None,
         }
-        if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
-            refuse(f"{name} needs --statement, the list that it is about")
+        if self.statement is None and (given := [name for name, is_given in options.items() if is_given]):
+            refuse(f"{given[0]} needs --statement, the list that it is about")
         statement = settling_within(rules, self.settles_within).statement
         chosen = chosen_columns(self.statement_column, option="--statement-column")
         if chosen:
@@ -230,16 +234,6 @@ class StatementOptions:
         rules = attrs.evolve(rules, statement=statement)
         rules.check_zone()
         return rules
-
-    @property
-    def payout_amount(self) -> int | None:
-        if self.payout is None:
-            return None
-        digits = re.sub("[,_ ]", "", self.payout)
-        if not _AMOUNT.fullmatch(self.payout) or len(digits) > _MAX_DIGITS:
-            wanted = "a whole number in the unit of the service, such as 12,345,000"
-            refuse(f"--payout must be {wanted}, got {quote(self.payout)}")
-        return int(digits)
 
     @contextmanager
     def open(self, rules: Rules, ledger: Ledger) -> Generator[Ledger | None]:
@@ -294,6 +288,6 @@ def about_statement(text: str) -> str:
     """Move the declarations of a ledger to the corresponding options of a statement."""
     for of_ledger, of_statement in _OF_STATEMENT.items():
         text = text.replace(of_ledger, of_statement)
-    if _KEYS.keys() & {*_OPTION.findall(text)}:
+    if LEDGER_ONLY.keys() & {*_OPTION.findall(text)}:
         return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"
     return text

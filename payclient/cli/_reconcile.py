@@ -60,7 +60,7 @@ from payclient.reconcile.folders import (
     started_at,
 )
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
-from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementAbout, read_log, verdict_wording
+from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementAbout, read_log, verdict_advice
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report
@@ -106,14 +106,14 @@ async def reconcile(
     """
     _check_paths(ledger, out, connection)
     rules = other.declared(judging.rules(connection.not_found_message))
-    max_age, payout = earlier.max_age, other.payout_amount
+    max_age = earlier.max_age
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:
         with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
             job = Reconciliation(
                 ledger=entries,
                 statement=statement,
-                payout=payout,
+                payout=other.payout,
                 out=out,
                 client=client,
                 environment=str(resolve_environment(connection.environment)),
@@ -188,7 +188,7 @@ def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator
     files = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
     yield f"Report: {job.out / 'report.html'}, and next to it {files}"
     if summary.lacking_probe or (summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence):
-        yield verdict_wording(summary).advice
+        yield verdict_advice(summary)
     for number, each in enumerate(after_verdict(summary, worst.references, job.streams.arguments, job.out)):
         yield f"{'Or' if number and summary.verdict is Verdict.PARTIAL else 'Next'}: {each}"
 

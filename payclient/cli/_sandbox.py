@@ -15,7 +15,6 @@ from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
 from payclient.cli._streams import FILE, NUMBER, Exit, OwnStreams, Seconds, refuse
-from payclient.protocol import is_object
 from payclient.testing import FakeService, Latency, Reply
 
 EXAMPLES = """
@@ -85,16 +84,9 @@ def load(service: FakeService, path: Path) -> None:
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
             try:
-                fields: Any = json.loads(line.rstrip("\r\n"))
-                if is_object(fields):
-                    service.add(**fields)
-                    continue
-                problem = f"is a JSON {type(fields).__name__}, not an object"
-            except TypeError as error:
-                problem = str(error)
-            except ValueError as error:
-                problem = f"is not JSON ({error})"
-            refuse(f"{escape_unprintable(str(path))}, line {number}: {problem}")
+                service.add(**json.loads(line))
+            except (TypeError, ValueError) as error:
+                refuse(f"{escape_unprintable(str(path))}, line {number} is not a transaction in JSON: {error}")
 
 
 def _is_news(record: logging.LogRecord) -> bool:

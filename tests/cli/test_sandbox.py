@@ -50,10 +50,10 @@ async def test_faults(share, failed):
 
 
 UNUSABLE = {
-    "x": "is not JSON (Expecting value: line 1 column 1 (char 0))",
-    "": "is not JSON (Expecting value: line 1 column 1 (char 0))",
-    "[]": "is a JSON list, not an object",
-    "1": "is a JSON int, not an object",
+    "x": "Expecting value: line 1 column 1 (char 0)",
+    "": "Expecting value",
+    "[]": "payclient.testing",
+    "1": "payclient.testing",
     '{"colour": "T1"}': "a transaction has no field colour; it has reference, merchant_reff, payment_method, ",
     '{"amount": "much"}': "amount must be an int, got 'much'",
     '{"fee": null}': "fee must be an int, got None",
@@ -71,7 +71,7 @@ def test_load(tmp_path):
         file.write_text(f'{{"reference": "T1"}}\n{line}\n')
         with pytest.raises(ConfigurationError) as caught:
             load(FakeService(), file)
-        return str(caught.value).startswith(f"{file}, line 2: {UNUSABLE[line]}")
+        return str(caught.value).startswith(f"{file}, line 2 is not a transaction in JSON: {UNUSABLE[line]}")
 
     check_each(dict.fromkeys(UNUSABLE, True), refused)
 

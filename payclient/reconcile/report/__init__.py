@@ -36,7 +36,7 @@ from payclient.reconcile.report._wording import payout_lines as payout_lines
 from payclient.reconcile.report._wording import payout_sentence as payout_sentence
 from payclient.reconcile.report._wording import roll_forward_lines as roll_forward_lines
 from payclient.reconcile.report._wording import settlement_lines as settlement_lines
-from payclient.reconcile.report._wording import verdict_wording as verdict_wording
+from payclient.reconcile.report._wording import verdict_advice as verdict_advice
 
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["About", "LedgerAbout", "ReportFiles", "verify"]

@@ -52,15 +52,7 @@ class LedgerAbout:
 
 @frozen(kw_only=True)
 class JudgedAgain:
-    """
-    The run whose answers were judged a second time.
-
-    Attributes:
-        folder: The name of its folder.
-        run: Its name.
-        rules_fingerprint: Fingerprint of the rules by which it was judged.
-        changed_rules: The names of the rules that are others now.
-    """
+    """The run whose answers were judged a second time, its rules, and the names of those that are others now."""
 
     folder: str
     run: str
@@ -78,14 +70,7 @@ class JudgedAgain:
 
 @frozen(kw_only=True)
 class StatementAbout:
-    """
-    The statement that was read.
-
-    Attributes:
-        file: The file that was read.
-        totals: The sums of its lines.
-        payout: The amount that the bank received for it; None if that was not given.
-    """
+    """The statement that was read, the sums of its lines, and the amount that the bank received, if it was given."""
 
     file: LedgerAbout
     totals: StatementTotals = field(factory=StatementTotals)
@@ -173,10 +158,6 @@ def when(time: datetime | None) -> str:
     return "" if time is None else time.astimezone(UTC).isoformat(" ", "seconds")[:19]
 
 
-def answers_came(first: datetime | None, last: datetime | None) -> Fact:
-    return Fact("Answers came", ("none came" if first is None else f"{when(first)} to {when(last)} UTC",))
-
-
 def facts(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the run metadata in the order of the page; a missing value is shown as such."""
     yield Fact(RUN_TERM, (about.run or "not recorded",), bool(about.run))
@@ -193,7 +174,8 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Environment", (about.environment or "not recorded",))
     yield Fact("Key fingerprint", (about.key_fingerprint or "not recorded",), bool(about.key_fingerprint))
     yield Fact("Canary", (about.canary or "none was given",), bool(about.canary))
-    yield answers_came(summary.first_observed_at, summary.last_observed_at)
+    first, last = when(summary.first_observed_at), when(summary.last_observed_at)
+    yield Fact("Answers came", (f"{first} to {last} UTC" if first else "none came",))
     if summary.since is not None and summary.since.reused:
         yield Fact("Reused answers", (summary.since.reused_sentence,))
     yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))

@@ -32,7 +32,7 @@ from payclient.reconcile.report._wording import (
     payout_sentence,
     roll_forward_lines,
     settlement_lines,
-    verdict_wording,
+    verdict_advice,
 )
 from payclient.reconcile.result import OpenFindings
 
@@ -214,15 +214,15 @@ def _by_kind(breaks: Iterable[Group], found: OpenFindings) -> dict[str, Any]:
 
 
 def _figures(summary: Summary, about: About) -> dict[str, Any]:
-    verdict, settlement = verdict_wording(summary), summary.settlement
+    settlement = summary.settlement
     return {
         "summary": summary,
         "about": about,
         "ledger_name": about.ledger.name if about.ledger else "",
-        "title": verdict.title,
+        "title": summary.verdict.capitalize(),
         "headline": headline(summary),
         "tone": summary.verdict.value,
-        "advice": verdict.advice,
+        "advice": verdict_advice(summary),
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
         "bridge_lines": _taken(bridge_lines(summary.tie_out)),
         "states": money_by_status(summary.tie_out).items(),

@@ -34,13 +34,7 @@ _MAX_BYTES = 1 << 20
 
 @frozen
 class Problem:
-    """
-    A problem with one file of a report.
-
-    Attributes:
-        file: Its name.
-        what: The problem, in one sentence without a full stop.
-    """
+    """A problem with one file of a report, in a sentence without a full stop."""
 
     file: str
     what: str

@@ -23,50 +23,38 @@ from payclient.reconcile.values import Payout
 @frozen
 class Wording:
     title: str
-    advice: str = ""
+    advice: str
 
 
-_NOT_TIED = Wording(
-    "Breaks", "No row differs, but the statement does not tie: see the bridge to it, and what is below."
-)
-
-_LEFT = Wording("Breaks", "Rows left the ledger, although it covers their time: see below, and export it again.")
-
-VERDICTS: Mapping[Verdict, Wording] = {
-    Verdict.EMPTY: Wording("Empty", "Check that the right file was given, and that it has more than a header."),
-    Verdict.CLEAN: Wording("Clean", "There is nothing to do."),
-    Verdict.PARTIAL: Wording(
-        "Partial",
-        "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid.",
+_ADVICE: Mapping[Verdict, str] = {
+    Verdict.EMPTY: "Check that the right file was given, and that it has more than a header.",
+    Verdict.CLEAN: "There is nothing to do.",
+    Verdict.PARTIAL: (
+        "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid."
     ),
-    Verdict.BREAKS: Wording("Breaks", "Go through the breaks below, the most severe first."),
-    Verdict.INCOMPLETE: Wording(
-        "Incomplete",
-        "Run the same command again: it asks about the unresolved rows only. Until then, figures may change.",
+    Verdict.BREAKS: "Go through the breaks below, the most severe first.",
+    Verdict.INCOMPLETE: (
+        "Run the same command again: it asks about the unresolved rows only. Until then, figures may change."
     ),
 }
-
-_NO_AMOUNTS = Wording(
-    "Partial",
+_NOT_TIED = "No row differs, but the statement does not tie: see the bridge to it, and what is below."
+_LEFT = "Rows left the ledger, although it covers their time: see below, and export it again."
+_NO_AMOUNTS = (
     "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if there "
-    "is one.",
+    "is one."
 )
-
-_NOTHING_FOUND = Wording(
-    "Incomplete", "Nothing was found: wrong key or environment? Give a reference that exists with --canary."
-)
+_NOTHING_FOUND = "Nothing was found: wrong key or environment? Give a reference that exists with --canary."
 
 
-def verdict_wording(summary: Summary) -> Wording:
-    if summary.verdict is Verdict.BREAKS and not any(
-        summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)
-    ):
+def verdict_advice(summary: Summary) -> str:
+    verdict, compared = summary.verdict, summary.compared
+    if verdict is Verdict.BREAKS and not any(summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)):
         return _LEFT if summary.missing_rows else _NOT_TIED
-    if summary.verdict is Verdict.PARTIAL and summary.compared.are_amounts_left_out:
+    if verdict is Verdict.PARTIAL and compared.are_amounts_left_out:
         return _NO_AMOUNTS
-    if summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence:
-        return Wording("Partial", summary.compared.unused_advice)
-    return _NOTHING_FOUND if summary.lacking_probe else VERDICTS[summary.verdict]
+    if verdict is Verdict.PARTIAL and compared.unused_sentence:
+        return compared.unused_advice
+    return _NOTHING_FOUND if summary.lacking_probe else _ADVICE[verdict]
 
 
 def headline(summary: Summary) -> str:

@@ -31,7 +31,7 @@ from payclient.reconcile.report._wording import (
     payout_sentence,
     roll_forward_lines,
     settlement_lines,
-    verdict_wording,
+    verdict_advice,
 )
 
 MAX_ROWS = 1_048_576
@@ -278,7 +278,7 @@ _SHEET_OF = {bucket: (name, columns) for name, (bucket, columns) in SHEETS.items
 
 def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
     yield (summary.verdict.upper(), summary.sentence)
-    yield (None, verdict_wording(summary).advice)
+    yield (None, verdict_advice(summary))
     if summary.compared.remark:
         yield (None, summary.compared.remark)
     yield (None, summary.completeness)

@@ -119,15 +119,12 @@ def _settled(row: Row, settled: Settled, paid: int) -> Iterator[tuple[Settlement
 
 
 def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
-    if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and _is_unknown(row)):
+    # Without an answer that can be used, the service has not said whether there is such a transaction.
+    is_unusable = row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
+    if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and is_unusable):
         return SettlementStep.UNRESOLVED
     is_back = settled.stated is not None and settled.stated <= 0
     return SettlementStep.REFUNDED if is_back else SettlementStep.SETTLED_NOT_PAID
-
-
-def _is_unknown(row: Row) -> bool:
-    """Return whether the service has not said whether there is such a transaction."""
-    return row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
 
 
 def _fee(row: Row, settled: Settled, paid: int) -> int:
@@ -146,15 +143,7 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
 
 @frozen
 class StateTotal:
-    """
-    Rows and money in one state, on both sides.
-
-    Attributes:
-        ledger_rows: Ledger rows that are in it.
-        ledger_amount: Sum of their amounts in the ledger.
-        service_rows: References that are in it at the service.
-        service_amount: Sum of their amounts at the service, each reference once.
-    """
+    """Rows and money in one state, on both sides; at the service each reference once."""
 
     ledger_rows: int = 0
     ledger_amount: int = 0

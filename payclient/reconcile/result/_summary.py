@@ -274,13 +274,7 @@ REMARKS = {
 
 @frozen
 class AcceptanceNotice:
-    """
-    An acceptance to review.
-
-    Attributes:
-        accepted: The acceptance.
-        state: Why it is listed.
-    """
+    """An acceptance to review, with the reason."""
 
     accepted: Accepted
     state: AcceptanceState

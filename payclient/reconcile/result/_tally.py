@@ -302,7 +302,7 @@ class Tally:
             first_observed_at=first,
             last_observed_at=last,
             tie_out=self._tie_out(),
-            compared=self._compared_fields(tuple(unused), tuple(unused_in_statement)),
+            compared=self._comparisons(tuple(unused), tuple(unused_in_statement)),
             leakage=tuple(self._leakages()),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
@@ -405,9 +405,7 @@ class Tally:
             raise TieOutError(message)
         return bridge
 
-    def _compared_fields(
-        self, unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]
-    ) -> Compared:
+    def _comparisons(self, unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]) -> Compared:
         return Compared(
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
             stated=tuple(name for name in FIELDS if name in self._stated),
