@@ -37,8 +37,8 @@ from typing import Protocol
 
 from payclient._shared.escape import plural
 from payclient._shared.logger import logger
-from payclient.client.policies import Clock, Limiter, Signal, Ticket, classify
-from payclient.errors import OutageError, PayClientError, ResponseError, ServiceError, TransportError
+from payclient.client.policies import Clock, Limiter, Ticket
+from payclient.errors import OutageError
 
 _MIN_ALLOWED = 1.3  # seconds of silence
 _MIN_FAILING = 0.8  # seconds of failures
@@ -48,17 +48,6 @@ _MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
 _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
 _MAX_FAILING = 1000  # references
-
-
-def is_answer(error: PayClientError) -> bool:
-    """Return whether *error* shows that the service is alive."""
-    is_failure = isinstance(error, ServiceError) or classify(error).signal is Signal.OVERLOADED
-    return isinstance(error, ResponseError) and not is_failure
-
-
-def is_final(error: PayClientError) -> bool:
-    """Return whether every lookup ends with *error*, although the service has said nothing."""
-    return isinstance(error, TransportError) and classify(error).is_fatal
 
 
 class Refusable(Protocol):

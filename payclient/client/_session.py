@@ -32,7 +32,7 @@ from payclient._shared.until_done import shielded, until_done
 from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
 from payclient.client._lookup import Lookup, LookupPhase, may_end
-from payclient.client._outage import Outage, is_answer, is_final
+from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import Again, Clock, Limiter, Retries, Signal, Ticket, classify, names_no_reference
 from payclient.protocol import Response, Transaction, build_request, parse_response, request_headers, request_id_of
@@ -63,10 +63,12 @@ class _Result:
 
     @classmethod
     def of(cls, error: errors.PayClientError) -> Self:
-        name, signal = type(error).__name__, classify(error).signal
-        failure = "" if is_answer(error) else f"{name}: {error}"
-        pause = error.asked_pause if signal is Signal.THROTTLED and isinstance(error, errors.ResponseError) else None
-        return cls(name, signal, failure, pause, is_final(error))
+        name, verdict, pause, is_alive = type(error).__name__, classify(error), None, False
+        if isinstance(error, errors.ResponseError):
+            is_alive = not isinstance(error, errors.ServiceError) and verdict.signal is not Signal.OVERLOADED
+            pause = error.asked_pause if verdict.signal is Signal.THROTTLED else None
+        is_final = isinstance(error, errors.TransportError) and verdict.is_fatal
+        return cls(name, verdict.signal, "" if is_alive else f"{name}: {error}", pause, is_final)
 
 
 _FOUND = _Result("", Signal.ACCEPTED, "")

@@ -169,29 +169,27 @@ def _outcome(
 ) -> Transaction | errors.ResponseError:
     body, problem, value = _read(response)
 
-    def error_response() -> ErrorResponse:  # a function, because only errors need it
-        excerpt = body[:4096].decode("utf-8", "replace")  # enough to recognise a web page
-        return ErrorResponse(response.status_code, response.headers, excerpt, problem, redact, now, not_found_messages)
-
+    excerpt = body[:4096].decode("utf-8", "replace")  # enough to recognise a web page
+    failed = ErrorResponse(response.status_code, response.headers, excerpt, problem, redact, now, not_found_messages)
     text = body.decode("utf-8", "replace")
     is_clean, request_id = (True, None) if value is None else search_for_key(text, response.headers, redact)
     value = value if is_clean else _without_key(value, redact)
     if response.status_code != 200 or not is_object(value) or value.get("success") is not True:
-        return refuse(error_response(), value, reference)
+        return refuse(failed, value, reference)
     data = value.get("data")
     if not is_object(data):
         found = kind(data) if "data" in value else "absent"
-        return error_response().unexpected(f"data: {found} where an object is needed")
+        return failed.unexpected(f"data: {found} where an object is needed")
     notes = (*(_MARKED if body.startswith(BOM_UTF8) else ()), *(() if is_clean else _ECHOED))
     try:
         transaction = read_transaction(data, notes=notes, request_id=request_id)
     except FieldProblem as fault:
-        return error_response().unexpected(f"data.{fault}", is_about_reference=str(data.get("reference")) == reference)
+        return failed.unexpected(f"data.{fault}", is_about_reference=str(data.get("reference")) == reference)
     if transaction.reference != reference:
         found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
-        return error_response().unexpected(found, kind=errors.ReferenceMismatchError)
+        return failed.unexpected(found, kind=errors.ReferenceMismatchError)
     if not is_clean and REMOVED in transaction.status:
-        return error_response().unexpected("data.status: contains the API key", is_about_reference=True)
+        return failed.unexpected("data.status: contains the API key", is_about_reference=True)
     return transaction
 
 

@@ -57,12 +57,6 @@ async def still_connected_after(receive: Receive, seconds: float | None) -> bool
     return False
 
 
-async def send_response(send: Send, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": content})
-
-
 @define(kw_only=True)
 class ReceivedRequest:
     """
@@ -270,7 +264,12 @@ class FakeService:
             content = reply.content({"success": True, "data": dict(self._transactions.get(reference, {}))})
             if await still_connected_after(receive, seconds):
                 request.status = reply.status
-                await send_response(send, reply.status, reply.all_headers(content), content)
+                sent = [
+                    (name.encode("latin-1"), value.encode("latin-1"))
+                    for name, value in reply.all_headers(content).items()
+                ]
+                await send({"type": "http.response.start", "status": reply.status, "headers": sent})
+                await send({"type": "http.response.body", "body": content})
 
     def _objection(self, request: ReceivedRequest, key: str | None, *, has_object: bool) -> Reply | None:
         """Return the reply to an invalid request, or None. Source: specification, part 4."""

@@ -71,7 +71,7 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         return Network()
     parts = urlsplit(url)
     if proxy is None and not is_loopback(parts.hostname or ""):
-        proxy = _variable_proxy(parts, trust_env=bool(options.get("trust_env", True)))
+        proxy = _environment_proxy(parts, trust_env=bool(options.get("trust_env", True)))
     if proxy is not None and parts.scheme != "https":
         message = (
             f"{proxy.source}: plain http does not go through a proxy, which would see the API key; "
@@ -80,15 +80,6 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         raise ConfigurationError(message)
     kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
     return Network(proxy, make_context(options) if given & _TRUST else None, **kept)
-
-
-def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
-    """Return the proxy that a variable names for *url*; no local variable holds its password."""
-    variable = OPTIONS["proxy"].variable
-    if os.environ.get(variable):
-        return Proxy(os.environ[variable], variable)
-    has_settings = sys.platform in _HAS_SYSTEM_PROXY or any(name.lower().endswith("_proxy") for name in os.environ)
-    return _environment_proxy(url) if url.scheme == "https" and has_settings and trust_env else None
 
 
 def _check(options: MutableMapping[str, object], given: set[str], *, is_ours: bool) -> None:
@@ -104,8 +95,14 @@ def _check(options: MutableMapping[str, object], given: set[str], *, is_ours: bo
         raise unfit("trust_env", "True or False", repr(trust_env))
 
 
-def _environment_proxy(url: SplitResult) -> Proxy | None:
-    """Return the proxy of the environment, or of the system on Windows and macOS, unless *url* is excepted."""
+def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
+    """Return the proxy of our variable, or else of the environment or the system, unless *url* is excepted there."""
+    variable = OPTIONS["proxy"].variable
+    if os.environ.get(variable):
+        return Proxy(os.environ[variable], variable)  # no local variable holds its password
+    has_settings = sys.platform in _HAS_SYSTEM_PROXY or any(name.lower().endswith("_proxy") for name in os.environ)
+    if not (url.scheme == "https" and has_settings and trust_env):
+        return None
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  thirty modules that nothing else needs
 
     found = getproxies()

@@ -133,20 +133,14 @@ class Tunnel:
 
     def _check(self, status: int) -> None:
         if status >= 300:
+            from http.client import responses  # noqa: PLC0415  only where a tunnel is refused
+
+            words = f"{status} {responses.get(status, '')}".rstrip()
             advice = "" if status != 407 else _REFUSED_LOGIN if self._has_password else _WANTS_LOGIN
-            message = f"refused the tunnel ({_in_words(status)}){advice}"
+            message = f"refused the tunnel ({words}){advice}"
             raise TunnelError(message, status)
         if self._received:  # the service does not speak first in TLS, so they are the proxy's own
             raise TunnelError("opened the tunnel and sent something through it that is not the service's")
-
-
-def _in_words(status: int) -> str:
-    from http import HTTPStatus  # noqa: PLC0415  only where a tunnel is refused
-
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
 
 
 def _read(url: object) -> tuple[SplitResult, str]:

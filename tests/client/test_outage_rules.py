@@ -5,7 +5,8 @@ import math
 import pytest
 
 from payclient import errors
-from payclient.client._outage import Outage, is_answer, is_final
+from payclient.client._outage import Outage
+from payclient.client._session import _Result
 from payclient.client.policies import Limiter, Ticket
 
 DOWN = "ServiceError: down"
@@ -204,10 +205,10 @@ IS_ANSWER = (
 
 def test_is_answer():
     """A response that only a live service gives is an answer; one of a gateway, or none, is not."""
-    assert [is_answer(error) for error, _ in IS_ANSWER] == [expected for _, expected in IS_ANSWER]
+    assert [_Result.of(error).failure == "" for error, _ in IS_ANSWER] == [expected for _, expected in IS_ANSWER]
 
 
 def test_is_final():
     """A refused certificate or tunnel is final without an answer."""
-    finals = [type(error) for error, _ in IS_ANSWER if is_final(error)]
+    finals = [type(error) for error, _ in IS_ANSWER if _Result.of(error).is_final]
     assert finals == [errors.TLSVerificationError, errors.ProxyRefusedError]
