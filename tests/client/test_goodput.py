@@ -6,7 +6,7 @@ import pytest
 
 from payclient import Stats, Transaction
 from payclient.client.policies import Limiter
-from support.fakes import client, throttled
+from support.fakes import ScriptedTransport, client, now, throttled
 from support.goodput import SITUATIONS, Service, bucket, play, visit
 
 pytestmark = pytest.mark.virtual_time
@@ -62,6 +62,26 @@ async def test_after_a_storm(deadline):
     service = Service(lambda at, _: 0.0 if 5 <= at < 35 else None, lambda: 0.05)
     played = await visit(service, 20, seconds=70.0, seed=1, is_even=True, deadline=deadline)
     assert played.answered(45.0) == 1.0
+
+
+async def test_visitors_beside_a_stream():
+    """A stream that uses all of a limit keeps no visitor waiting."""
+    transport, waited = ScriptedTransport(latency=0.1), []
+    async with client(transport, max_rate=10.0, deadline=5.0) as pay, asyncio.TaskGroup() as tasks:
+
+        async def visits():
+            for number in range(60):
+                at = now()
+                await pay.get_transaction(f"V{number}")
+                waited.append(now() - at)
+                await asyncio.sleep(1.0)
+
+        tasks.create_task(visits())
+        async with pay.stream_transactions(f"R{number}" for number in range(1000)) as outcomes:
+            assert len([outcome async for outcome in outcomes]) == 1000
+        streamed_in = now()
+    assert max(waited) <= 0.31
+    assert streamed_in < 110
 
 
 async def test_flood():

@@ -103,6 +103,14 @@ def three_in_an_hour():
     return with_a_gap(["T1", "T2", "T3"])
 
 
+async def stubborn(reference):
+    """Be a lookup that needs five seconds to end when it is cancelled."""
+    try:
+        await asyncio.sleep(1000)
+    finally:
+        await asyncio.sleep(5)
+
+
 def other_tasks():
     return asyncio.all_tasks() - {asyncio.current_task()}
 
@@ -234,6 +242,21 @@ async def test_error_in_the_block():
     with pytest.raises(KeyError, match="mine"):
         async with stream(found, map(str, range(1000)), concurrency=8):
             raise KeyError("mine")
+    assert other_tasks() == set()
+
+
+async def test_cancelled_while_leaving():
+    """A cancellation while the workers end is not lost."""
+
+    async def leave():
+        async with stream(stubborn, ["T1"], concurrency=1):
+            await asyncio.sleep(1)
+
+    task = asyncio.create_task(leave())
+    await asyncio.sleep(2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert other_tasks() == set()
 
 
