@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import Bucket, Code, Row, Severity, Summary, Total, moved_by
 from payclient.reconcile.judgement import reff_key
-from payclient.reconcile.nights import BreakChange, SincePrevious
+from payclient.reconcile.nights import BreakChange
 from payclient.reconcile.report._about import About, facts, to_sign, when
 from payclient.reconcile.report._decision_file import DECISIONS
 from payclient.reconcile.report._rows import ROWS, Top
@@ -164,8 +164,6 @@ FILES = {
 }
 """The other files of a report, and what each is for."""
 
-_TREND_HEIGHT = 40
-
 
 class HtmlReport:
     """The page of one run; *room* rows of each kind are shown, those with the largest amounts."""
@@ -187,13 +185,14 @@ class HtmlReport:
     def write(self, file: IO[str], summary: Summary, about: About, *, files: Collection[str] = FILES.keys()) -> None:
         """Write the page, with links to the *files* next to it that it knows."""
         breaks = self._groups.breaks(files)
+        earlier = () if summary.since is None else summary.since.previous.trend_with_itself
         shown = {
             **_figures(summary, about),
             **_by_kind(breaks, summary.open_findings),
             "worst": self._groups.worst,
             "since": summary.since,
             "roll_forward": list(roll_forward_lines(summary.open_findings)),
-            "trend": [] if summary.since is None else _trend(summary.since, summary.buckets[Bucket.BREAK].rows),
+            "trend": [*(count for _, count in earlier), summary.buckets[Bucket.BREAK].rows],
             "news": self._news,
             "gone": self._gone,
             "breaks": breaks,
@@ -238,13 +237,6 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
 def _taken(lines: Iterable[BridgeLine]) -> list[BridgeLine]:
     """Return the totals, and the steps that rows are in."""
     return [line for line in lines if line.step is None or line.step.rows]
-
-
-def _trend(since: SincePrevious, breaks: int) -> list[dict[str, int]]:
-    """Return a bar for each of the last runs, this one last."""
-    counts = [*(count for _, count in since.previous.trend_with_itself), breaks]
-    most = max(counts) or 1
-    return [{"breaks": count, "height": count * _TREND_HEIGHT // most} for count in counts]
 
 
 # The template

@@ -245,23 +245,23 @@ class Leakage:
 
 class AcceptanceState(StrEnum):
     """
-    The state of an acceptance in one run.
+    The state of an acceptance in one run; of several rows with its reference, the first of these counts.
 
     Attributes:
-        MET_NO_ROW: The ledger has no such row, or the row has no such difference any more.
         CHANGED: The difference is no longer the one that was accepted, so it counts.
         ENDED: Its last day has passed, so the difference counts.
         ENDS_SOON: It holds, for at most seven more days.
         HOLDS: It holds.
         UNKNOWN: Its row could not be looked up.
+        MET_NO_ROW: The ledger has no such row, or the row has no such difference any more.
     """
 
-    MET_NO_ROW = "met_no_row"
     CHANGED = "changed"
     ENDED = "ended"
     ENDS_SOON = "ends_soon"
     HOLDS = "holds"
     UNKNOWN = "unknown"
+    MET_NO_ROW = "met_no_row"
 
 
 REMARKS = {

@@ -172,8 +172,7 @@ class Tally:
             self._add_break(row)
         states = self._acceptances.get(row.reference or "", {})
         for each, state in states.items():
-            # Of several rows with one reference, the one that needs a review counts.
-            states[each] = min(state, _state_of(each, row, self._rules), key=_BY_URGENCY.index)
+            states[each] = min(state, _state_of(each, row, self._rules), key=list(AcceptanceState).index)
 
     def _add_money(self, row: Row) -> None:
         total = Total.of(row)
@@ -457,12 +456,6 @@ class Tally:
             patterns.append(Pattern(kind=PatternKind(kind), sentence=sentence, treatment=treatment, **figures))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind), each.sentence))
         return tuple(patterns[:_MAX_SHOWN])
-
-
-_BY_URGENCY = (
-    *(AcceptanceState.CHANGED, AcceptanceState.ENDED, AcceptanceState.ENDS_SOON),
-    *(AcceptanceState.HOLDS, AcceptanceState.UNKNOWN, AcceptanceState.MET_NO_ROW),
-)
 
 
 def _state_of(accepted: Accepted, row: Row, rules: Rules) -> AcceptanceState:

@@ -121,7 +121,7 @@ def on_page(folder, summary):
         (tile,) = page.all("li", class_=bucket.value) or page.all("li", class_=f"{bucket} nothing")
         rows, *money = numbers(re.sub(r" [-+±]\d+ (?=[A-Z])", " ", tile.replace("\N{MINUS SIGN}", "-")))
         found[f"bucket {bucket}"] = (rows, *money)
-    for name, table in zip(("tie-out", "statement"), page.all("table", class_="sums"), strict=True):
+    for name, table in zip(("tie-out", "statement"), page.all("table", class_="sums cards"), strict=True):
         found[name] = numbers(table)
     return found
 
