@@ -152,34 +152,6 @@ def test_columns(reconcile, tmp_path):
     assert "The payout of 8,000 is the statement's total." in result.out, result.err
 
 
-def test_without_rows(reconcile):
-    """A statement without rows is usual, and a ledger without rows is refused unless that is allowed."""
-    result = reconcile(lines=[], ledger=["reference,amount"])
-    assert (result.status, result.said.splitlines()[-1].partition("; ")[2]) == (2, "--allow-empty accepts that")
-    result = reconcile(lines=[])
-    assert (result.status, "T1: high, not_settled" in result.out) == (1, True)
-    result = reconcile("--allow-empty", lines=["T1,15000"], ledger=["reference,amount"], out="other")
-    assert (result.status, "T1: critical, not_in_ledger" in result.out) == (1, True)
-
-
-def test_currencies(reconcile, tmp_path):
-    """A statement in another currency than the ledger is refused; so is one in several, and both can be corrected."""
-    (tmp_path / "rules.toml").write_text('[statement.reading]\nonly_currency = "IDR"\n')
-    header = "reference,amount,currency"
-
-    def reconciled(*arguments, lines):
-        return reconcile(*arguments, header=header, lines=lines, ledger=(header, "T1,15000,IDR"))
-
-    result = reconciled(lines=["T1,15000,USD"])
-    assert result.status == 2
-    assert "has amounts in USD, and the ledger in IDR, which are never compared" in result.err
-    result = reconciled(lines=["T1,15000,IDR", "T9,5,USD"])
-    assert (result.status, "the statement settlement.csv: it has amounts in 'IDR'" in result.err) == (2, True)
-    result = reconciled("--rules", "rules.toml", lines=["T1,15000,IDR", "T9,5,USD"])
-    assert (result.status, result.out.partition(":")[0]) == (0, "CLEAN")
-    assert "payclient: the statement: 1 row left out, because it is in USD: line 3; amount 5" in result.err.splitlines()
-
-
 def test_rows_left_out(reconcile, tmp_path):
     """A payment that the ledger has in another currency is not in it; lines that the rules leave out are told."""
     ledger = ["reference,amount,currency", "T1,15000,IDR", "T5,9000,USD"]
@@ -236,54 +208,6 @@ def test_business_days(reconcile, command, tmp_path):
     result = command(*by_days, "--time-zone", "UTC", "--rules", "calendar.toml")
     assert (result.status, "1 open" in result.out.splitlines()[0]) == (0, True)
     assert "without 1 listed holiday; in the time zone UTC" in (tmp_path / "again" / "report.html").read_text()
-
-
-REPORT = """\
-Psp Reference,Type,Gross Currency,Gross Debit (GC),Gross Credit (GC),Net Currency,Net Debit (NC),Net Credit (NC)
-T1,Settled,IDR,,150.00,IDR,,125.00
-T2,Settled,IDR,,70.00,IDR,,70.00
-T2,Chargeback,IDR,70.00,,IDR,77.50,
-,Fee,,,,IDR,12.50,
-,InvoiceDeduction,,,,IDR,,2.50
-,MerchantPayout,,,,IDR,107.50,
-"""
-
-
-PROVIDER = """[{0}columns]
-reference = "Psp Reference"
-amount = "Gross Credit (GC)"
-amount_received = "Net Credit (NC)"
-
-[{1}]
-minor_units = 2
-debit_columns = {{ amount = "Gross Debit (GC)", amount_received = "Net Debit (NC)" }}
-
-[{2}kind]
-column = "Type"
-charge = ["Settled"]
-refund = ["Chargeback"]
-fee = ["Fee", "InvoiceDeduction"]
-ignore = ["MerchantPayout"]
-"""
-
-
-def test_report_of_provider(reconcile, command, tmp_path):
-    """A provider's report with lines of several kinds is read by a rules file, as statement and as ledger."""
-    header, *lines = REPORT.splitlines()
-    (tmp_path / "statement.toml").write_text(PROVIDER.format("statement.", "statement.reading", "statement."))
-    sums = '[lines]\nof_one_reference = "sum"\n'
-    (tmp_path / "ledger.toml").write_text(PROVIDER.format("", "ledger", "lines.") + sums)
-    result = reconcile("--rules", "statement.toml", "--payout", "10750", header=header, lines=lines)
-    assert (result.status, result.out.partition(":")[0]) == (0, "PARTIAL")
-    assert "The payout of 10,750 is the statement's total." in result.out.splitlines()
-    steps = summary_of(tmp_path / "report")["settlement"]["steps"]
-    expected = {"settled": 0, "fees": -3500, "refunded": -750}
-    assert {each["step"]: each["amount"] for each in steps if each["rows"]} == expected
-    result = reconcile("--rules", "ledger.toml", ledger=[header, *lines], lines=["T1,15000"], out="ledger")
-    assert "3 ledger rows, summed to 2 payments: " in result.out.splitlines()[0]
-    assert "payclient: 1 line of the kind 'fee' left out, as the rules say: -1,250" in result.err
-    again = command("rejudge", "ledger", "--out", "again")
-    assert again.out.splitlines()[0] == result.out.splitlines()[0]
 
 
 def test_payouts(reconcile, service, command, tmp_path):

@@ -301,21 +301,3 @@ def test_trio(server):
         [sys.executable, EXAMPLES / "trio_script.py", "T1"], capture_output=True, check=True, text=True, timeout=120
     )
     assert done.stdout == "T1 Paid\n"
-
-
-def test_trio_without_a_thread(server):
-    """Under trio the async client says what to do instead."""
-    program = """
-import trio
-from payclient import AsyncClient, ClientClosedError
-
-async def main():
-    try:
-        await AsyncClient().get_transaction("T1")
-    except ClientClosedError as error:
-        print(error)
-
-trio.run(main)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=120)
-    assert "under trio, call a payclient.blocking.Client in a thread" in done.stdout

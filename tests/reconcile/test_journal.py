@@ -117,10 +117,13 @@ ANSWERS = st.fixed_dictionaries(
         for reference in REFERENCES
     }
 )
+STATEMENTS = st.none() | st.lists(st.tuples(st.sampled_from(REFERENCES), st.sampled_from([100, 90])), max_size=5).map(
+    lambda rows: [Entry(line=line, reference=name, amount=amount) for line, (name, amount) in enumerate(rows, 2)]
+)
 CUTS = st.lists(st.tuples(st.sampled_from(["error", "cancel", "kill"]), st.integers(0, 20)), max_size=3)
 
 
-async def cut_run(ledger, answers, path, folder, how, at):
+async def cut_run(ledger, statement, answers, path, folder, how, at):
     """Break a run off at its n-th question; return what was asked, and the journal that is left."""
     task, left = asyncio.current_task(), [path]
 
@@ -133,7 +136,7 @@ async def cut_run(ledger, answers, path, folder, how, at):
     lookup = Lookup(answers, cut_at=at, on_cut=on_cut)
     with Journal(path) as journal:
         try:
-            await rows_of(ledger, lookup, journal)
+            await rows_of(ledger, lookup, journal, statement=statement)
         except Cut:
             pass
         except asyncio.CancelledError:
@@ -142,21 +145,21 @@ async def cut_run(ledger, answers, path, folder, how, at):
 
 
 @examples(80)
-@given(ledger=ENTRIES, answers=ANSWERS, cuts=CUTS)
-async def test_resumed(ledger, answers, cuts):
+@given(ledger=ENTRIES, statement=STATEMENTS, answers=ANSWERS, cuts=CUTS)
+async def test_resumed(ledger, statement, answers, cuts):
     """A run that is interrupted anywhere, any number of times, and resumed equals an uninterrupted one."""
     whole = Lookup(answers)
     with Journal() as journal:
-        expected = await rows_of(ledger, whole, journal)
+        expected = await rows_of(ledger, whole, journal, statement=statement)
     asked = Counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "0", "journal.sqlite")
         for number, (how, at) in enumerate(cuts, 1):
-            some, path = await cut_run(ledger, answers, path, Path(folder, str(number)), how, at)
+            some, path = await cut_run(ledger, statement, answers, path, Path(folder, str(number)), how, at)
             asked.update(some)
         last = Lookup(answers)
         with Journal(path) as journal:
-            rows = await rows_of(ledger, last, journal)
+            rows = await rows_of(ledger, last, journal, statement=statement)
             again = list(replay(journal))
     asked.update(last.asked)
     repeats = asked - Counter(whole.asked)
@@ -342,6 +345,20 @@ def test_ledger_begun_again(path):
         journal.add(BEGUN[1])
         journal.finish_ledger()
         assert journal.rows == 1
+
+
+async def test_statement_begun_again(path):
+    """Of a statement that could not be read to its end nothing is kept, so a corrected one may follow."""
+
+    def broken():
+        yield from many(10_001)
+        raise Cut
+
+    with Journal(path) as journal, pytest.raises(Cut):
+        await rows_of(BEGUN[:2], Lookup({}), journal, statement=broken())
+    with Journal(path) as journal:
+        rows = await rows_of(BEGUN[:2], Lookup({}), journal, statement=[entry(2, "A")])
+    assert [row.reference for row in rows] == ["A", "B"]
 
 
 # Whose it is

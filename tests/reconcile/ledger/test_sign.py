@@ -71,22 +71,22 @@ def test_direction():
     assert "the column 'D/C' says otherwise; if the sign is right as it is, --ignore-column D/C leaves" in reason
 
 
-@pytest.mark.parametrize("of", ["ledger", "statement"])
-async def test_kinds(of):
-    """Refunds with one word are written with a minus, or all without: otherwise one of them was taken back."""
-    kinds = Kinds(column="Type", charge=("payment",), refund=("refund", "chargeback"))
-    rules = Rules(lines=Lines(of_one_reference="sum", kind=kinds), statement=StatementRules(kind=kinds))
-    refunds = [Entry(line=2, reference="T1", amount=-5, kind="Refund")]
-    refunds += [Entry(line=3, reference="T1", amount=5, kind="chargeback")]
-    sides = {"ledger": ([], None), "statement": ([], [])}
+async def test_kinds():
+    """Refunds with one word, and fees, are written with a minus, or all without, unless columns say their sign."""
+    kinds = Kinds(column="Type", charge=("payment",), refund=("refund", "chargeback"), fee=("fee",))
+    lines = (2, -5, "Refund"), (3, 5, "chargeback"), (4, 5, "refund")
+    refunds = [Entry(line=line, reference="T1", amount=amount, kind=kind) for line, amount, kind in lines]
+    fees = [RejectedEntry(line=line, reason="no reference", amount=amount, kind="fee") for line, amount, _ in lines[:2]]
 
-    async def read(lines):
-        entries, statement = sides[of]
-        entries, statement = (lines, None) if of == "ledger" else (entries, lines)
-        return [row async for row in reconcile(entries, None, rules=rules, statement=statement)]
+    async def read(ledger, statement, reading=Dialect()):  # noqa: B008
+        of_statement = StatementRules(kind=kinds, reading=reading)
+        rules = Rules(lines=Lines(of_one_reference="sum", kind=kinds), statement=of_statement)
+        return [row async for row in reconcile(ledger, None, rules=rules, statement=statement)]
 
-    with pytest.raises(LedgerError, match="line 4: amounts that the kind 'Refund' makes debits have a minus"):
-        await read([*refunds, Entry(line=4, reference="T1", amount=5, kind="refund")])
+    for ledger, statement, kind in ((refunds, None, "Refund"), ([], refunds, "Refund"), ([], fees, "fee")):
+        with pytest.raises(LedgerError, match=f"amounts that the kind '{kind}' makes debits have a minus"):
+            await read(ledger, statement)
+    assert await read([], fees, DEBITS) == []
 
 
 def in_formats(*cells, **options):
