@@ -29,7 +29,6 @@ from payclient.reconcile import (
     Kinds,
     Lines,
     Meta,
-    RepeatedReference,
     Rounding,
     Rules,
     RulesError,
@@ -437,7 +436,7 @@ def test_covers():
 def test_kinds():
     """A word means its kind whatever its case, spaces and dashes; without a rule, every line is a charge."""
     lines = Rules().lines
-    assert (lines.of_one_reference, lines.kind_of("anything")) == (RepeatedReference.DUPLICATE, Kind.CHARGE)
+    assert (lines.of_one_reference, lines.kind_of("anything")) == ("duplicate", Kind.CHARGE)
     kinds = Kinds(column="Type", charge=["Charge"], refund=["Payment-Refund"], ignore=["payout", "top up"])
     summed = Lines(of_one_reference="sum", kind=kinds)
     found = [summed.kind_of(word) for word in ("CHARGE", "payment refund", "Payout ", "other", None)]

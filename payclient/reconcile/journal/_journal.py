@@ -160,12 +160,7 @@ class Journal:
         return str(found[0][0]) if found else None
 
     def set_note(self, name: str, value: str | None) -> None:
-        """
-        Store a note called *name* with the run; None deletes it.
-
-        Raises:
-            JournalWriteError: When it cannot be written.
-        """
+        """Store a note called *name* with the run; None deletes it."""
         self._set_notes({name: value})
 
     def _set_notes(self, notes: Mapping[str, str | None]) -> None:

@@ -8,10 +8,9 @@ remembered of the cells is their shape, so memory does not grow with the ledger.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import cache, lru_cache
 from itertools import product
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from unicodedata import category
 
 import attrs
@@ -51,6 +50,10 @@ _MAX_CLOCKS = 4
 _READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
+Options: TypeAlias = tuple[tuple[str, str], ...]
+"""Options of the command line, each with its value."""
+
+
 @frozen
 class Reading:
     """
@@ -61,7 +64,7 @@ class Reading:
         value: The value of the first cell that was refused, or that has several readings.
     """
 
-    options: tuple[tuple[str, str], ...]
+    options: Options
     value: str
 
     def __str__(self) -> str:
@@ -107,7 +110,8 @@ class Suggester:
         self._shapes: dict[str, str] = {}
         self._first: dict[str, str] = {}
         self._rows = {"amounts": 0, "times": 0}
-        self._times = _TimeShapes()
+        self._times: dict[tuple[str, str], str] = {}
+        """The first cell of each day and format of clock."""
         self._unreadable = set[str]()
         """Amounts or times with a refused cell that no declaration can make readable."""
 
@@ -125,8 +129,14 @@ class Suggester:
             self._shapes.setdefault(shape, text)
 
     def add_time(self, cell: str) -> None:
-        if self._times.can_tell and not self._dialect.date_format:
-            self._times.add(cell.strip(BLANK))
+        text = cell.strip(BLANK)
+        if not text or "times" in self._unreadable or self._dialect.date_format or len(self._times) > _MAX_SHAPES:
+            return
+        match, clock = _time_parts(text)
+        if match is None or clock is None or _READ.match(text):  # read as it is, and refused with a declaration
+            self._unreadable.add("times")
+        else:
+            self._times.setdefault((match[0], clock), text)
 
     def refuse(self, what: str, cell: object) -> None:
         self._rows[what] += 1
@@ -140,25 +150,39 @@ class Suggester:
         refused = self._first.keys() - self._unreadable
         if "amounts" in refused and 0 < len(self._shapes) <= _MAX_SHAPES:
             yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
-        if "times" in refused and (readings := self._times.readings()):
-            cell = self._times.example if len(readings) > 1 else self._times.first
-            yield Suggestion(what="times", rows=self._rows["times"], cell=cell, readings=readings)
+        if "times" in refused and 0 < len(self._times) <= _MAX_SHAPES:
+            yield from self._for_times()
 
     def _for_amounts(self, cell: str, cells: list[str]) -> Iterator[Suggestion]:
         # The simplest dialect for each different way to read all cells.
-        found: dict[tuple[int | None, ...], Dialect] = {}
+        found: dict[tuple[object, ...], Options] = {}
         for candidate in sorted(candidates(cells, self._dialect), key=lambda each: len(_options(each, self._dialect))):
             if values := _read_all(cells, candidate):
-                found.setdefault(values, candidate)
-        if len(found) > 1:
-            cell = next(each for each, *values in zip(cells, *found, strict=True) if len(set(values)) > 1)
-        readings: list[Reading] = []
-        for dialect in found.values():
-            (value,) = _read_all([cell], dialect) or (None,)
-            readings.append(Reading(_options(dialect, self._dialect), "empty" if value is None else str(value)))
-        if readings:
-            rows = self._rows["amounts"]
-            yield Suggestion(what="amounts", rows=rows, cell=cell, readings=tuple(readings[:_MAX_READINGS]))
+                found.setdefault(values, _options(candidate, self._dialect))
+        yield from self._suggested("amounts", cells, found, first=cells.index(cell) if cell in cells else 0)
+
+    def _for_times(self) -> Iterator[Suggestion]:
+        cells, clocks = list(self._times.values()), list(dict.fromkeys(clock for _, clock in self._times))
+        match, _ = _time_parts(cells[0])
+        found: dict[tuple[object, ...], Options] = {}
+        for order in (each.format(*match.groups()) for each in _ORDERS if match is not None):
+            times = tuple(_time_format(f"{order}{clock}").read(cell) for (_, clock), cell in self._times.items())
+            if None not in times:
+                found.setdefault(times, tuple(("--date-format", f"{order}{clock}") for clock in clocks))
+        if len(clocks) <= _MAX_CLOCKS:
+            yield from self._suggested("times", cells, found)
+
+    def _suggested(
+        self, what: str, cells: Sequence[str], found: Mapping[tuple[object, ...], Options], *, first: int = 0
+    ) -> Iterator[Suggestion]:
+        """Yield the suggestion of the ways to read *cells* that were found, by their values; nothing without one."""
+        if not found:
+            return
+        differ = (place for place, values in enumerate(zip(*found, strict=True)) if len(set(values)) > 1)
+        place = next(differ, first)
+        shown = {options: "empty" if values[place] is None else str(values[place]) for values, options in found.items()}
+        readings = tuple(Reading(options, value) for options, value in shown.items())[:_MAX_READINGS]
+        yield Suggestion(what=what, rows=self._rows[what], cell=cells[place], readings=readings)
 
 
 def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
@@ -223,7 +247,7 @@ def _symbol(around: str) -> str:
     return _AROUND.sub("", around).strip(".,\u2013\u2014'")
 
 
-def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ...]:
+def _options(candidate: Dialect, declared: Dialect) -> Options:
     """Return the options for the declarations of *candidate* beyond *declared*."""
     options: list[tuple[str, str]] = []
     for each in attrs.fields(Dialect):
@@ -236,59 +260,17 @@ def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ..
     return tuple(options)
 
 
-class _TimeShapes:
-    """Remembers which orders of day, month and year fit every cell."""
-
-    # `example` is a cell that the orders read differently; the first one if they never do.
-
-    def __init__(self) -> None:
-        self.first = self.example = ""
-        self._orders: Sequence[str] = ()
-        self._clocks: list[str] = []
-        self.can_tell = True
-
-    def add(self, cell: str) -> None:
-        if not cell:
-            return
-        marks, clock = _time_parts(cell)
-        if clock is None or _READ.match(cell):  # read without a declaration, and refused with one for the others
-            self.can_tell = False
-            return
-        if not self.first:
-            self.first = self.example = cell
-            self._orders = [order.format(*marks) for order in _ORDERS]
-        if clock not in self._clocks:
-            self._clocks.append(clock)
-        read = {order: time for order in self._orders if (time := _time_format(f"{order}{clock}").read(cell))}
-        self._orders = list(read)
-        self.can_tell = bool(read) and len(self._clocks) <= _MAX_CLOCKS
-        if len(set(read.values())) > 1:
-            self.example = cell
-
-    def readings(self) -> tuple[Reading, ...]:
-        """Return the formats of each fitting order, with its reading of the example; none if unknown."""
-        if not self.can_tell or not self.first:
-            return ()
-        cell = self.example if len(self._orders) > 1 else self.first
-        found: dict[datetime | None, Reading] = {}
-        for order in self._orders:
-            time = _time_format(f"{order}{_time_parts(cell)[1]}").read(cell)
-            options = tuple(("--date-format", f"{order}{clock}") for clock in self._clocks)
-            found.setdefault(time, Reading(options, str(time)))
-        return tuple(found.values())
-
-
 _time_format = cache(TimeFormat)
 
 
-def _time_parts(cell: str) -> tuple[tuple[str, str], str | None]:
-    """Return the two marks in the day, and the format of the rest; None if unknown."""
+def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:
+    """Return the day with its two marks, and the format of the rest; None for what is unknown."""
     match = _DAY.match(cell)
     if match is None:
-        return ("", ""), None
+        return None, None
     mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
     clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and re.fullmatch(pattern, rest))
-    return (match[1], match[2]), next((f"{mark}{clock}" for clock in clocks), None)
+    return match, next((f"{mark}{clock}" for clock in clocks), None)
 
 
 _ANY = Dialect(minor_units=4)
@@ -334,8 +316,9 @@ def is_time(text: str) -> bool:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _is_time(text: str) -> bool:
-    marks, clock = _time_parts(text)
-    if clock is not None and any(_time_format(f"{order.format(*marks)}{clock}").read(text) for order in _ORDERS):
+    match, clock = _time_parts(text)
+    orders = [f"{order.format(*match.groups())}{clock}" for order in _ORDERS] if match and clock is not None else []
+    if any(_time_format(order).read(text) for order in orders):
         return True
     with suppress(CellProblem):
         return TimeReader().read_creation(text) is not None

@@ -6,7 +6,6 @@ from payclient.reconcile.rules._line_rules import Kind as Kind
 from payclient.reconcile.rules._line_rules import KindGuard as KindGuard
 from payclient.reconcile.rules._line_rules import Kinds as Kinds
 from payclient.reconcile.rules._line_rules import Lines as Lines
-from payclient.reconcile.rules._line_rules import RepeatedReference as RepeatedReference
 from payclient.reconcile.rules._line_rules import check_currencies as check_currencies
 from payclient.reconcile.rules._rule_values import FIRST_ON_EARTH as FIRST_ON_EARTH
 from payclient.reconcile.rules._rule_values import LAST_ON_EARTH as LAST_ON_EARTH

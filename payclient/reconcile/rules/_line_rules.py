@@ -11,21 +11,8 @@ from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger import ABSENT, CellProblem, Entry, Ledger, LedgerError, RejectedEntry, SignLaw
-from payclient.reconcile.rules._rule_values import are_texts, is_filled, to_member, to_texts
+from payclient.reconcile.rules._rule_values import are_texts, is_filled, must_be, to_texts
 from payclient.reconcile.values import RulesError, normalise
-
-
-class RepeatedReference(StrEnum):
-    """
-    The meaning of several ledger rows with one reference.
-
-    Attributes:
-        DUPLICATE: A mistake, so each is a break.
-        SUM: Lines of one payment, which are summed before they are compared.
-    """
-
-    DUPLICATE = "duplicate"
-    SUM = "sum"
 
 
 class Kind(StrEnum):
@@ -46,6 +33,7 @@ class Kind(StrEnum):
 
 
 _are_words = are_texts("a list of words", normalise)
+_is_meaning = must_be("one of duplicate, sum", lambda value: value in ("duplicate", "sum"))
 
 
 @frozen(kw_only=True)
@@ -125,13 +113,7 @@ class KindGuard:
     _laws: dict[tuple[str, str], SignLaw] = field(init=False, factory=dict)
 
     def check(self, line: Entry | RejectedEntry) -> None:
-        """
-        Check the next line.
-
-        Raises:
-            LedgerError: When some refunds with one word have a minus and others have none.
-            RulesError: When a kind is used that the rules give no meaning.
-        """
+        """Refuse a line whose kind has no meaning, and refunds with one word of which only some have a minus."""
         if self._kinds is None:
             if line.kind is not ABSENT:
                 raise without_meaning(self._table)
@@ -150,12 +132,7 @@ class KindGuard:
 
 
 def check_currencies(ledger: Ledger, statement: Ledger) -> None:
-    """
-    Check that the amounts of two files that were read to their end have one currency, if they name it.
-
-    Raises:
-        LedgerError: When they have two.
-    """
+    """Refuse two files, read to their end, that name different currencies."""
     ours, theirs = ledger.currency, statement.currency
     if ours and theirs and ours != theirs:
         message = (
@@ -192,24 +169,21 @@ class IgnoredCount:
         return tuple(self._counts[word] for word in sorted(self._counts))
 
 
-def _to_repeated(value: RepeatedReference | str) -> RepeatedReference:
-    return to_member(RepeatedReference, value, "of_one_reference")
-
-
 @frozen(kw_only=True)
 class Lines:
     """
     Several ledger rows with one reference.
 
     Attributes:
-        of_one_reference: Their meaning.
+        of_one_reference: `duplicate` for mistakes, each of which is a break; `sum` for the lines of one payment, which
+            are summed before they are compared.
         kind: Words for charges, refunds and fees; None if all are charges. Needs `sum`.
 
     Raises:
         RulesError: When a value cannot be used.
     """
 
-    of_one_reference: RepeatedReference = field(default=RepeatedReference.DUPLICATE, converter=_to_repeated)
+    of_one_reference: str = field(default="duplicate", validator=_is_meaning)
     kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
 
     def __attrs_post_init__(self) -> None:
@@ -220,7 +194,7 @@ class Lines:
     @property
     def are_summed(self) -> bool:
         """Whether they are lines of one payment."""
-        return self.of_one_reference is RepeatedReference.SUM
+        return self.of_one_reference == "sum"
 
     def kind_of(self, word: object) -> Kind | None:
         """Return the kind of a line; None if its word is not listed."""

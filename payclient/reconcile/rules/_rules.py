@@ -382,23 +382,13 @@ class Rules:
         return any(isinstance(each, BusinessDays) for each in (self.grace, self.statement.settles_within))
 
     def check_zone(self) -> None:
-        """
-        Check that there is a time zone if business days are counted: they begin and end in one.
-
-        Raises:
-            RulesError: When there is none.
-        """
+        """Refuse business days without a time zone, in which they begin and end."""
         if self.counts_business_days and self.time_zone is None:
             message = "business days need time_zone, the zone in which they begin and end, such as Asia/Jakarta"
             raise RulesError(message, key=("time_zone",))
 
     def check_columns(self, used: Collection[str], *, has_statement: bool = False) -> None:
-        """
-        Check that the rules have all that a ledger with these fields needs, and it what they need.
-
-        Raises:
-            RulesError: When its kinds have no meaning, or a limit is set on the age of rows that have none.
-        """
+        """Refuse a ledger with these fields if its kinds have no meaning, or a limit is set on an age that it lacks."""
         if "kind" in used and self.lines.kind is None:
             raise without_meaning("lines.kind")
         limits = {"grace": self.grace, "settles_within": has_statement and self.statement.settles_within}
@@ -407,12 +397,7 @@ class Rules:
             raise RulesError(f"{message} with --column created_at=NAME, or leave {name} out", key=(name,))
 
     def check_statement(self, used: Collection[str]) -> None:
-        """
-        Check that the rules have all that a statement with these fields needs.
-
-        Raises:
-            RulesError: When its kinds have no meaning.
-        """
+        """Refuse a statement with these fields if its kinds have no meaning."""
         if "kind" in used and self.statement.kind is None:
             raise without_meaning("statement.kind")
 

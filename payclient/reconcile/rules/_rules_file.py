@@ -87,12 +87,7 @@ def parse_rules(text: str, *, name: str = "rules") -> Rules:
 
 
 def rules_from_json(value: Mapping[str, Any]) -> Rules:
-    """
-    Return the rules that `rules_as_json` was given.
-
-    Raises:
-        RulesError: When they cannot be used.
-    """
+    """Return the rules that `rules_as_json` was given."""
     return cast("Rules", _made(Rules, (), value))
 
 

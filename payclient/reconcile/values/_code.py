@@ -118,6 +118,8 @@ class _Trait(Flag):
 
 _STATE = ("status", "expdate")
 _MONEY = ("amount", "amount_received", "status")
+_FEE = ("fee", "amount", "payment_method")
+_OF_STATUS = (_Trait.STATUS, _STATE, PatternKind.STATUS)
 
 
 class Code(StrEnum):
@@ -196,34 +198,27 @@ class Code(StrEnum):
         ),
     )
     RECORDED_NOT_PAID = (
-        *("recorded_not_paid", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.RECORDED_NOT_PAID),
+        *("recorded_not_paid", Severity.CRITICAL, *_OF_STATUS, Step.RECORDED_NOT_PAID),
         "Recorded as paid, but not paid",
         "The ledger counts money that the service does not say it has. Hold delivery, and correct the ledger.",
     )
     PAID_NOT_RECORDED = (
-        *("paid_not_recorded", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.PAID_NOT_RECORDED),
+        *("paid_not_recorded", Severity.CRITICAL, *_OF_STATUS, Step.PAID_NOT_RECORDED),
         "Paid, but not recorded",
         "The customer has paid and the ledger does not know it. Record the payment, and look for a lost notification.",
     )
     LATE_PAYMENT = (
-        *("late_payment", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.LATE_PAYMENT),
+        *("late_payment", Severity.CRITICAL, *_OF_STATUS, Step.LATE_PAYMENT),
         "Paid after it was closed",
         "Money came in for something that the ledger had given up. Deliver, or refund.",
     )
     REFUND_NOT_RECORDED = (
-        *(
-            "refund_not_recorded",
-            Severity.CRITICAL,
-            _Trait.STATUS,
-            _STATE,
-            PatternKind.STATUS,
-            Step.REFUND_NOT_RECORDED,
-        ),
+        *("refund_not_recorded", Severity.CRITICAL, *_OF_STATUS, Step.REFUND_NOT_RECORDED),
         "Refunded, but not recorded",
         "The service has paid the money back, and the ledger does not know it. Record the refund, and ask who made it.",
     )
     REFUND_NOT_MADE = (
-        *("refund_not_made", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.REFUND_NOT_MADE),
+        *("refund_not_made", Severity.CRITICAL, *_OF_STATUS, Step.REFUND_NOT_MADE),
         "Recorded as refunded, but not refunded",
         "The ledger has paid the money back, and the service has not. Make the refund, or correct the ledger.",
     )
@@ -286,29 +281,22 @@ class Code(StrEnum):
         "The fee is not the recorded one. Compare it with the contract.",
     )
     FEE_OFF_SCHEDULE = (
-        *(
-            "fee_off_schedule",
-            Severity.MEDIUM,
-            _Trait.OTHER,
-            ("fee", "amount", "payment_method"),
-            PatternKind.FEE,
-            None,
-        ),
+        *("fee_off_schedule", Severity.MEDIUM, _Trait.OTHER, _FEE, PatternKind.FEE, None),
         "Fee off schedule",
         "The fee is not what the rules' schedule says. Claim it back, or correct the schedule.",
     )
     UNKNOWN_STATUS = (
-        *("unknown_status", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.UNKNOWN_STATUS),
+        *("unknown_status", Severity.MEDIUM, *_OF_STATUS, Step.UNKNOWN_STATUS),
         "Unknown status",
         "A status word is not known, and none is guessed. Add the word to the rules once you know what it means.",
     )
     STALE_PENDING = (
-        *("stale_pending", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS, None),
+        *("stale_pending", Severity.MEDIUM, *_OF_STATUS, None),
         "Pending past its expiry",
         "The expiry has passed, and at least one side still says pending. Close it, or ask the service.",
     )
     PENDING_ON_ONE_SIDE = (
-        *("pending_on_one_side", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS, None),
+        *("pending_on_one_side", Severity.MEDIUM, *_OF_STATUS, None),
         "Pending on one side, closed on the other",
         "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
     )
@@ -323,7 +311,7 @@ class Code(StrEnum):
         "The payer used another code than the ledger has.",
     )
     CLOSED_DIFFERENTLY = (
-        *("closed_differently", Severity.LOW, _Trait.STATUS, _STATE, PatternKind.STATUS, None),
+        *("closed_differently", Severity.LOW, *_OF_STATUS, None),
         "Closed for different reasons",
         "Neither side expects money. Only the recorded reason differs.",
     )
