@@ -53,9 +53,7 @@ _MAX_FAILING = 1000  # references
 class Refusable(Protocol):
     """A lookup that an outage may end."""
 
-    def refused_at(self, allowed: float) -> float:
-        """Return when the outage ends it, if an attempt may take *allowed* seconds."""
-        ...
+    def refused_at(self, allowed: float) -> float: ...
 
     def refuse(self, error: OutageError) -> None: ...
 

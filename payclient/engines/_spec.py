@@ -38,17 +38,15 @@ def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
 
 _is_name = must_be("the name of a column", lambda value: isinstance(value, str) and bool(value))
 _is_text = must_be("text", lambda value: isinstance(value, str))
-_are_names = must_be(
-    "several different names of columns",
-    lambda value: (
-        value is None
-        or (
-            not isinstance(value, str)
-            and all(isinstance(each, str) and each for each in value)
-            and len({*value}) == len(value)
-        )
-    ),
-)
+
+
+def _are_different(names: str | tuple[object, ...] | None) -> bool:
+    if names is None or isinstance(names, str):
+        return names is None
+    return all(isinstance(each, str) and each for each in names) and len({*names}) == len(names)
+
+
+_are_names = must_be("several different names of columns", _are_different)
 _is_reference = must_be(
     "a reference that is known to exist, or None",
     lambda value: value is None or (isinstance(value, str) and bool(value.strip())),

@@ -5,6 +5,7 @@ It uses only the DataFrame API, so it works over Spark Connect too. The extra `s
 need payclient and pyarrow.
 """
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -57,7 +58,7 @@ def lookup(
     _check_session(df.sparkSession, spec)
     _check_text(df, spec.reference)
     names = df.columns if spec.keep is None else dict.fromkeys((spec.reference, *spec.keep))
-    schema = _schema(df, spec, lookup_schema(spec, _names(df)))
+    schema = _schema(df, spec, lookup_schema)
     rows = _spread(df.select(*names), spec.reference, partitions)  # other columns stay in the JVM
     return rows.mapInArrow(partial(lookup_batches, spec=spec), schema)
 
@@ -101,7 +102,7 @@ def reconcile(
     _check_session(df.sparkSession, spec)
     column = df.columns[ledger_columns(spec, df.columns).places["reference"]]
     _check_text(df, column)
-    schema = _schema(df, spec, reconcile_schema(spec, _names(df)))
+    schema = _schema(df, spec, reconcile_schema)
     rows = _spread(df, column, partitions).mapInArrow(partial(reconcile_batches, spec=spec), schema)
     writer = rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
     return writer.trigger(availableNow=True).start(output)
@@ -125,14 +126,10 @@ def _check_text(df: _DataFrame, name: str) -> None:
         raise ConfigurationError(problem)
 
 
-def _names(df: _DataFrame) -> _Schema:
-    """Return an Arrow schema with the names of the columns; the types are placeholders."""
-    return _arrow.schema([(name, _arrow.string()) for name in df.columns])
-
-
-def _schema(df: _DataFrame, spec: LookupSpec, schema: _Schema) -> _Schema:
+def _schema(df: _DataFrame, spec: Any, output_schema: Callable[[Any, _Schema], _Schema]) -> _Schema:
+    names = _arrow.schema([(name, _arrow.string()) for name in df.columns])  # the types are placeholders
     kept = set(df.columns) - {spec.reference} if spec.keep is None else set(spec.keep)
-    ours = _of_arrow.from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    ours = _of_arrow.from_arrow_schema(output_schema(spec, names), prefer_timestamp_ntz=True)
     return _types.StructType([df.schema[field.name] if field.name in kept else field for field in ours.fields])
 
 

@@ -44,9 +44,9 @@ def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
         raise TypeError(message)
     reference = fields.get("reference", REFERENCE)
     amount = fields.get("amount", 15000)
-    _check_int("amount", amount)
+    check_type(amount, int, "amount must be an int")
     fee = fields.get("fee", max(0, min(2500, amount)))
-    _check_int("fee", fee)
+    check_type(fee, int, "fee must be an int")
     return {
         "reference": reference,
         "merchant_reff": f"INV-{reference}",
@@ -85,9 +85,9 @@ class Becoming:
             stored["status"] = self._steps.popleft()[1]
 
 
-def _check_int(name: str, given: object) -> None:
-    if not isinstance(given, int):
-        message = f"{name} must be an int, got {given!r}"
+def check_type(given: object, kind: type, rule: str) -> None:
+    if not isinstance(given, kind):
+        message = f"{rule}, got {given!r}"
         raise TypeError(message)
 
 

@@ -53,7 +53,7 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 def _configure(app: ASGIApp) -> uvicorn.Config:
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         http="h11",
         ws="none",
@@ -65,8 +65,6 @@ def _configure(app: ASGIApp) -> uvicorn.Config:
         proxy_headers=False,
         timeout_graceful_shutdown=1,
     )
-    config.load()
-    return config
 
 
 class _Server(uvicorn.Server):

@@ -12,7 +12,7 @@ import attrs
 from attrs import define, field, frozen, validators
 
 from payclient.protocol import is_object
-from payclient.testing._reply import Assumptions, Becoming, Fields, Reply, transaction
+from payclient.testing._reply import Assumptions, Becoming, Fields, Reply, check_type, transaction
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -104,12 +104,6 @@ _NORMAL = Reply()
 _MAX_REQUESTS = 10_000
 
 
-def _check_type(given: object, kind: type, rule: str) -> None:
-    if not isinstance(given, kind):
-        message = f"{rule}, got {given!r}"
-        raise TypeError(message)
-
-
 class FakeService:
     """
     An ASGI application that answers like the payment service.
@@ -140,7 +134,7 @@ class FakeService:
         assumptions: Assumptions = Assumptions(),  # noqa: B008  frozen
         seed: int = 0,
     ) -> None:
-        _check_type(latency, Latency, "latency must be a Latency, such as Latency(seconds=0.5)")
+        check_type(latency, Latency, "latency must be a Latency, such as Latency(seconds=0.5)")
         self.api_key = api_key
         self.assumptions = assumptions
         self._latency = latency
@@ -179,7 +173,7 @@ class FakeService:
     def load(self, transactions: Iterable[Mapping[str, Any]]) -> None:
         """Store many transactions, each a mapping as `add` takes it."""
         for fields in transactions:
-            _check_type(fields, Mapping, "each transaction must be a mapping of its fields")
+            check_type(fields, Mapping, "each transaction must be a mapping of its fields")
             self.add(**fields)
 
     def script(self, reference: str, *replies: Reply) -> None:
@@ -189,7 +183,7 @@ class FakeService:
         They are added to those not used yet. A request that is invalid or refused by a limit uses none.
         """
         for reply in replies:
-            _check_type(reply, Reply, "each reply must be a Reply, such as Reply(status=500)")
+            check_type(reply, Reply, "each reply must be a Reply, such as Reply(status=500)")
         self._scripts.setdefault(reference, deque()).extend(replies)
 
     def advance(self, seconds: float) -> None:

@@ -36,10 +36,7 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
         return context
     if "client_key" in given and "client_cert" not in given:
         raise ConfigurationError("client_key needs a client_cert")
-    return _context({name: _path(name, options[name]) for name in given})
-
-
-def _context(files: Mapping[str, str]) -> ssl.SSLContext:
+    files = {name: _path(name, options[name]) for name in given}
     name, certificate = "ca_file", files.get("client_cert")
     try:
         context = default_context(files.get(name))

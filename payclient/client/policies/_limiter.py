@@ -20,6 +20,7 @@ import random
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from enum import IntEnum
+from operator import attrgetter
 from typing import TypeAlias
 
 from attrs import define
@@ -59,8 +60,7 @@ class _Turn:
     future: asyncio.Future[_Result]
 
 
-def _key(turn: _Turn) -> tuple[float, int]:
-    return turn.key
+_key = attrgetter("key")
 
 
 class Limiter:

@@ -103,17 +103,16 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _integer(text: str) -> int:
+def _checked(text: str) -> str:
     if len(text) > _MAX_DIGITS:
-        raise _too_long(text)
-    return int(text)
+        message = f"a number of {len(text)} digits"
+        raise JSONProblem(message)
+    return text
 
 
 def _decimal(text: str) -> Decimal:
-    if len(text) > _MAX_DIGITS:
-        raise _too_long(text)
     try:
-        value = Decimal(text)
+        value = Decimal(_checked(text))
     except InvalidOperation:  # an exponent beyond 18 digits
         message = f"the number {text}, which is out of all bounds"
         raise JSONProblem(message) from None
@@ -123,15 +122,11 @@ def _decimal(text: str) -> Decimal:
     return value
 
 
-def _too_long(text: str) -> JSONProblem:
-    return JSONProblem(f"a number of {len(text)} digits")
-
-
 def _constant(text: str) -> NoReturn:
     message = f"{text} is not JSON"
     raise JSONProblem(message)
 
 
 _decode = json.JSONDecoder(
-    object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+    object_pairs_hook=_pairs, parse_int=lambda text: int(_checked(text)), parse_float=_decimal, parse_constant=_constant
 ).raw_decode
