@@ -196,7 +196,7 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["run"]:
         yield f"- Run: {summary['run']}"
     if (again := summary["judged_again"]) is not None:
-        yield f"- A second judgement of the run in {again['folder']}"
+        yield f"- The answers of the run in {again['folder']}"
     if summary["ended_by"]:
         yield f"- Ended early: {summary['ended_by']}"
     if summary["compared"]["remark"]:
@@ -507,7 +507,7 @@ def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within
 
 
 def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
-    """Return whether *out* holds the same second judgement, perhaps with more lookups; refuse any other run."""
+    """Return whether *out* holds the same run judged again alike, perhaps with more lookups; refuse any other."""
     if not (out / JOURNAL).exists():
         return False
     with Journal(out / JOURNAL, must_exist=True) as journal:

@@ -53,7 +53,7 @@ def test_verdict(reconcile):
         result.out
         == f"""\
 BREAKS: amount and status of 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
-Not compared, because the ledger does not state it: {", ".join(OTHERS)}.
+Not compared, because the ledger does not have it: {", ".join(OTHERS)}.
 
 the worst of 2 breaks:
   line 3, T2: high, underpaid, 2,000 at stake: amount is 9,000 in the ledger and 7,000 at the service, which is 2,000 less

@@ -70,18 +70,18 @@ def test_same_rules(run, rejudge, tmp_path):
     said = summary_of(again)["judged_again"]
     assert json.dumps(summary_of(again) | {"judged_again": None}) == json.dumps(summary_of(night))
     sentence = (
-        f"A second judgement of the run {said['run']} in &#39;night&#39;, by the same rules; "
-        "nothing was asked again for it."
+        f"The answers of the run {said['run']} in &#39;night&#39;, judged again by the same rules; "
+        "nothing was looked up again."
     )
     page = second["report.html"].decode()
-    for part in (f"<p>{sentence}</p>", f"<dt>Second judgement</dt><dd>{sentence}</dd>"):
+    for part in (f"<p>{sentence}</p>", f"<dt>Judged again</dt><dd>{sentence}</dd>"):
         assert page.count(part) == 1
         page = page.replace(part, "")
     assert page.encode() == first["report.html"]
     assert sheets(again).keys() == sheets(night).keys()
     (name,) = (name for name, sheet in sheets(again).items() if sheet != sheets(night)[name])
     assert name.startswith("xl/worksheets/")
-    assert "Second judgement" in sheets(again)[name].decode()
+    assert "Judged again" in sheets(again)[name].decode()
 
 
 def sheets(folder):
@@ -98,9 +98,8 @@ def test_other_rules(run, rejudge, command, tmp_path):
     result = rejudge(night, rules=LOOSE)
     night.chmod(0o700)
     name = summary_of(night)["run"]
-    sentence = (
-        f"A second judgement of the run {name} in 'night', by other rules (tolerances); nothing was asked again for it."
-    )
+    sentence = f"The answers of the run {name} in 'night', judged again by other rules (tolerances); "
+    sentence += "nothing was looked up again."
     assert result.out.splitlines()[:2] == [
         "BREAKS: amount and status of 3 ledger rows: 2 matched (1 within tolerance or accepted), 1 break.",
         sentence,
@@ -122,7 +121,8 @@ def test_other_rules(run, rejudge, command, tmp_path):
     assert (command("report", str(again), "--quiet").status, contents(again) == before) == (1, True)
     assert command("verify", str(again)).status == 0
     assert "within the tolerance" in command("explain", str(again), "T1").out
-    assert "in 'again', by the same rules" in command("rejudge", str(again), "--out", str(tmp_path / "third")).out
+    third = command("rejudge", str(again), "--out", str(tmp_path / "third"))
+    assert "in 'again', judged again by the same rules" in third.out
 
 
 def test_missing_lookups(run, rejudge, configured, service, tmp_path):

@@ -152,7 +152,7 @@ Paid        | Expired  | critical recorded_not_paid: not paid at the service
 Paid        | Failed   | critical recorded_not_paid: not paid at the service
 Paid        | Refunded | critical refund_not_recorded: refunded at the service, and the ledger records no refund
 Paid        | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-Paid        | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+Paid        | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 Pending     | Paid     | critical paid_not_recorded: paid at the service, and the ledger records no payment
 Pending     | Pending  | agrees
 Pending     | Canceled | medium pending_on_one_side: still pending in the ledger, and closed at the service
@@ -160,7 +160,7 @@ Pending     | Expired  | medium pending_on_one_side: still pending in the ledger
 Pending     | Failed   | medium pending_on_one_side: still pending in the ledger, and closed at the service
 Pending     | Refunded | critical refund_not_recorded: refunded at the service, and the ledger records neither payment nor refund
 Pending     | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-Pending     | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+Pending     | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 Canceled    | Paid     | critical late_payment: paid at the service, although the ledger has closed it
 Canceled    | Pending  | medium pending_on_one_side: closed in the ledger, and still pending at the service
 Canceled    | Canceled | agrees
@@ -168,7 +168,7 @@ Canceled    | Expired  | low closed_differently: closed on both sides, for diffe
 Canceled    | Failed   | low closed_differently: closed on both sides, for different reasons
 Canceled    | Refunded | critical refund_not_recorded: refunded at the service, and the ledger records neither payment nor refund
 Canceled    | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-Canceled    | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+Canceled    | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 Expired     | Paid     | critical late_payment: paid at the service, although the ledger has closed it
 Expired     | Pending  | medium pending_on_one_side: closed in the ledger, and still pending at the service
 Expired     | Canceled | low closed_differently: closed on both sides, for different reasons
@@ -176,7 +176,7 @@ Expired     | Expired  | agrees
 Expired     | Failed   | low closed_differently: closed on both sides, for different reasons
 Expired     | Refunded | critical refund_not_recorded: refunded at the service, and the ledger records neither payment nor refund
 Expired     | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-Expired     | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+Expired     | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 Failed      | Paid     | critical paid_not_recorded: paid at the service, and the ledger records no payment
 Failed      | Pending  | medium pending_on_one_side: closed in the ledger, and still pending at the service
 Failed      | Canceled | low closed_differently: closed on both sides, for different reasons
@@ -184,7 +184,7 @@ Failed      | Expired  | low closed_differently: closed on both sides, for diffe
 Failed      | Failed   | agrees
 Failed      | Refunded | critical refund_not_recorded: refunded at the service, and the ledger records neither payment nor refund
 Failed      | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-Failed      | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+Failed      | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 Refunded    | Paid     | critical refund_not_made: refunded in the ledger, and it is still paid at the service
 Refunded    | Pending  | critical refund_not_made: refunded in the ledger, and the service shows no refund
 Refunded    | Canceled | critical refund_not_made: refunded in the ledger, and the service shows no refund
@@ -192,7 +192,7 @@ Refunded    | Expired  | critical refund_not_made: refunded in the ledger, and t
 Refunded    | Failed   | critical refund_not_made: refunded in the ledger, and the service shows no refund
 Refunded    | Refunded | agrees
 Refunded    | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-Refunded    | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+Refunded    | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 Odd         | Paid     | medium unknown_status: the ledger uses a word that is not known, so the two are not compared
 Odd         | Pending  | medium unknown_status: the ledger uses a word that is not known, so the two are not compared
 Odd         | Canceled | medium unknown_status: the ledger uses a word that is not known, so the two are not compared
@@ -200,7 +200,7 @@ Odd         | Expired  | medium unknown_status: the ledger uses a word that is n
 Odd         | Failed   | medium unknown_status: the ledger uses a word that is not known, so the two are not compared
 Odd         | Refunded | medium unknown_status: the ledger uses a word that is not known, so the two are not compared
 Odd         | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-Odd         | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+Odd         | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 (empty)     | Paid     | critical paid_not_recorded: paid at the service, and the ledger records no status
 (empty)     | Pending  | medium unknown_status: the ledger records no status to compare
 (empty)     | Canceled | medium unknown_status: the ledger records no status to compare
@@ -208,7 +208,7 @@ Odd         | (empty)  | medium unknown_status: the service states no status, so
 (empty)     | Failed   | medium unknown_status: the ledger records no status to compare
 (empty)     | Refunded | critical refund_not_recorded: refunded at the service, and the ledger records neither payment nor refund
 (empty)     | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-(empty)     | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+(empty)     | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 (no column) | Paid     | agrees
 (no column) | Pending  | critical recorded_not_paid: not paid at the service
 (no column) | Canceled | critical recorded_not_paid: not paid at the service
@@ -216,7 +216,7 @@ Odd         | (empty)  | medium unknown_status: the service states no status, so
 (no column) | Failed   | critical recorded_not_paid: not paid at the service
 (no column) | Refunded | critical refund_not_recorded: refunded at the service, and the ledger records no refund
 (no column) | Odd      | medium unknown_status: the service uses a word that is not known, so the two are not compared
-(no column) | (empty)  | medium unknown_status: the service states no status, so the two are not compared
+(no column) | (empty)  | medium unknown_status: the service gives no status, so the two are not compared
 """  # noqa: E501  a table
 
 
@@ -250,7 +250,7 @@ def test_dash():
         assert status_finding(dash, "Paid").code is Code.PAID_NOT_RECORDED
         assert status_finding(dash, "Refunded").code is Code.REFUND_NOT_RECORDED
         assert status_finding(dash, "Pending").sentence.endswith("the ledger records no status to compare")
-        assert "the service states no status" in status_finding("Paid", dash).sentence
+        assert "the service gives no status" in status_finding("Paid", dash).sentence
     assert "the ledger uses a word that is not known" in status_finding("\u2713", "Paid").sentence
 
 
@@ -363,7 +363,7 @@ def test_empty_fee():
     for ours, side in ((ABSENT, "at the service"), (None, "at the service"), (0, "on both sides")):
         found = findings({"fee": ours}, {"fee": None, "amount_received": None}, fees=SCHEDULE)
         (finding,) = [each for each in found if each.code == "fee_off_schedule"]
-        assert (finding.service, finding.sentence.partition(",")[0]) == (0, f"fee is 0 {side}")
+        assert (finding.service, finding.sentence.partition(";")[0]) == (0, f"fee is 0 {side}")
 
 
 def test_off_schedule():
@@ -397,7 +397,7 @@ def test_scheduled_fee_tolerance():
         found = findings({"fee": ours}, {"fee": 551, "amount_received": None}, fees=SCHEDULE, tolerances=tolerances)
         finding = next(each for each in found if each.code == "fee_off_schedule")
         assert (finding.waived, finding.service) == ("within the tolerance of 1 above", 551)
-        assert finding.sentence == f"fee is 551 {side}, where the schedule of 'VA' expects 550 on an amount of 15,000"
+        assert finding.sentence == f"fee is 551 {side}; the schedule of 'VA' expects 550 on an amount of 15,000"
 
 
 SHORT_RECEIVED = (

@@ -214,7 +214,7 @@ SENTENCES = (
     ),
     (("factor", "amount", 1, 3), "the ledger's amount is 3 times the service's", "correct the export"),
     (("difference", "amount", -2500), "amount is 2,500 less at the service", "[tolerances.amount] below = 2500"),
-    (("fee", "ledger", "VA", 500), "the fee of 'VA' is 500 more than the ledger states", "[tolerances.fee] above"),
+    (("fee", "ledger", "VA", 500), "the fee of 'VA' is 500 more than the ledger has", "[tolerances.fee] above"),
     (("fee", "schedule", "Q R", -5), "the fee of 'Q R' is 5 less than the schedule expects", '[fees."Q R"] with'),
     (
         ("status", Code.UNKNOWN_STATUS, "lunas", "paid", None, Status.PAID),

@@ -134,7 +134,7 @@ def test_assumed():
     )
     assert result.compared.remark.startswith(
         "Amounts not compared: no column of the ledger is used as the amount. "
-        "Not compared, because the ledger does not state it: merchant_reff,"
+        "Not compared, because the ledger does not have it: merchant_reff,"
     )
     assert (
         summary(*map(assumed, ("Canceled", "Refunded", "Failed", "Expired", "Pending"))).breaks[Severity.CRITICAL] == 5
@@ -161,7 +161,7 @@ def test_not_answered():
     entry = Entry(line=2, reference="T1", amount=9, status="Paid", payment_code="7")
     result = summary(Row(entry=entry, bucket=Bucket.UNRESOLVED)).compared.remark
     assert "Not compared, because no row with it was answered: amount, status, payment_code." in result
-    assert "because the ledger does not state it: merchant_reff, fee, amount_received," in result
+    assert "because the ledger does not have it: merchant_reff, fee, amount_received," in result
 
 
 def test_tolerated():
@@ -234,7 +234,7 @@ def test_period():
     )
     rejected = Row(entry=RejectedEntry(line=3, reason="no amount"), bucket=Bucket.REJECTED, reason="no amount")
     assert summary(created(TWELVE), rejected).period.without == 0  # its time may well be in the file
-    assert summary(created(ABSENT)).period.sentence == "not stated: no row of the ledger has a time of creation"
+    assert summary(created(ABSENT)).period.sentence == "unknown: no row of the ledger has a time of creation"
 
 
 def test_period_of_lines():

@@ -151,7 +151,7 @@ class RunDiff:
             yield from (change for change in found if not change.is_old)
 
     def _unchanged(self) -> list[ResolvedBy]:
-        """Return the sides that are the same in both runs: the whole ledger, or the answers of a second judgement."""
+        """Return the sides that are the same in both runs: the whole ledger, or the answers that were judged again."""
         one, other = self.earlier, self.later
         is_ledger = one.note.ledger_sha256 == other.note.ledger_sha256 != ""
         times = [(run.first_observed_at, run.note.last_observed_at) for run in (one, other)]

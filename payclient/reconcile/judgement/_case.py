@@ -47,7 +47,7 @@ def _state(line: Entry, rules: Rules) -> object:
 
 
 def _said(line: Entry) -> str:
-    return "not stated" if line.status is ABSENT else quote(line.status)
+    return "not given" if line.status is ABSENT else quote(line.status)
 
 
 def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:

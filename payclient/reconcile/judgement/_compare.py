@@ -74,7 +74,7 @@ def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: 
 
 def _meaning(ours: Status | None, theirs: Status | None, our_word: Text, word: str) -> tuple[Code | None, str]:
     if theirs is None:
-        what = "states no status" if states_none(word) else "uses a word that is not known"
+        what = "gives no status" if states_none(word) else "uses a word that is not known"
         return Code.UNKNOWN_STATUS, f"the service {what}, so the two are not compared"
     if ours is None and (our_word is ABSENT or not states_none(our_word)):
         return Code.UNKNOWN_STATUS, "the ledger uses a word that is not known, so the two are not compared"
@@ -213,7 +213,7 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules, schedule
     if fee != expected:
         side = "on both sides" if isinstance(entry.fee, int) else "at the service"
         sentence = (
-            f"fee is {fee:,} {side}, where the schedule of {quote(transaction.payment_method)} "
+            f"fee is {fee:,} {side}; the schedule of {quote(transaction.payment_method)} "
             f"expects {expected:,} on an amount of {transaction.amount:,}"
         )
         yield Finding(

@@ -81,7 +81,7 @@ MAX_GONE_FOR = 400
 _NOT_JUDGED = frozenset({Bucket.UNRESOLVED, Bucket.REJECTED})
 _NOT_ASKED = "the later run has no row with this reference, and did not ask about it"
 _NO_STATEMENT = "the later run has no statement"
-_OTHERS_UNKNOWN = "it was paid twice, and the later run does not know what became of the other payment"
+_OTHERS_UNKNOWN = "it was paid twice, and the later run does not know the state of the other payment"
 
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:

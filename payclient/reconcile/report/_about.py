@@ -65,7 +65,7 @@ class JudgedAgain:
         rules = ", ".join(self.changed_rules)
         how = f"by other rules ({rules})" if rules else "by the same rules"
         which = f"the run {self.run}" if self.run else "the run"
-        return f"A second judgement of {which} in {quote(self.folder)}, {how}; nothing was asked again for it."
+        return f"The answers of {which} in {quote(self.folder)}, judged again {how}; nothing was looked up again."
 
 
 @frozen(kw_only=True)
@@ -162,7 +162,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the run metadata in the order of the page; a missing value is shown as such."""
     yield Fact(RUN_TERM, (about.run or "not recorded",), bool(about.run))
     if about.judged_again is not None:
-        yield Fact("Second judgement", (about.judged_again.sentence,))
+        yield Fact("Judged again", (about.judged_again.sentence,))
     if about.ledger is None:
         yield Fact("Ledger", ("not a file that payclient read",))
     else:

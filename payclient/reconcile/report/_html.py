@@ -153,14 +153,14 @@ def _first(wanted: tuple[str, ...], files: Collection[str]) -> str:
 FILES = {
     "report.xlsx": "a work list with room for owner, resolution and comment",
     "breaks.csv": "every break, with both sides",
-    "payouts.csv": "what each payout of the statement consists of",
+    "payouts.csv": "the payments of each payout of the statement",
     "history.jsonl": "breaks of earlier runs that are gone, or not known",
     ROWS: "every row, with both sides in full",
     "rows.parquet": "every row as a table, for a database or a notebook",
     "summary.json": "the figures of this page, for programs",
     "manifest.json": "fingerprints of all files, to detect changes",
     "journal.sqlite": "every answer, to resume the run and to write this report again",
-    DECISIONS: "what was decided about breaks",
+    DECISIONS: "the decisions about breaks",
 }
 """The other files of a report, and what each is for."""
 

@@ -93,7 +93,7 @@ class BridgeLine:
 
 def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
     """Yield both totals, the steps between them, and the residual, in the order of every report."""
-    yield BridgeLine("Ledger, paid", "sum of what the ledger states as paid", tie_out.ledger_paid_total)
+    yield BridgeLine("Ledger, paid", "sum of what the ledger has as paid", tie_out.ledger_paid_total)
     for step in tie_out.steps:
         yield BridgeLine(step.step.label.capitalize(), step.step.meaning, step.amount, step)
     yield BridgeLine("Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total)

@@ -303,7 +303,7 @@ def _money(total: Total) -> Sequence[Value]:
 
 def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:
     yield from _steps(bridge_lines(summary.tie_out))
-    yield ("Rows without amount", "the ledger states none", summary.tie_out.rows_without_amount)
+    yield ("Rows without amount", "the ledger has none", summary.tie_out.rows_without_amount)
     if summary.settlement is not None:
         yield ()
         yield from _steps(settlement_lines(summary.settlement))

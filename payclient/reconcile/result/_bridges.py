@@ -36,13 +36,13 @@ class SettlementStep(BridgeStep):
     SETTLED = "settled", "in this statement or an earlier one, with the same money"
     FEES = "fees", "held back from settled payments, and fees that belong to none"
     SETTLED_DIFFERENTLY = "settled_differently", "in the statement, with other money"
-    AMOUNT_NOT_STATED = "amount_not_stated", "in the statement, which states no money for it"
-    NOT_SETTLED = "not_settled", "paid at the service, and not in the statement"
+    AMOUNT_NOT_STATED = "amount_not_stated", "in the statement, without money"
+    NOT_SETTLED = "not_settled", "paid at the service, but not in the statement"
     NOT_SETTLED_YET = "not_settled_yet", "the same, and still in time"
-    SETTLED_NOT_PAID = "settled_not_paid", "in the statement, and not paid at the service"
-    REFUNDED = "refunded", "taken back in the statement, and not paid at the service"
+    SETTLED_NOT_PAID = "settled_not_paid", "in the statement, but not paid at the service"
+    REFUNDED = "refunded", "taken back in the statement, but not paid at the service"
     SETTLED_BEFORE = "settled_before", "in the statement of an earlier run"
-    UNRESOLVED = "unresolved", "in the statement, and not known at the service"
+    UNRESOLVED = "unresolved", "in the statement, but not known at the service"
     REJECTED = "rejected", "lines of the statement that cannot be used"
 
 

@@ -120,7 +120,7 @@ def _difference(name: str, difference: int) -> tuple[str, str]:
 
 def _fee_words(of: str, method: str, difference: int) -> tuple[str, str]:
     word, side = ("more", "above") if difference > 0 else ("less", "below")
-    what = "the schedule expects" if of == "schedule" else "the ledger states"
+    what = "the schedule expects" if of == "schedule" else "the ledger has"
     sentence = f"the fee of {quote(method or None)} is {abs(difference):,} {word} than {what}"
     tolerance = f"[tolerances.fee] {side} = {abs(difference)}"
     schedule = f"[fees.{_key(method)}] with the right schedule"

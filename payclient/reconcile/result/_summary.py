@@ -32,7 +32,7 @@ class Period:
     def sentence(self) -> str:
         """For people."""
         if self.first is None or self.last is None:
-            return "not stated: no row of the ledger has a time of creation"
+            return "unknown: no row of the ledger has a time of creation"
         without = f"; {plural(self.without, 'row')} without a time" if self.without else ""
         first, last = (at.isoformat(" ", "seconds") for at in (self.first, self.last))
         return f"{first} to {last}, by the creation of {plural(self.lines, 'row')}{without}"
@@ -174,14 +174,14 @@ class Compared:
     @property
     def unused_advice(self) -> str:
         """How to decide about the columns that are not used, with the options that ignore them all."""
-        said = ["A column that is not used may say something else; use such a one with --column FIELD=NAME."]
+        said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
         if self.unused:
             options = " ".join(as_option("ignore-column", each.name) for each in self.unused)
             said.append(f"If they say nothing about the payments: {options}")
         if self.unused_in_statement:
             names = ", ".join(quote(each.name) for each in self.unused_in_statement)
             said.append(
-                f"If those of the statement say nothing: ignore_columns = [{names}] in [statement] of the rules."
+                f"If the statement's columns say nothing: ignore_columns = [{names}] in [statement] of the rules."
             )
         return " ".join(said)
 
@@ -197,7 +197,7 @@ class Compared:
         """The fields that were not compared, in one sentence; empty if there are none."""
         told = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
         names = [name for name in self.left_out if not told.get(name)]
-        why = {"the ledger does not state it": False, "no row with it was answered": True}
+        why = {"the ledger does not have it": False, "no row with it was answered": True}
         said = [
             f"Not compared, because {reason}: {', '.join(found)}."
             for reason, is_stated in why.items()
@@ -266,7 +266,7 @@ class AcceptanceState(StrEnum):
 
 REMARKS = {
     AcceptanceState.MET_NO_ROW: "matches no row; remove it",
-    AcceptanceState.CHANGED: "is not of the difference that is there now; look at the row again",
+    AcceptanceState.CHANGED: "does not fit the present difference; look at the row again",
     AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
     AcceptanceState.ENDS_SOON: "is about to end",
 }

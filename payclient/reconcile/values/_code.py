@@ -29,17 +29,17 @@ class Step(BridgeStep):
     TOLERATED = "tolerated", "within tolerance, or accepted"
     MISSING = "missing", "the service knows no such transaction"
     DUPLICATES = "duplicates", "the reference is counted on a row before"
-    UNDERPAID = "underpaid", "paid on both sides, and less at the service"
-    OVERPAID = "overpaid", "paid on both sides, and more at the service"
+    UNDERPAID = "underpaid", "paid on both sides, but less at the service"
+    OVERPAID = "overpaid", "paid on both sides, but more at the service"
     RECORDED_NOT_PAID = "recorded_not_paid", "paid in the ledger alone"
     REFUND_NOT_RECORDED = "refund_not_recorded", "refunded at the service alone"
     REFUND_NOT_MADE = "refund_not_made", "refunded in the ledger alone"
     PAID_NOT_RECORDED = "paid_not_recorded", "paid at the service alone"
-    LATE_PAYMENT = "late_payment", "paid at the service, and closed in the ledger"
+    LATE_PAYMENT = "late_payment", "paid at the service, but closed in the ledger"
     UNKNOWN_STATUS = "unknown_status", "one side uses a word that is not known"
     OTHER_BREAKS = "other_breaks", "other differences, which move no paid money"
-    AMOUNT_NOT_STATED = "amount_not_stated", "the ledger states no amount"
-    STATUS_NOT_COMPARED = "status_not_compared", "the ledger states no status, and none was assumed"
+    AMOUNT_NOT_STATED = "amount_not_stated", "the ledger has no amount"
+    STATUS_NOT_COMPARED = "status_not_compared", "the ledger has no status, and none was assumed"
     NOT_IN_LEDGER = "not_in_ledger", "paid at the service, and listed by the statement alone"
     OPEN = "open", "pending, or within the grace period"
     CARRIED = "carried", "rows of the previous run that the ledger does not list any more"
@@ -182,7 +182,7 @@ class Code(StrEnum):
     SETTLED_NOT_PAID = (
         *("settled_not_paid", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None, None),
         "Settled, but not paid",
-        "The statement lists it, and the service does not say that it is paid. Ask the provider what was settled.",
+        "The statement lists it, but the service does not say that it is paid. Ask the provider what was settled.",
     )
     PAID_TWICE = (
         *("paid_twice", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff", "status"), None, None),
@@ -193,19 +193,19 @@ class Code(StrEnum):
         *("reversed", Severity.CRITICAL, _Trait.OTHER, _STATE, None, None),
         "Paid before, and not any more",
         (
-            "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why. "
+            "The service had it as paid in an earlier run, but not now. Hold delivery, and ask the service why. "
             "It stays open until it is paid again, the ledger changes to what the service says, or it is accepted."
         ),
     )
     RECORDED_NOT_PAID = (
         *("recorded_not_paid", Severity.CRITICAL, *_OF_STATUS, Step.RECORDED_NOT_PAID),
         "Recorded as paid, but not paid",
-        "The ledger counts money that the service does not say it has. Hold delivery, and correct the ledger.",
+        "The ledger counts money that the service does not have as paid. Hold delivery, and correct the ledger.",
     )
     PAID_NOT_RECORDED = (
         *("paid_not_recorded", Severity.CRITICAL, *_OF_STATUS, Step.PAID_NOT_RECORDED),
         "Paid, but not recorded",
-        "The customer has paid and the ledger does not know it. Record the payment, and look for a lost notification.",
+        "The customer has paid, but the ledger does not know it. Record the payment, and look for a lost notification.",
     )
     LATE_PAYMENT = (
         *("late_payment", Severity.CRITICAL, *_OF_STATUS, Step.LATE_PAYMENT),
@@ -215,12 +215,12 @@ class Code(StrEnum):
     REFUND_NOT_RECORDED = (
         *("refund_not_recorded", Severity.CRITICAL, *_OF_STATUS, Step.REFUND_NOT_RECORDED),
         "Refunded, but not recorded",
-        "The service has paid the money back, and the ledger does not know it. Record the refund, and ask who made it.",
+        "The service has paid the money back, but the ledger does not know it. Record the refund, and ask who made it.",
     )
     REFUND_NOT_MADE = (
         *("refund_not_made", Severity.CRITICAL, *_OF_STATUS, Step.REFUND_NOT_MADE),
         "Recorded as refunded, but not refunded",
-        "The ledger has paid the money back, and the service has not. Make the refund, or correct the ledger.",
+        "The ledger has paid the money back, but the service has not. Make the refund, or correct the ledger.",
     )
     MERCHANT_REFF_DIFFERS = (
         *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), None, None),
@@ -253,7 +253,7 @@ class Code(StrEnum):
     NOT_SETTLED = (
         *("not_settled", Severity.HIGH, _Trait.STATEMENT, _MONEY, None, None),
         "Paid, but not settled",
-        "The service has it as paid, and the statement does not list it. Claim it from the provider.",
+        "The service has it as paid, but the statement does not list it. Claim it from the provider.",
     )
     UNDERPAID = (
         *("underpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
@@ -268,12 +268,12 @@ class Code(StrEnum):
     NET_DIFFERS = (
         *("net_differs", Severity.HIGH, _Trait.NUMBERS, ("amount_received",), PatternKind.FACTOR, None),
         "Other net amount",
-        "What is paid out is not what the ledger expects. Look at the fee first.",
+        "The amount paid out is not the one that the ledger expects. Look at the fee first.",
     )
     SHORT_RECEIVED = (
         *("short_received", Severity.HIGH, _Trait.NUMBERS, ("amount", "fee", "amount_received", "status"), None, None),
         "Paid, but not all of it arrived",
-        "It is paid at the service, and less than amount less fee was received. Claim the rest from the provider.",
+        "It is paid at the service, but less than amount minus fee was received. Claim the rest from the provider.",
     )
     FEE_DIFFERS = (
         *("fee_differs", Severity.MEDIUM, _Trait.NUMBERS, ("fee",), PatternKind.FEE, None),
@@ -283,7 +283,7 @@ class Code(StrEnum):
     FEE_OFF_SCHEDULE = (
         *("fee_off_schedule", Severity.MEDIUM, _Trait.OTHER, _FEE, PatternKind.FEE, None),
         "Fee off schedule",
-        "The fee is not what the rules' schedule says. Claim it back, or correct the schedule.",
+        "The fee is not the one of the rules' schedule. Claim it back, or correct the schedule.",
     )
     UNKNOWN_STATUS = (
         *("unknown_status", Severity.MEDIUM, *_OF_STATUS, Step.UNKNOWN_STATUS),
@@ -323,12 +323,12 @@ class Code(StrEnum):
     SERVICE_ARITHMETIC = (
         *("service_arithmetic", Severity.LOW, _Trait.REMARK, (), None, None),
         "The service's numbers do not add up",
-        "Amount less fee is not the amount received, in the service's own answer. Worth asking the provider.",
+        "In the service's own answer, amount minus fee is not the amount received. Ask the provider.",
     )
     NOT_COMPARED = (
         *("not_compared", Severity.INFO, _Trait.REMARK, (), None, None),
         "Empty cell, not compared",
-        "The service states it and the ledger's cell is empty. Fill the cell to have it compared.",
+        "The service has a value, but the ledger's cell is empty. Fill the cell to have it compared.",
     )
     TOLERATED_DEVIATION = (
         *("tolerated_deviation", Severity.INFO, _Trait.REMARK, (), None, None),
