@@ -36,9 +36,9 @@ GOALS = {
     "above the transport": (47, 37),
     "fast": (95, 80),
     "httpx": (240, 225),
-    "a row of ledger": (32, 27),
-    "a row of reconcile": (345, 172),
-    "a row of report": (164, 73),
+    "a row of ledger": (30, 29),
+    "a row of reconcile": (330, 178),
+    "a row of report": (160, 78),
 }
 """Calls of Python functions, and calls into C."""
 BASELINE = Path(__file__).with_name("steps_baseline.json")

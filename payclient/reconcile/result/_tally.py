@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
@@ -71,6 +71,7 @@ FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amoun
 """The fields that are compared, in the order of reports."""
 
 _TEXTS = frozenset({"merchant_reff", "status", "payment_method", "payment_code"})
+_fields_of = attrgetter(*FIELDS)
 _MAX_METHODS = 1_000
 _MAX_METHOD_LENGTH = 80
 _MIN_ROWS = 20
@@ -147,8 +148,7 @@ class Tally:
     )
     _ours: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
     _theirs: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
-    _stated: set[str] = field(init=False, factory=set)
-    _compared: Counter[str] = field(init=False, factory=Counter)
+    _compared: Counter[str] = field(init=False, factory=Counter)  # has a field if the ledger has it
     _leakage: dict[str, Counter[str]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -166,7 +166,10 @@ class Tally:
         self._add_money(row)
         self._add_answers(row)
         self._add_leakage(row)
-        if row.origin is Origin.LEDGER:
+        origin = row.origin
+        self._origins[origin] += 1
+        self._carried[row.bucket] += origin is Origin.CARRIED
+        if origin is Origin.LEDGER:
             self._add_lines(row)
         if row.bucket is Bucket.BREAK:
             self._add_break(row)
@@ -176,8 +179,6 @@ class Tally:
 
     def _add_money(self, row: Row) -> None:
         total = Total.of(row)
-        self._origins[row.origin] += 1
-        self._carried[row.bucket] += row.origin is Origin.CARRIED
         self._buckets[row.bucket] += total
         for code in {finding.code for finding in row.findings}:
             self._codes[code] += total
@@ -217,14 +218,16 @@ class Tally:
         created = [line.created_at for line in lines if isinstance(line, Entry)]
         times = [(in_zone(at, self._rules.time_zone), at) for at in created if isinstance(at, datetime)]
         self._counts["dated lines"] += len(times)
-        self._first = min(filter(None, (self._first, *times)), key=itemgetter(0), default=None)
-        self._last = max(filter(None, (self._last, *times)), key=itemgetter(0), default=None)
+        if times:
+            self._first = min(filter(None, (self._first, *times)), key=itemgetter(0))
+            self._last = max(filter(None, (self._last, *times)), key=itemgetter(0))
         if not isinstance(row.entry, Entry):
             return
-        for name in FIELDS:
-            if (cell := getattr(row.entry, name)) is not ABSENT:
-                self._stated.add(name)
-                self._compared[name] += row.transaction is not None and _has_value(name, cell)
+        for name, cell in zip(FIELDS, _fields_of(row.entry), strict=True):
+            if cell is not ABSENT:
+                # A dash has nothing to compare, and an empty fee is 0.
+                has_value = name == "fee" if cell is None else name not in _TEXTS or any(map(str.isalnum, cell))
+                self._compared[name] += has_value and row.transaction is not None
         if row.transaction is not None and row.entry.status is ABSENT:
             is_assumed = row.ledger_status is not None
             self._counts["assumed paid" if is_assumed else "status left out"] += 1
@@ -407,7 +410,7 @@ class Tally:
     def _comparisons(self, unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]) -> Compared:
         return Compared(
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
-            stated=tuple(name for name in FIELDS if name in self._stated),
+            stated=tuple(name for name in FIELDS if name in self._compared),
             assumed_paid=self._counts["assumed paid"],
             status_left_out=self._counts["status left out"],
             not_paid=self._counts["not paid"],
@@ -484,10 +487,3 @@ def _move(steps: dict[_Step, Difference[_Step]], step: _Step, amount: int, rows:
     known = steps[step]
     added, taken_off = known.added + max(amount, 0), known.taken_off + min(amount, 0)
     steps[step] = Difference(step=step, rows=known.rows + rows, added=added, taken_off=taken_off)
-
-
-def _has_value(name: str, cell: str | int | None) -> bool:
-    """Return whether a cell has something to compare; a dash has not, and an empty fee is 0."""
-    if cell is None:
-        return name == "fee"
-    return name not in _TEXTS or any(map(str.isalnum, str(cell)))
