@@ -3,7 +3,7 @@
 import pytest
 from sybil.example import SybilFailure
 
-from docs.blocks import Reader, commands, is_shown, languages
+from docs.blocks import Reader, is_shown, languages
 from support.misses import check_table
 
 
@@ -36,20 +36,9 @@ def test_is_shown():
     check_table(cases.values(), is_shown)
 
 
-def test_commands():
-    """Each command has what stands below it as its output, and goes on after a backslash."""
-    assert commands("$ a\nb\n$ c \\\n  d\n") == [("a", "b"), ("c \\\n  d", "")]
-
-
 def test_languages():
     """The language of a block is found whatever it is fenced with."""
     assert languages("```python\n1\n```\n\n```\n2\n```\n\n~~~{note}\n3\n~~~\n") == ["python", "", "{note}"]
-
-
-def test_good(try_out):
-    """A correct page passes."""
-    page = "'''python\nprint(1 + 1)\n'''\n\n'''output\n2\n'''\n\n'''console\n$ echo a\na\n$ false\n$ echo $?\n1\n'''\n"
-    assert try_out(page) is None
 
 
 @pytest.mark.parametrize(
@@ -81,17 +70,6 @@ def test_failing_test(try_out):
     settings = '[tool.pytest.ini_options]\nasyncio_default_fixture_loop_scope = "function"\n'
     page = f"Save this as `pyproject.toml`:\n\n'''toml\n{settings}'''\n\n"
     assert "assert 1 == 2" in try_out(f"{page}'''python\ndef test_sum():\n    assert 1 == 2\n'''\n")
-
-
-def test_names_go_on(try_out):
-    """Names, files and exported variables hold to the end of the page."""
-    page = (
-        "'''python\nx = 'T1'\n'''\n\nSave this as `a.csv`:\n\n'''text\nreference\nT1\n'''\n\n"
-        "'''console\n$ export PAYCLIENT_BASE_URL=https://pay.example\n$ cat a.csv; echo $PAYCLIENT_BASE_URL\n"
-        "reference\nT1\nhttps://pay.example\n'''\n\n"
-        "'''python\nimport os\nprint(x, os.environ['PAYCLIENT_BASE_URL'])\n'''\n\n'''output\nT1 https://pay.example\n'''\n"
-    )
-    assert try_out(page) is None
 
 
 def test_excerpts(try_out):

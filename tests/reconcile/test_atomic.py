@@ -37,39 +37,6 @@ def write(files, text="new"):
         files.text(name).write(text)
 
 
-def test_commit(folder):
-    """After the commit the new files are there, and nothing else."""
-    with AtomicFiles(folder, NAMES) as files:
-        write(files)
-        assert {name: text for name, text in content(folder).items() if name in NAMES} == OLD
-        files.commit()
-    assert content(folder) == NEW
-
-
-def test_folder_is_made(tmp_path):
-    """A folder that is not there is made, with those above it."""
-    with AtomicFiles(tmp_path / "a" / "b", NAMES) as files:
-        write(files)
-        files.commit()
-    assert content(tmp_path / "a" / "b") == NEW
-
-
-def test_without_commit(folder):
-    """Without a commit the old files are there, and nothing else."""
-    with AtomicFiles(folder, NAMES) as files:
-        write(files)
-    assert content(folder) == OLD
-
-
-def test_disk_full(folder, full_after):
-    """A disk that is full shows before the first file is replaced, also where the last byte did not fit."""
-    with AtomicFiles(folder, NAMES) as files:
-        write(files)
-        with full_after(2), pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
-            files.commit()
-    assert content(folder) == OLD
-
-
 def test_unsafe_disk(folder, monkeypatch):
     """A disk that does not confirm the bytes keeps the old files; a rename alone would not have noticed."""
 
@@ -138,25 +105,6 @@ def test_fsync_and_hash(folder):
     assert [(each.name, each.size_bytes, each.sha256) for each in found] == [
         (name, len(content), hashlib.sha256(content).hexdigest()) for name, content in written.items()
     ]
-
-
-def test_last_in_place_last(folder):
-    """Where a rename fails, the files after it in the order keep their old content."""
-    with AtomicFiles(folder, ("summary", "rows")) as files:
-        (folder / "summary").unlink()
-        (folder / "summary").mkdir()
-        for name in NAMES:
-            files.text(name).write("new")
-        with pytest.raises(OSError, match="summary"):
-            files.commit()
-    assert (folder / "rows").read_text() == "old"
-
-
-def test_folder_cannot_be_made(tmp_path):
-    """A file where the folder should be is an error of the operating system."""
-    (tmp_path / "out").write_text("x")
-    with pytest.raises(FileExistsError), AtomicFiles(tmp_path / "out", NAMES):
-        pass
 
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be removed there")
