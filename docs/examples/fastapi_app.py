@@ -26,8 +26,10 @@ def pay_of(request: Request) -> AsyncClient:
 
 
 Pay = Annotated[AsyncClient, Depends(pay_of)]
-PAID = {"Paid"}  # the sandbox's word: look up a payment you know to be paid, and use the word the service returns
-ORDERS = {"INV-T0000000001DEMO": ("T0000000001DEMO", 150_000)}  # stands for your database: reference and amount
+# The sandbox's word: look up a payment you know to be paid, and use the word the service returns.
+PAID = {"Paid"}
+# Stands for your database: reference and amount.
+ORDERS = {"INV-T0000000001DEMO": ("T0000000001DEMO", 150_000)}
 
 app = FastAPI(lifespan=lifespan)
 
