@@ -278,21 +278,18 @@ class _Stream:
         if not self._is_busy():
             return self._clock.now()  # the source has no reference yet, which is allowed
         if self._busy_since + self._stall_timeout <= stalls_at:  # unless it became busy only just now
+            message = (
+                f"no lookup succeeded for {self._stall_timeout:g} s; "
+                "the references without an outcome can be asked for again"
+            )
+            stalled = errors.DeadlineExceededError(message)
+            stalled.__cause__ = self._last_error
             self._has_stalled = True
-            self._end(self._stalled())
+            self._end(stalled)
         return since
 
     def _is_busy(self) -> bool:
         return bool(self._asking or self._deferred)
-
-    def _stalled(self) -> errors.DeadlineExceededError:
-        message = (
-            f"no lookup succeeded for {self._stall_timeout:g} s; "
-            "the references without an outcome can be asked for again"
-        )
-        error = errors.DeadlineExceededError(message)
-        error.__cause__ = self._last_error
-        return error
 
     # The workers
 

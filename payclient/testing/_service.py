@@ -145,7 +145,6 @@ class FakeService:
         self._scripts: dict[str, deque[Reply]] = {}
         self._requests = deque[ReceivedRequest](maxlen=_MAX_REQUESTS)
         self._counts = Counter[str]()
-        self._in_flight = 0
 
     def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:
         """
@@ -191,11 +190,6 @@ class FakeService:
         self._advanced += seconds
 
     @property
-    def in_flight(self) -> int:
-        """Number of requests in flight."""
-        return self._in_flight
-
-    @property
     def requests(self) -> tuple[ReceivedRequest, ...]:
         """The last 10,000 requests, in order of arrival."""
         return tuple(self._requests)
@@ -227,13 +221,6 @@ class FakeService:
         if scope["type"] != "http":
             message = f"the fake service speaks http, not {scope['type']}"
             raise ValueError(message)
-        self._in_flight += 1
-        try:
-            await self._serve(scope, receive, send)
-        finally:
-            self._in_flight -= 1
-
-    async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         started_at = asyncio.get_running_loop().time()
         if (body := await receive_body(receive)) is None:
             return

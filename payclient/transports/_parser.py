@@ -54,12 +54,6 @@ class MalformedError(Exception):
 class ResponseParser:
     """Parses the responses of one connection, one after the other."""
 
-    __slots__ = (
-        "_chunked", "_connection", "_exchanges", "_headers", "_parser", "_parts", "_problem",
-        "_remembered", "_response_is_over", "_size", "_status_code", "has_head", "is_awaited", "is_reusable",
-        "known_head", "raw_headers", "received",
-    )  # fmt: skip
-
     raw_headers: list[tuple[bytes, bytes]]  # in the order received, repeated ones included
     _headers: dict[str, str]
     _parts: list[bytes]

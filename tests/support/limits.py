@@ -122,11 +122,18 @@ class Limiter:
 
 
 class LimitedService(FakeService):
-    """A fake service with *limits* of requests; a refused one gets `assumptions.throttled`."""
+    """A fake service with *limits* of requests, counted in flight; a refused one gets `assumptions.throttled`."""
 
     def __init__(self, *, limits: Iterable[Limit] = (), **options: Any) -> None:
         super().__init__(**options)
-        self._limiter = Limiter(limits)
+        self._limiter, self.in_flight = Limiter(limits), 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.in_flight += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.in_flight -= 1
 
     @contextmanager
     def admit(self, started_at: float) -> Generator[Reply | None]:

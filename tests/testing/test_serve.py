@@ -9,7 +9,8 @@ import sys
 import httpx
 import pytest
 
-from payclient.testing import FakeService, Reply, serve
+from payclient.testing import Reply, serve
+from support.limits import LimitedService
 from testing.asking import HEADERS, LIVE, SANDBOX
 
 WITHOUT_UVICORN = """
@@ -26,7 +27,7 @@ except ModuleNotFoundError as error:
 
 @pytest.fixture
 def service():
-    service = FakeService()
+    service = LimitedService()
     service.add(reference="T1")
     return service
 

@@ -28,7 +28,7 @@ TEN_FIELDS = {
 
 @pytest.fixture
 def service():
-    service = FakeService()
+    service = LimitedService()
     service.add(reference="T1", amount=20000, status="Paid")
     return service
 
@@ -194,7 +194,7 @@ async def test_not_at_once(service):
 
 async def test_dead():
     """A dead reply keeps the request in flight for as long as its client waits."""
-    service = FakeService()
+    service = LimitedService()
     service.script("T1", Reply(never_responds=True))
     asking = asyncio.create_task(ask(service))
     await asyncio.sleep(86_400)
@@ -234,7 +234,7 @@ async def test_disconnected():
 
 async def test_left_before_the_body():
     """A client that leaves in the middle of its request is not counted as a request."""
-    service = FakeService()
+    service = LimitedService()
 
     async def receive():
         return {"type": "http.disconnect"}
