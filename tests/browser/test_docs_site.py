@@ -50,13 +50,3 @@ def test_tables_fit(page, front_page):
         page.goto(file.as_uri())
         found += page.evaluate(leaving)
     assert found == []
-
-
-def test_text_is_large_enough(page):
-    """Body text is at least 14 px high."""
-    assert page.evaluate("parseFloat(getComputedStyle(document.querySelector('article p')).fontSize)") >= 14
-
-
-def test_heading_names_the_project(page):
-    """The first heading says what this is."""
-    assert page.locator("h1").first.inner_text().rstrip("#").strip() == "payclient"

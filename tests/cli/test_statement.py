@@ -187,16 +187,6 @@ def test_rejudged(reconcile, command, tmp_path):
     assert (result.status, "--settles-within must be a duration" in result.err) == (2, True)
 
 
-def test_late_by_new_rules(reconcile, command):
-    """A payment that is late by the new rules alone waits for a second lookup, which the same run then takes."""
-    given = {"ledger": ["reference,amount,created_at", "T1,15000,2020-01-01"], "lines": []}
-    assert reconcile("--settles-within", "36500d", **given).status == 0
-    result = command("rejudge", "report", "--settles-within", "0s", "--out", "again")
-    assert (result.status, "1 reference needs a second lookup" in result.out) == (75, True)
-    result = reconcile(out="again", **given)
-    assert (result.status, "T1: high, not_settled" in result.out) == (1, True)
-
-
 def test_business_days(reconcile, command, tmp_path):
     """A run is judged again by business days; the report says which they are."""
     row = f"T1,15000,{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}+00:00"

@@ -37,6 +37,14 @@ def write(files, text="new"):
         files.text(name).write(text)
 
 
+def test_folder_is_made(tmp_path):
+    """A folder that is not there is made, with those above it."""
+    with AtomicFiles(tmp_path / "a" / "b", NAMES) as files:
+        write(files)
+        files.commit()
+    assert content(tmp_path / "a" / "b") == NEW
+
+
 def test_unsafe_disk(folder, monkeypatch):
     """A disk that does not confirm the bytes keeps the old files; a rename alone would not have noticed."""
 

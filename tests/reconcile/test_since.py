@@ -9,7 +9,7 @@ import attrs
 
 from payclient.reconcile import Meta, Rules, Tolerance, Verdict
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.nights import LedgerChange, RowTotal
+from payclient.reconcile.nights import RowTotal
 from support.nights import paid
 from support.reports import summary_of
 
@@ -89,16 +89,6 @@ async def test_oracle(night):
             assert (change.before + change.new - change.left).rows == change.now.rows == done.summary.lines
             assert money == change.now.amount
         before, rows = done, now
-
-
-async def test_written_again(night, tmp_path):
-    """What left is in `summary.json`, with the first references."""
-    first = await night(ledger_of("ABCDEFGH"), ANSWERS)
-    await night(ledger_of("ABC"), ANSWERS, previous=first, name="half")
-    found = summary_of(tmp_path / "half")["since"]["ledger"]
-    assert found["missing"] == {"rows": 5, "amount": 45}
-    assert (found["references"], found["covers_from"]) == (list("DEFGH"), None)
-    assert found.keys() == {each.name for each in attrs.fields(LedgerChange)}
 
 
 async def test_chain(night, tmp_path):

@@ -15,17 +15,22 @@ from support.seeded import COLUMNS, generate
 REFUSED = errors.PermissionDeniedError("the service refuses this caller: field merchant is blocked")
 
 
-async def judged(rows, *, seed=1, unresolved=0, columns=COLUMNS):
-    """Return the rows of a planted ledger as they were judged; the last so many were never answered."""
-    planted = generate(rows, seed=seed)
-    text = io.StringIO()
+def both_sides(rows, *, seed=1, columns=COLUMNS):
+    """Return a planted dataset, its ledger as CSV, and the answers to each reference."""
+    planted, text = generate(rows, seed=seed), io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore")
     writer.writeheader()
     writer.writerows(planted.ledger)
     answers = {fields["reference"]: [read_transaction(dict(fields))] for fields in planted.transactions}
+    return planted, io.BytesIO(text.getvalue().encode()), answers
+
+
+async def judged(rows, *, unresolved=0, **options):
+    """Return the rows of a planted ledger as they were judged; the last so many were never answered."""
+    planted, file, answers = both_sides(rows, **options)
     matched = [row for row, said in zip(planted.ledger, planted.expected, strict=True) if said.bucket == "matched"]
     answers |= {row["reference"]: [REFUSED] for row in matched[len(matched) - unresolved :]}
-    with open_ledger(io.BytesIO(text.getvalue().encode())) as ledger:
+    with open_ledger(file) as ledger:
         found = reconcile(ledger, Service(answers), clock=Clock(), concurrency=1)
         return [row async for row in found]
 

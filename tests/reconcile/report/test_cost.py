@@ -1,20 +1,17 @@
 """What a report takes for each row, in calls and in bytes; no time is measured."""
 
-import csv
-import io
 import sys
 from collections import Counter
 from contextlib import aclosing, contextmanager
 
 import pytest
 
-from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Journal, judge, reconcile, replay
 from payclient.reconcile.journal._database import entry_from, observation_from
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, ReportFiles, row_as_json
+from support.planted import both_sides
 from support.reconciling import Clock, Service
-from support.seeded import COLUMNS, generate
 
 ROWS = 1500
 STEPS = {step.__code__: step.__name__ for step in (entry_from, observation_from, judge, row_as_json)}
@@ -23,13 +20,9 @@ STEPS = {step.__code__: step.__name__ for step in (entry_from, observation_from,
 @pytest.fixture
 async def journal(tmp_path):
     """Give the path of the journal of a planted ledger."""
-    planted, text = generate(ROWS, seed=1), io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(planted.ledger)
-    answers = {fields["reference"]: [read_transaction(dict(fields))] for fields in planted.transactions}
+    _, file, answers = both_sides(ROWS)
     path = tmp_path / "journal.sqlite"
-    with open_ledger(io.BytesIO(text.getvalue().encode())) as ledger, Journal(path) as journal:
+    with open_ledger(file) as ledger, Journal(path) as journal:
         async with aclosing(reconcile(ledger, Service(answers), clock=Clock(), concurrency=1, journal=journal)) as rows:
             await anext(rows)
     return path

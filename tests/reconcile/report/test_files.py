@@ -150,12 +150,13 @@ async def test_same_bytes(tmp_path):
 
 @pytest.mark.slow
 def test_same_bytes_everywhere(tmp_path):
-    """Another process, in another time zone and with other hashes, writes the same bytes."""
+    """Another process, in another time zone, with other hashes and rights of new files, writes the same bytes."""
     tests = Path(__file__).parents[2]
-    for seed, zone in (("1", "Pacific/Kiritimati"), ("2", "America/Los_Angeles")):
+    for seed, zone, umask in (("1", "Pacific/Kiritimati", 0o077), ("2", "America/Los_Angeles", 0o000)):
         subprocess.run(
             [sys.executable, "-c", PROGRAM, str(tmp_path / seed)],
             env={**os.environ, "TZ": zone, "PYTHONHASHSEED": seed, "PYTHONPATH": str(tests)},
+            umask=umask,
             check=True,
         )
     assert content(tmp_path / "1") == content(tmp_path / "2")

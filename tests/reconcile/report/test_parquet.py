@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
@@ -71,35 +71,6 @@ def test_what_no_table_holds(tmp_path):
         "agreed",
         NOON,
     )
-
-
-@pytest.mark.slow
-def test_year(tmp_path):
-    """The tables of a year of nights are one table for DuckDB, from which one query tells when a break was there."""
-    duckdb = pytest.importorskip("duckdb", reason="it reads the tables of many reports at once")
-    clean = Row(entry=Entry(line=1, reference="A", amount=100, status="paid"), bucket=Bucket.MATCHED)
-    finding = Finding(Code.UNDERPAID, "less")
-    broken = Row(
-        entry=Entry(line=2, reference="B", amount=100),
-        bucket=Bucket.BREAK,
-        transaction=Transaction(reference="B", amount=90, status="Paid"),
-        findings=(finding,),
-    )
-    first = datetime(2026, 1, 1, 2, tzinfo=UTC)
-    for night in range(365):
-        at = first + timedelta(days=night)
-        found = [attrs.evolve(row, observed_at=at) for row in ([clean, broken] if 40 <= night < 50 else [clean])]
-        table_of(tmp_path / "reports" / f"{at:%F}", found, run=f"{at:%Y%m%dT%H%M%SZ}-00000000")
-    history = f"read_parquet('{tmp_path}/reports/*/rows.parquet')"
-    with duckdb.connect() as database:
-        database.execute("SET TimeZone = 'UTC'")
-        nights = database.execute(f"SELECT count(DISTINCT run), count(*), sum(ledger_amount) FROM {history}").fetchone()
-        broken = database.execute(
-            "SELECT reference, code, min(observed_at)::DATE::TEXT, count(*), sum(service_amount - ledger_amount) "
-            f"FROM {history} WHERE bucket = 'break' GROUP BY ALL"
-        ).fetchall()
-    assert nights == (365, 375, 37_500)
-    assert broken == [("B", "underpaid", "2026-02-10", 10, -100)]
 
 
 def test_other_columns(tmp_path, rows, monkeypatch):
