@@ -28,8 +28,6 @@ NEVER_ONE = {
     "case.rows": "two or more, or no finding",
     "planted": "of the demo, in which each finding is planted",
     "path.stat().st_size": "of a report, which is longer",
-    "self.left_out": "two or more: one row that does not fit takes the place of the sentence",
-    "left_out": "two or more: one row that does not fit takes the place of the sentence",
 }
 
 

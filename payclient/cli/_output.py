@@ -110,12 +110,9 @@ class Worst:
         kind = row.severity, row.primary.code
         self._kinds[kind] = self._kinds.get(kind, Total()) + Total.of(row)
 
-    def rows(self) -> tuple[Row, ...]:
-        return (*self._news.kept, *self._others.kept)
-
     @property
     def references(self) -> list[str]:
-        return [row.reference for row in self.rows() if row.reference]
+        return [row.reference for row in (*self._news.kept, *self._others.kept) if row.reference]
 
     def kinds(self) -> Iterator[tuple[str, Total]]:
         """Yield the rows and the money of each kind of break, the most severe first; together they are all breaks."""
@@ -128,21 +125,17 @@ class Worst:
 
     def lines(self, room: int) -> Iterator[str]:
         """Yield in at most *room* lines what is new, the worst of the others, and what was rejected."""
-        heads = {"new, changed or reopened": self._news, "the worst of": self._others}
-        for head, top in heads.items():
+        others = "other break" if self._news.count else "break"
+        for heading, top, named, may_be_cut in (
+            (f"new, changed or reopened ({plural(self._news.count, 'break')})", self._news, _named, True),
+            (f"the worst of {plural(self._others.count, others)}", self._others, _named, False),
+            ("rejected, to be corrected in the ledger, or to be skipped by its rules", self._rejected, _rejected, True),
+        ):
             if top.count and room > _LIST_FRAME:
-                shown = list(map(_named, top.kept[: room - _LIST_FRAME]))
-                other = "other " if top is self._others and self._news.count else ""
-                found = f"{top.count:,} {other}break{'' if top.count == 1 else 's'}"
-                heading = f"{head} ({found})" if top is self._news else f"{head} {found}"
-                block = [*listed(heading, shown, top.count if top is self._news else 0, where=_PAGE)]
+                shown = list(map(named, top.kept[: room - _LIST_FRAME]))
+                block = [*listed(heading, shown, top.count if may_be_cut else 0, where=_PAGE)]
                 room -= len(block)
                 yield from block
-        if self._rejected.count and room > _LIST_FRAME:
-            kept = self._rejected.kept[: room - _LIST_FRAME]
-            reasons = [f"{escape_unprintable(row.place)}: {escape_unprintable(row.reason)}" for row in kept]
-            heading = "rejected, to be corrected in the ledger, or to be skipped by its rules"
-            yield from listed(heading, reasons, self._rejected.count, where=_PAGE)
 
 
 _LIST_FRAME = 3
@@ -155,6 +148,10 @@ def _named(row: Row) -> str:
     where = ", ".join([*marks, escape_unprintable(row.place), escape_unprintable(row.reference or "")])
     first = row.findings[0]
     return f"{where}: {row.severity.word}, {first.code}, {row.at_stake:,} at stake: {first.sentence}"
+
+
+def _rejected(row: Row) -> str:
+    return f"{escape_unprintable(row.place)}: {escape_unprintable(row.reason)}"
 
 
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
@@ -204,7 +201,9 @@ def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
 
 
 def _remarks(summary: Summary) -> Iterator[list[str]]:
-    patterns = [f"{each.counted} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns]
+    patterns = [
+        f"{plural(each.rows, 'row')} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns
+    ]
     lists = {
         "first seen at the service": [each.sentence for each in summary.first_seen],
         "said to be corrected": [each.still_there for each in summary.still_there],

@@ -187,18 +187,15 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
         more = breaks - since["buckets"].get("break", 0)
         signed = f"{more:+,}" if more else "\N{PLUS-MINUS SIGN}0"
         yield f"- Breaks: {breaks:,} ({signed} since the previous run, {since['folder']})"
-    if ledger is not None:
-        yield f"- Ledger: {ledger['name'] or 'standard input'}"
-    if service["environment"]:
-        yield f"- Service: {service['environment']}"
-    if summary["last_observed_at"]:
-        yield f"- As of {summary['last_observed_at'][:19].replace('T', ' ')} UTC"
-    if summary["run"]:
-        yield f"- Run: {summary['run']}"
-    if (again := summary["judged_again"]) is not None:
-        yield f"- The answers of the run in {again['folder']}"
-    if summary["ended_by"]:
-        yield f"- Ended early: {summary['ended_by']}"
+    facts = {
+        "Ledger": ledger and (ledger["name"] or "standard input"),
+        "Service": service["environment"],
+        "Last answer": (summary["last_observed_at"] or "")[:19].replace("T", " "),
+        "Run": summary["run"],
+        "Answers of the run in": (summary["judged_again"] or {}).get("folder"),
+        "Ended early": summary["ended_by"],
+    }
+    yield from (f"- {term}: {fact}" for term, fact in facts.items() if fact)
     if summary["compared"]["remark"]:
         yield f"- {summary['compared']['remark']}"
 

@@ -72,10 +72,10 @@ def test_about(report):
     summary = json.loads((report / "summary.json").read_text())
     cases = (
         ("ended_by", "no route", "- Ended early: no route"),
-        ("judged_again", {"folder": "20"}, "- The answers of the run in 20"),
+        ("judged_again", {"folder": "20"}, "- Answers of the run in: 20"),
         ("compared", {"remark": "Not compared: fee."}, "- Not compared: fee."),
         ("run", "20261121T020000Z-3f9a1c2d", "- Run: 20261121T020000Z-3f9a1c2d"),
-        ("last_observed_at", "2026-11-21T02:00:03.123456+00:00", "- As of 2026-11-21 02:00:03 UTC"),
+        ("last_observed_at", "2026-11-21T02:00:03.123456+00:00", "- Last answer: 2026-11-21 02:00:03"),
         ("ledger", {"name": ""}, "- Ledger: standard input"),
         *(
             ("since", {"buckets": buckets, "folder": "20"}, f"- Breaks: 2 ({change} since the previous run, 20)")

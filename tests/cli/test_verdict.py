@@ -37,7 +37,7 @@ def test_worst():
     worst.add(row(100, Code.PAID_TWICE))
     large = row(101, Code.UNDERPAID)
     worst.add(evolve(large, findings=(evolve(large.findings[0], at_stake=7),)))
-    assert [each.line for each in worst.rows()] == [100, 101, 10, 20, 30]
+    assert worst.references == ["T100", "T101", "T10", "T20", "T30"]
 
 
 def morning(*, news, others):

@@ -155,7 +155,7 @@ async def test_problems():
         assert summary.sentence == f"{clean}{problems}."
         assert summary.settlement.statement.problems == ("line 3: reference: the cell is empty",) * bad
         wanted = (Verdict.BREAKS if problems else Verdict.CLEAN), bool(problems)
-        assert (summary.verdict, summary.settlement.needs_attention) == wanted
+        assert (summary.verdict, bool(summary.settlement.problems)) == wanted
 
 
 async def test_kinds_of_ledger():

@@ -48,28 +48,16 @@ _Item = TypeVar("_Item")
 
 
 class Kind(Enum):
-    """
-    The kinds of values.
-
-    Attributes:
-        TEXT: Text as it is.
-        WORD: Text in which a sheet shows `_` as a space.
-        TEXTS: A list of texts without spaces.
-        NUMBER: A whole number; a sheet shows thousands separators.
-        LINE: A whole number without them.
-        FLAG: True or false.
-        AT: An aware time.
-        LOCAL: A time without a zone.
-    """
+    """The kinds of values; a number has thousands separators in a sheet, a line has none."""
 
     TEXT = auto()
-    WORD = auto()
-    TEXTS = auto()
+    WORD = auto()  # a sheet shows `_` as a space
+    TEXTS = auto()  # without spaces in them
     NUMBER = auto()
     LINE = auto()
     FLAG = auto()
-    AT = auto()
-    LOCAL = auto()
+    AT = auto()  # aware
+    LOCAL = auto()  # without a zone
 
 
 @frozen(eq=False)
@@ -138,11 +126,6 @@ def _age(value: Callable[[History], Cell]) -> Callable[[Row], Cell]:
     return lambda row: value(age) if row.findings and (age := row.history) else None
 
 
-def _text(name: str) -> Callable[[Row], Cell]:
-    text = attrgetter(name)
-    return lambda row: text(row) or None
-
-
 def _elsewhere(_: Row) -> None:
     """Return None: the writer of the file knows the value."""
 
@@ -159,7 +142,7 @@ _WHAT = RowColumn("sentence", Kind.TEXT, "What", 70, value=lambda row: ". ".join
 _OTHERS = RowColumn(
     "other_codes", Kind.TEXTS, "Other findings", 24, value=lambda row: list(map(_code_of, row.findings[1:]))
 )
-_REASON = RowColumn("reason", Kind.TEXT, "Why", 70, value=_text("reason"))
+_REASON = RowColumn("reason", Kind.TEXT, "Why", 70, value=lambda row: row.reason or None)
 _ERROR = RowColumn("error", Kind.TEXT, "Error", 26)
 _DIFFERENCE = RowColumn("difference", Kind.NUMBER, "Difference", 16, value=moved_by)
 _KINDS = {**dict.fromkeys(("amount", "fee", "amount_received"), Kind.NUMBER), "expdate": Kind.LOCAL}
@@ -179,8 +162,8 @@ _STATE = RowColumn("state", Kind.WORD, "State", 12, value=_age(attrgetter("state
 _FIRST_SEEN = RowColumn("first_seen", Kind.AT, "First seen", 20, value=_age(attrgetter("first_seen")))
 _FIRST_RUN = RowColumn("first_run", Kind.TEXT, value=_age(lambda age: age.first_run or None))
 _AGE_DAYS = RowColumn("age_days", Kind.NUMBER, "Age in days", 10, value=_age(attrgetter("age_days")))
-_CARRIED = RowColumn("carried_from", Kind.TEXT, value=_text("carried_from"))
-_REUSED = RowColumn("reused_from", Kind.TEXT, value=_text("reused_from"))
+_CARRIED = RowColumn("carried_from", Kind.TEXT, value=lambda row: row.carried_from or None)
+_REUSED = RowColumn("reused_from", Kind.TEXT, value=lambda row: row.reused_from or None)
 _LINE_OF = RowColumn("line_of", Kind.TEXT, "Line of", 26)
 _MATERIAL = RowColumn("is_material", Kind.FLAG, "Material", 10)
 _LEDGER_AMOUNT = RowColumn("amount", Kind.NUMBER, "Ledger amount", 18, value=attrgetter("ledger_amount"))

@@ -17,7 +17,7 @@ import xlsxwriter  # type: ignore[import-untyped]
 from attrs import astuple, frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
-from payclient._shared.escape import escape_unprintable
+from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import Bucket, Row, Summary, Total
 from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
@@ -111,9 +111,8 @@ class SheetWriter:
 
     def finish(self) -> None:
         if self.left_out:
-            self._write(
-                [f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"]
-            )
+            more = plural(self.left_out, "more row")
+            self._write([f"the sheet ends here, without room for {more}; {self._rest} has all of them"])
         if self._has_filter:
             self._sheet.autofilter(0, 0, self._rows - 1, len(self._numbers) - 1)
 
@@ -270,7 +269,8 @@ class ReportWorkbook(BookWriter):
         yield f"Matched and open rows are not listed here: {ROWS} has every row."
         for name in ("Breaks", "Unresolved", "Rejected"):
             if left_out := self._sheets[name].left_out:
-                yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
+                rows = plural(left_out, "row")
+                yield f"The sheet {name} has no room for {rows}; its last row says which file has them all."
 
 
 _SHEET_OF = {bucket: (name, columns) for name, (bucket, columns) in SHEETS.items()}

@@ -77,16 +77,11 @@ class Settlement:
 
     @property
     def problems(self) -> str:
-        """The problems of the statement as a whole, in words; empty if there are none."""
+        """The problems of the statement as a whole, in words; empty if there are none. Breaks are counted as rows."""
         off, lines = self.payout_difference, self.statement.rejected_lines
         said = f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total" if off else ""
         unusable = f"{plural(lines, 'line')} of the statement cannot be used" if lines else ""
         return "; ".join(filter(None, (said, unusable)))
-
-    @property
-    def needs_attention(self) -> bool:
-        """Whether a line cannot be used, or the payout is another sum; breaks are counted as rows."""
-        return bool(self.statement.rejected_lines or self.payout_difference)
 
 
 def settlement_moves(row: Row) -> Iterator[tuple[SettlementStep, int]]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile.values import Code, Finding, PatternKind, Row, Status, normalise
 
 _MAX_TEXT = 60
@@ -174,8 +174,3 @@ class Pattern:
     amount: int
     treatment: str
     lines: tuple[int, ...] = ()
-
-    @property
-    def counted(self) -> str:
-        """The number of rows in words."""
-        return plural(self.rows, "row")

@@ -186,17 +186,10 @@ class Compared:
         return " ".join(said)
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """The fields that were compared in no row."""
-        return tuple(
-            name for name, rows in self.fields.items() if not rows and (name != "status" or not self.assumed_paid)
-        )
-
-    @property
     def remark(self) -> str:
         """The fields that were not compared, in one sentence; empty if there are none."""
-        told = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
-        names = [name for name in self.left_out if not told.get(name)]
+        told = {"amount": self.are_amounts_left_out, "status": self.status_left_out or self.assumed_paid}
+        names = [name for name, rows in self.fields.items() if not rows and not told.get(name)]
         why = {"the ledger does not have it": False, "no row with it was answered": True}
         said = [
             f"Not compared, because {reason}: {', '.join(found)}."
@@ -412,7 +405,7 @@ class Summary:
 
     @property
     def _is_a_side_off(self) -> bool:
-        return bool(self.missing_rows) or (self.settlement is not None and self.settlement.needs_attention)
+        return bool(self.missing_rows) or (self.settlement is not None and bool(self.settlement.problems))
 
     @property
     def missing_rows(self) -> int:

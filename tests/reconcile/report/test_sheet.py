@@ -135,7 +135,7 @@ def test_room(sheet_of):
     assert [text_of(cell) for cell in cells(root).values()] == ["A", "B", "a", "b", "c"]
     rows = [[f"row {number}"] for number in range(5)]
     root = sheet_of(rows, columns=[Column("A")], max_rows=3, rest="breaks.csv", left_out=4)
-    end = "the sheet ends here: 4 more rows do not fit in it; breaks.csv has all of them"
+    end = "the sheet ends here, without room for 4 more rows; breaks.csv has all of them"
     assert [text_of(cell) for cell in cells(root).values()] == ["A", "row 0", end]
 
 

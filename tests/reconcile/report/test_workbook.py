@@ -97,9 +97,9 @@ def test_where_a_sheet_ends(rows, tmp_path):
     assert workbook["Breaks"].max_row == 20
     breaks = sum(row.bucket is Bucket.BREAK for row in rows) - 18
     assert values(workbook["Breaks"])[-1][0] == (
-        f"the sheet ends here: {breaks:,} more rows do not fit in it; breaks.csv has all of them"
+        f"the sheet ends here, without room for {breaks:,} more rows; breaks.csv has all of them"
     )
     said = [row[1] for row in values(workbook["Summary"])]
     place = said.index("Matched and open rows are not listed here: rows.jsonl has every row.")
-    end = f"{breaks:,} rows do not fit in the sheet Breaks; its last row says which file has them all."
+    end = f"The sheet Breaks has no room for {breaks:,} rows; its last row says which file has them all."
     assert said[place + 1 : place + 3] == [end, None]
