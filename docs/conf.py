@@ -163,7 +163,7 @@ def _label_cells(app, doctree, page):
 
 
 def _write_markdown(app, error):
-    """Write `llms.txt`, and beside each page its Markdown."""
+    """Write `llms.txt`, and next to each page its Markdown."""
     if error is not None or app.builder.format != "html":
         return
     source, out = Path(app.srcdir), Path(app.outdir)

@@ -1,4 +1,4 @@
-"""Reconcile every night with Airflow, and try again only where that can help."""
+"""Reconcile every night with Airflow, and try again only if that can help."""
 
 import subprocess
 from datetime import UTC, datetime, timedelta

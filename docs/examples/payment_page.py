@@ -32,7 +32,7 @@ from payclient import (
 from payclient.testing import FakeService, serve
 
 WAITING = {"Pending"}
-PAID = {"Paid"}  # these are the words of the sandbox: use those of your service
+PAID = {"Paid"}  # these are the sandbox's words: use your service's
 OVER = {"Canceled", "Expired"}
 WORDS = {
     "open": "Waiting for your payment. This page changes by itself.",

@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Run one command and return its exit status.
 
     Args:
-        arguments: Those after the name of the command; the process's own if not given.
+        arguments: The ones after the name of the command; the process's own if not given.
     """
     gc.set_threshold(_MIN_COLLECTED)
     try:

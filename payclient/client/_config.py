@@ -39,7 +39,7 @@ _PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
 """A name in lower case; one that ends in a number would be an invalid IPv4 address."""
 _OPERATION = re.compile(r"(?:/api(-sandbox)?(?:/transaction(?:/detail)?)?|/transaction/detail)$", re.IGNORECASE)
-"""What payclient adds to the address, its beginnings, and its end."""
+"""The path that payclient adds to the address, its beginnings, and its end."""
 
 
 def _is_tracing(_: object, __: object, value: Any) -> None:

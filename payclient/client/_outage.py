@@ -59,7 +59,7 @@ class Refusable(Protocol):
 
 
 class Outage:
-    """What the attempts of one client say about the service, and the lookups that may be refused."""
+    """The evidence of one client's attempts about the service, and the lookups that may be refused."""
 
     _clock: Clock  # of the first attempt; nothing is done before
 

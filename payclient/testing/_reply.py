@@ -177,7 +177,7 @@ _PAGE = "<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head><body><
 @frozen(kw_only=True)
 class Assumptions:
     """
-    The replies of the fake service where the specification describes none.
+    The replies of the fake service that the specification does not describe.
 
     They are typical for services of this kind, and may differ from the real service; pass your own if
     you know better. The following is assumed too, and cannot be changed here: live and sandbox accept

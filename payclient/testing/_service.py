@@ -119,7 +119,7 @@ class FakeService:
     Args:
         api_key: The accepted key.
         latency: The time of each answer.
-        assumptions: The replies where the specification describes none.
+        assumptions: The replies that the specification does not describe.
         seed: Seed of the random numbers.
 
     Source:

@@ -79,7 +79,7 @@ REFUSED = {
     "--previous out": "--out must be another folder than out, the previous run, which is not changed",
     "--previous 20 --out 20/21": "--out must be another folder than 20",
     "--previous none": "there is no report at none",
-    "--previous 20 --environment live": "and that of this run is 'http",
+    "--previous 20 --environment live": "but this run has 'http",
     "--decisions none": "--decisions must be the folder of a run",
 }
 

@@ -63,7 +63,7 @@ def _exact_integer(value: object) -> int | None:
 
 
 def _money(name: str, value: object, _: object) -> int | None:
-    """Read money: an inexact value is refused, and so is one that is empty if it is required."""
+    """Read money: an inexact value is refused, and an empty one if it is required."""
     if name not in REQUIRED and (value is None or value == ""):
         return None
     number = _exact_integer(value)

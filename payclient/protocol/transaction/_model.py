@@ -120,7 +120,7 @@ class Transaction:
         }
 
     def __iter__(self) -> Iterator[tuple[str, str | int | None]]:
-        # As pydantic's models do: `dict(transaction)` works, and so does a response of FastAPI without a type.
+        # As pydantic's models do: `dict(transaction)` works, as does a response of FastAPI without a type.
         return iter(self.as_json().items())
 
     @classmethod

@@ -165,7 +165,7 @@ class PastRun:
             if self.service[name] != service[name]:
                 message = (
                     f"{self.folder} cannot be compared: its {label} is {self.service[name] or 'not recorded'!r}, "
-                    f"and that of {whose} is {service[name] or 'not recorded'!r}"
+                    f"but {whose} has {service[name] or 'not recorded'!r}"
                 )
                 raise PastRunError(message)
 

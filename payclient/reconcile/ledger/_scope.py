@@ -82,7 +82,7 @@ class Excluded:
     Rows that are outside for one reason.
 
     Attributes:
-        why: Such as `in USD`.
+        why: The reason, such as `in USD`.
         rows: The number of them.
         amount: Their amounts, added up, as far as they can be read.
         lines: Their lines, such as `4, 7-9`; ends with `…` if there are too many to list.

@@ -99,7 +99,7 @@ _CP_1252 = (
 
 DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
-"""The first line with which Excel is told the delimiter."""
+"""A first line that tells Excel the delimiter."""
 
 
 def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:

@@ -97,7 +97,7 @@ class Evidence:
     _are_running: bool = field(init=False, default=True)
     _has_objects: bool = field(init=False, default=False)
     _texts: set[str] = field(init=False, factory=set)
-    """Those that are neither numbers nor times."""
+    """The cells that are neither numbers nor times."""
     words: dict[str, int] = field(init=False, factory=dict)
     _shapes: tuple[dict[str, int], dict[str, int]] = field(init=False, factory=lambda: ({}, {}))
     """The words with `#` for each label, and what these begin with."""

@@ -321,7 +321,7 @@ def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
     ages = {}
     for change in changes_of(row.reference, earlier.by_code, (row,), run=run):
         known, history = change.was, change.history
-        # Of several rows with the reference, this one may say what one of them said before.
+        # If several rows have the reference, this one may have the values that another one had before.
         if is_one_of_several and known is not None and not known.code.is_of_ledger and not known.is_resolved:
             is_same = set(change.now.sides) <= set(known.sides)
             history = evolve(history, state=BreakState.STILL_OPEN if is_same else BreakState.CHANGED)

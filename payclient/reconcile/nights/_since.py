@@ -221,7 +221,7 @@ class Shown:
         }
 
     def first(self, before: Mapping[str, tuple[str, ...]] | None) -> Iterator[FirstSeen]:
-        """Yield what the runs *before* have not shown, the most rows first; nothing if that is not known."""
+        """Yield the parts that no earlier run has shown, the most rows first; nothing if *before* is unknown."""
         for kind, counts in self._counts.items() if before is not None else ():
             known = () if before is None else before.get(kind.value, ())
             if len(known) < _MAX_KNOWN:

@@ -141,7 +141,7 @@ class RowGroups:
 
 
 def _together(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """Return *rows* with those of one invoice side by side, the invoices in the order of their first row."""
+    """Return *rows* with the rows of one invoice side by side, the invoices in the order of their first row."""
     keys = [reff_key(row.transaction.merchant_reff) if row.transaction else None for row in rows]
     return tuple(row for _, row in sorted(zip(map(keys.index, keys), rows, strict=True), key=lambda each: each[0]))
 

@@ -330,7 +330,7 @@ class OpenFindings:
 
     @property
     def old(self) -> FindingTotal:
-        """Those that have been open for more than 30 days."""
+        """The findings that have been open for more than 30 days."""
         return sum((total for age, total in self.by_age.items() if (AGES[age] or inf) > 30), FindingTotal())
 
 

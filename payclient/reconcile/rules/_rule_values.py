@@ -31,7 +31,7 @@ _Member = TypeVar("_Member", bound=StrEnum)
 Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
 FIRST_ON_EARTH = timezone(timedelta(hours=14))
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
-"""The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
+"""The zone in which a local time passes last. A time that has passed there has passed everywhere."""
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:

@@ -121,7 +121,7 @@ class Finding:
         sentence: A description with the values of both sides; safe to print.
         ledger: The ledger's value.
         service: The service's value.
-        severity: That of its code if not given.
+        severity: The severity of its code if not given.
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
         history: Its age, in a run that has a previous one; None if it is not a break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.

@@ -30,7 +30,7 @@ class Assumed(StrEnum):
     The status of each row if the ledger has no status column.
 
     Attributes:
-        PAID: That it is paid, as a settlement file means it.
+        PAID: It is paid, as a settlement file means it.
         NONE: Nothing, so the status is not compared, and no such report is clean.
     """
 

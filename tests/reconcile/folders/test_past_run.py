@@ -111,8 +111,8 @@ def test_without_rows(tmp_path):
     ("about", "message"),
     [
         ({"base_url": "https://other.example"}, "its address is 'https://other.example'"),
-        ({"environment": "sandbox"}, "its environment is 'sandbox', and that of tonight is 'live'"),
-        ({"key_fingerprint": ""}, "its key fingerprint is 'not recorded', and that of tonight is 'k'"),
+        ({"environment": "sandbox"}, "its environment is 'sandbox', but tonight has 'live'"),
+        ({"key_fingerprint": ""}, "its key fingerprint is 'not recorded', but tonight has 'k'"),
     ],
 )
 def test_another_service(report, tmp_path, about, message):
