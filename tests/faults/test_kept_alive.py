@@ -5,7 +5,7 @@ from attrs import frozen
 
 from faults.answers import page
 from faults.stage import FOUND, OK, ask, ok, stage
-from payclient import Transaction
+from payclient import ConnectionFailedError, Transaction
 from support.fakes import document
 from support.raw_server import RawServer, Script, close, http, reset, send, stall
 
@@ -81,4 +81,14 @@ async def test_connection_close_after_each_answer(carrier, row):
     async with stage(server, carrier=carrier, retry=None) as pay:
         outcomes = [await ask(pay) for _ in range(5)]
         assert [type(outcome) for outcome in outcomes] == [Transaction] * 5
+        assert len(server.connections) == 5
+
+
+@pytest.mark.parametrize("carrier", ["own", "fast"])
+async def test_replaced_once(carrier, row):
+    """A connection that is closed when it is used is replaced once: the same end of the next one fails the attempt."""
+    row("every connection closed after the first answer", ConnectionFailedError.__name__)
+    async with stage(server := RawServer(Script([ok], [close])), carrier=carrier, timeout=5) as pay:
+        await ask(pay)
+        assert (type(await ask(pay)), pay.stats.attempts) == (ConnectionFailedError, 5)
         assert len(server.connections) == 5
