@@ -262,5 +262,4 @@ class Window:
         is_complete = any(batch.is_answered for batch in pending.batches)
         if is_complete or (self._wants_more and self._is_low() and not self._changed.is_set()):
             self._changed.set()
-        if self._is_finished:
-            self._end_feed()
+        self._end_feed()

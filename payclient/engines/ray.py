@@ -74,7 +74,9 @@ def lookup(
             raise ConfigurationError(problem)
     spec = attrs.evolve(spec, reference=reference or spec.reference, workers=workers)
     _check_cluster(spec, workers * cpus)
-    _check_context(ds.context)
+    if ds.context.max_errored_blocks:
+        problem = "DataContext.max_errored_blocks must be 0: otherwise rows of a failed task would be missing silently"
+        raise ConfigurationError(problem)
     chosen = ds if spec.keep is None else ds.select_columns(list(dict.fromkeys((spec.reference, *spec.keep))))
     # If a worker dies when part of its output has been read, the retry must produce the same blocks; so it makes one.
     blocks = chosen.repartition(target_num_rows_per_block=rows)
@@ -130,12 +132,6 @@ def _check_cluster(spec: LookupSpec, cpus: float) -> None:
             f"{spec.key_variable} is in the runtime_env, which Ray shows on the dashboard; use key_file, "
             "or set the variable on the nodes"
         )
-        raise ConfigurationError(problem)
-
-
-def _check_context(context: Any) -> None:
-    if context.max_errored_blocks:
-        problem = "DataContext.max_errored_blocks must be 0: otherwise rows of a failed task would be missing silently"
         raise ConfigurationError(problem)
 
 

@@ -35,7 +35,6 @@ class Origin:
         return host if self.port == _DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
 
 
-_DEFAULT_PORT = 80
 _MAX_HEAD = 16 * 1024
 """Bytes of a response to CONNECT; real proxies send a few hundred."""
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
@@ -55,9 +54,9 @@ class Proxy:
     def __init__(self, url: object, source: str = "proxy") -> None:
         parts, problem = _read(url)
         del url  # a traceback may come with the local variables of its frames
-        self._authorization = b"" if problem else _authorization(parts)
-        self.host: str = "" if problem else parts.hostname or ""
-        self.port: int = 0 if problem else parts.port or _DEFAULT_PORT
+        self._authorization = _authorization(parts)
+        self.host: str = parts.hostname or ""
+        self.port: int = parts.port or _DEFAULT_PORTS["http"]
         self.name: str = f"{_bracketed(self.host)}:{self.port}"
         self.source: str = source
         del parts

@@ -95,11 +95,8 @@ class TlsSession:
         return self._ssl.getpeercert() or {}
 
     def handshake(self) -> bytes:
-        try:
+        with suppress(ssl.SSLWantReadError):
             self._ssl.do_handshake()
-        except ssl.SSLWantReadError:
-            pass
-        else:
             self.is_established = True
         return self._outgoing.read()
 
