@@ -187,12 +187,13 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
         more = breaks - since["buckets"].get("break", 0)
         signed = f"{more:+,}" if more else "\N{PLUS-MINUS SIGN}0"
         yield f"- Breaks: {breaks:,} ({signed} since the previous run, {since['folder']})"
-    facts = {
+    again = summary["judged_again"]
+    facts: dict[str, str | None] = {
         "Ledger": ledger and (ledger["name"] or "standard input"),
         "Service": service["environment"],
         "Last answer": (summary["last_observed_at"] or "")[:19].replace("T", " "),
         "Run": summary["run"],
-        "Answers of the run in": (summary["judged_again"] or {}).get("folder"),
+        "Answers of the run in": again and again["folder"],
         "Ended early": summary["ended_by"],
     }
     yield from (f"- {term}: {fact}" for term, fact in facts.items() if fact)
