@@ -410,12 +410,7 @@ class Buffer:
 
 
 def verify_journal(path: Path) -> None:
-    """
-    Read all of a journal without changing it: the folder may be read-only.
-
-    Raises:
-        JournalError: When it is damaged, in use, or no journal of this version.
-    """
+    """Read all of a journal without changing it, as the folder may be read-only; refuse a damaged one."""
     if _log_of(path).exists():  # of a killed run: only SQLite can put both together
         Database(path, must_exist=True).close()
         return

@@ -127,10 +127,7 @@ def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
 
 def stated_money(line: Entry | RejectedEntry) -> int | None:
     """Return the amount received of a line or, if it has none, the amount."""
-    return _paid_out(*_stated(line))
-
-
-def _paid_out(amount: int | None, net: int | None) -> int | None:
+    amount, net = _stated(line)
     return amount if net is None else net
 
 
@@ -143,7 +140,7 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
     is_signed = kind is Kind.FEE and bool(rules.statement.reading.debit_columns)
     if kind in (Kind.REFUND, Kind.FEE) and not is_signed:
         amount, net = (None if number is None else -abs(number) for number in (amount, net))
-    money = _paid_out(amount, net) or 0
+    money = (amount if net is None else net) or 0
     if kind is Kind.FEE:  # a fee is not part of the payment, and all of it is taken off the payout
         return None, money, money
     return amount, net, money

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Self, cast
@@ -12,6 +12,7 @@ from unicodedata import category
 from attrs import Attribute, field, frozen
 from attrs.converters import optional
 
+from payclient._shared.checks import must_be
 from payclient._shared.escape import quote
 from payclient.protocol import EMPTY
 from payclient.reconcile.ledger._columns import SIDES
@@ -77,31 +78,20 @@ def _is_known(encoding: object) -> bool:
     return encoding == UTF_8 or encoding in [codecs.lookup(each).name for each in _ENCODINGS]
 
 
-def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:
-    """Return a validator; *wanted* completes the sentence `<name> must be …`."""
-
-    def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        if not is_valid(value):
-            message = f"{attribute.name} must be {wanted} got {quote(value)}"
-            raise ValueError(message)
-
-    return check
-
-
-_is_row = _must_be("the number of a row, from 1,", lambda value: value is None or (type(value) is int and value >= 1))
-_is_mark = _must_be("one of . and ,", lambda value: value in (None, ".", ","))
-_is_places = _must_be(
-    f"from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents,",
+_is_row = must_be("the number of a row, from 1", lambda value: value is None or (type(value) is int and value >= 1))
+_is_mark = must_be("a point or a comma", lambda value: value in (None, ".", ","))
+_is_places = must_be(
+    f"from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents",
     lambda value: type(value) is int and 0 <= value <= _MAX_MINOR_UNITS,
 )
-_is_flag = _must_be("true or false,", lambda value: value is True or value is False)
-_are_texts = _must_be(
-    "text, or a list of texts,",
+_is_flag = must_be("true or false", lambda value: value is True or value is False)
+_are_texts = must_be(
+    "text, or a list of texts",
     lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in cast("Any", value)),
 )
-_is_encoding = _must_be("one that ledgers have, such as cp1252, iso-8859-1 or utf-16,", _is_known)
-_are_debits = _must_be(
-    f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit,",
+_is_encoding = must_be("one that ledgers have, such as cp1252, iso-8859-1 or utf-16", _is_known)
+_are_debits = must_be(
+    f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit",
     lambda value: (
         isinstance(value, Mapping) and all(name in _MONEY and column for name, column in cast("Any", value).items())
     ),

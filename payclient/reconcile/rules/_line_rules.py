@@ -178,9 +178,6 @@ class Lines:
         of_one_reference: `duplicate` for mistakes, each of which is a break; `sum` for the lines of one payment, which
             are summed before they are compared.
         kind: Words for charges, refunds and fees; None if all are charges. Needs `sum`.
-
-    Raises:
-        RulesError: When a value cannot be used.
     """
 
     of_one_reference: str = field(default="duplicate", validator=_is_meaning)

@@ -237,9 +237,6 @@ class Calendar:
 
     Attributes:
         holidays: Days that are not business days, in order.
-
-    Raises:
-        RulesError: When a value cannot be used.
     """
 
     holidays: tuple[date, ...] = field(default=(), converter=_to_days, validator=_are_days)

@@ -212,9 +212,6 @@ class StatementRules:
         new_lines_only: Whether a statement has only lines that no statement before it has. What the statements of this
             run and of earlier ones list for a reference is then summed. Otherwise the newest that lists it counts,
             unless that only takes money back.
-
-    Raises:
-        RulesError: When a value cannot be used.
     """
 
     settles_within: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)

@@ -19,7 +19,6 @@ from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.rules._rules import Rules, rules_as_json
 from payclient.reconcile.values import RulesError, Severity, Side
 
-_MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _UNQUOTED = ("Invalid value", "Expected newline or end of document after a statement")
 _NAME = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
@@ -41,14 +40,10 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     """
     name = Path(path).name
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+        content = Path(path).read_bytes()
     except OSError as error:
         message = f"the rules file {name} cannot be read: {error.strerror}"
         raise RulesError(message) from error
-    if len(content) > _MAX_BYTES:
-        message = f"the rules file {name} has more than {_MAX_BYTES} bytes, so it is something else"
-        raise RulesError(message)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -72,7 +72,7 @@ def test_any_table(rows, dialect, delimiter):
 def test_refused(subtests):
     """A declaration that cannot be used is refused by its name."""
     for declared, message in [
-        ({"decimal": ";"}, "decimal must be one of . and , got ';'"),
+        ({"decimal": ";"}, "decimal must be a point or a comma, got ';'"),
         ({"thousands": "_"}, "thousands must be one of ,, ., space, apostrophe, got '_'"),
         ({"decimal": ",", "thousands": ","}, "decimal and thousands must differ, got ',' for both"),
         ({"negative": "red"}, "negative must be one of leading, trailing, parentheses, debit, got 'red'"),
