@@ -49,12 +49,13 @@ _OF_HTTPX = ("https", "socks5", "socks5h")
 class Proxy:
     """A proxy that is asked for a tunnel. Like a key, it cannot be printed with its password, pickled or copied."""
 
-    __slots__ = ("_authorization", "host", "name", "port", "source")
+    __slots__ = ("_authorization", "has_password", "host", "name", "port", "source")
 
     def __init__(self, url: object, source: str = "proxy") -> None:
         parts, problem = _read(url)
         del url  # a traceback may come with the local variables of its frames
         self._authorization = _authorization(parts)
+        self.has_password: bool = bool(self._authorization)
         self.host: str = parts.hostname or ""
         self.port: int = parts.port or _DEFAULT_PORTS["http"]
         self.name: str = f"{_bracketed(self.host)}:{self.port}"
@@ -63,10 +64,6 @@ class Proxy:
         if problem:
             message = f"{source} {problem}"
             raise ConfigurationError(message)
-
-    @property
-    def has_password(self) -> bool:
-        return bool(self._authorization)
 
     def connect_message(self, host: str, port: int) -> bytes:
         """Return the request for a tunnel; do not keep it in a variable, for it holds the password."""

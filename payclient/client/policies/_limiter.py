@@ -170,11 +170,7 @@ class Limiter:
         until: float = math.inf,
         is_again: bool = False,
     ) -> Ticket:
-        """
-        Return a ticket when the next attempt may start; error as in `acquire_now`.
-
-        After *until* an answer is of no use. A lookup that *is_again* here, for a retry, adds none to those that wait.
-        """
+        """Return a ticket when the next attempt may start, whose answer is of use *until* a time."""
         self._turns += 1
         key = (began_at if priority is Priority.AWAITED else 0.0, self._turns)
         turn = _Turn(key, until, asyncio.get_running_loop().create_future())
@@ -185,7 +181,7 @@ class Limiter:
         is_answered = False
         try:
             self._grant_due()
-            if not is_again:
+            if not is_again:  # else it has had an attempt, and adds none to those that wait
                 self._tell_the_last()
             granted = await turn.future
             is_answered = True
