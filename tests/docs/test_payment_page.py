@@ -12,8 +12,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from payclient.testing import FakeService, Reply, serve
+from payclient.testing import Reply, serve
 from support.fakes import DOWN, answer, client, document, now
+from support.limits import LimitedService
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 EXAMPLE = SimpleNamespace(**runpy.run_path(str(EXAMPLES / "payment_page.py")))
@@ -39,7 +40,7 @@ def order(service, **fields):
 
 @asynccontextmanager
 async def running(**fields):
-    service = FakeService(api_key="fake-api-key")
+    service = LimitedService(api_key="fake-api-key")
     orders = {"1": order(service, **fields)}
     http_client = httpx.AsyncClient(transport=httpx.ASGITransport(service))
     pay = client(None, http_client=http_client, api_key=service.api_key, retry=None)

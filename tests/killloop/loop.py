@@ -51,7 +51,7 @@ class KillingService(InThread, SandboxService):
 
     def __init__(self, **options):
         super().__init__(fault_share=0.06, latency=Latency(seconds=0.002), **options)
-        self._answers, self._at_rest = Counter(), threading.Event()
+        self._answers, self._at_rest, self._in_flight = Counter(), threading.Event(), 0
         self._victim, self._left, self._due = 0, 0, []
 
     @asynccontextmanager
@@ -70,10 +70,12 @@ class KillingService(InThread, SandboxService):
 
     async def __call__(self, scope, receive, send):
         self._at_rest.clear()
+        self._in_flight += 1
         try:
             await super().__call__(scope, receive, send)
         finally:
-            if not self.in_flight:
+            self._in_flight -= 1
+            if not self._in_flight:
                 self._at_rest.set()
 
     @contextmanager
