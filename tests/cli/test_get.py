@@ -129,25 +129,3 @@ def test_terminal(configured, service, monkeypatch):
     shown = configured("get", "T1", "NOPE", is_terminal=True).out
     told = ["reference        T1", "status           [bold]Paid[/bold]", "amount           15000"]
     assert shown.splitlines()[:3] == told
-
-
-USAGE = {
-    ("get",): "get needs at least one reference, or - to read them from standard input",
-    ("get", "T1", "-"): "standard input holds either all references or the key; name - once",
-    ("get", "T1", "--tiemout=5"): "unknown option --tiemout (did you mean '--timeout'?)",
-    ("get", "T1", "--timeout", "5x"): (
-        "--timeout must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d, got '5x'"
-    ),
-    ("get", "T1", "--timeout", "0"): "--timeout must be a number of seconds above 0, got 0.0",
-}
-
-
-def test_usage(configured):
-    """What cannot be run is said in one line, with status 2, before anything is asked."""
-    expected = {arguments: (2, "", f"payclient: {message}\n") for arguments, message in USAGE.items()}
-
-    def told(arguments):
-        result = configured(*arguments)
-        return result.status, result.out, result.said
-
-    check_each(expected, told)

@@ -1,6 +1,5 @@
 """`payclient ledger` shows how a ledger is read, without a key, a service or a folder."""
 
-import openpyxl
 import pytest
 
 LEDGER = """\
@@ -111,18 +110,6 @@ def test_debits(ledger):
     options = ("--debit-column", "amount=soll", "--column", "amount=haben")
     result = ledger(*options, content="ref;soll;haben\nT1;;15\nT2;7;\n")
     assert ("\n  soll   amount, below zero\n" in result.out, result.out.count("-7\n")) == (True, 1)
-
-
-def test_workbook(command, tmp_path):
-    """A workbook with a title above its header is shown with the row of the header."""
-    book = openpyxl.Workbook()
-    for row in (("Laporan",), (), ("reference", "amount"), ("T1", 15000)):
-        book.active.append(row)
-    book.save(tmp_path / "ledger.xlsx")
-    refused = command("ledger", str(tmp_path / "ledger.xlsx"))
-    assert (refused.status, "--header-row 3 makes it the header" in refused.err) == (2, True)
-    shown = command("ledger", str(tmp_path / "ledger.xlsx"), "--header-row", "3")
-    assert (shown.status, shown.out.splitlines()[0]) == (0, "format: xlsx, header in row 3")
 
 
 def test_whole_units(ledger, tmp_path):

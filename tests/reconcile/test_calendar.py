@@ -2,10 +2,8 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
-
 from payclient import Transaction
-from payclient.reconcile import Calendar, Rules, RulesError, StatementRules, StatementSide, reconcile
+from payclient.reconcile import Calendar, Rules, StatementRules, StatementSide
 from payclient.reconcile.judgement._compare import is_younger
 from payclient.reconcile.judgement._statement import statement_findings
 from payclient.reconcile.ledger import Entry
@@ -72,9 +70,3 @@ def test_mistyped_years():
         assert not is_younger(entry, datetime(2026, 11, 20, tzinfo=UTC), by.grace, by)
     future = Entry(line=2, reference="T", created_at=datetime(2026, 11, 24, 23))  # noqa: DTZ001
     assert is_younger(future, datetime(2026, 11, 20, 10, tzinfo=UTC), by.grace, by)
-
-
-async def test_zone():
-    """Business days without a zone are refused before the first lookup."""
-    with pytest.raises(RulesError, match="business days need time_zone"):
-        await anext(reconcile([], None, rules=Rules(grace="1 business day")))

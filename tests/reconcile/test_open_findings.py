@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from payclient import errors
-from payclient.reconcile import Accepted, BreakState, Bucket, Code, Finding, Row, Rules, Tally, TieOutError
+from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Tally, TieOutError
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import ABSENT, Entry
 from payclient.reconcile.nights import PreviousRun, breaks_of
@@ -171,27 +171,6 @@ def answer(reference, said):
     if said is None:
         return errors.TransactionNotFoundError("no such transaction: not found")
     return errors.PermissionDeniedError("no") if said == DOWN else paid(reference, *said)
-
-
-async def test_listed_twice(tmp_path):
-    """Of a reference listed several times, all rows but one are at stake: once, wherever the amount stands."""
-    run, amounts = Nights(tmp_path), (70_000, 70_000, 50_000)
-    known = {"code": "duplicate_reference", "reference": "A", "reason": "known", "owner": "Ana"}
-    known |= {"ledger": 3, "service": "", "expires": "2027-01-31"}
-    rows = [Entry(line=line, reference="A", amount=amount) for line, amount in enumerate(amounts, 2)]
-    one = await run(rows, {"A": paid("A", 70_000)})
-    other = await run(list(reversed(rows)), {"A": paid("A", 70_000)}, previous=one)
-    for night in (one, other):
-        stakes = {finding.at_stake for row in night.rows for finding in row.findings if finding.code == known["code"]}
-        assert stakes == {140_000}
-        assert night.summary.open_findings.by_code["duplicate_reference"] == FindingTotal(1, 140_000)
-    assert other.states["A", "duplicate_reference"] == "still_open"
-    with RunDiff(one.run, other.run) as diff:
-        assert diff.open_findings.by_code["duplicate_reference"] == FindingTotal(1, 140_000)
-    for most, is_accepted in ((139_999, False), (140_000, True)):
-        rules = Rules(accepted=[Accepted(**known, largest_difference=most)])
-        done = await run(rows, {"A": paid("A", 70_000)}, rules=rules)
-        assert (known["code"] not in done.summary.open_findings.by_code) is is_accepted
 
 
 def test_at_stake_once():

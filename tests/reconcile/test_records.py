@@ -1,7 +1,6 @@
 """A run that knows the run before it: carried rows, the age of breaks, reversals, and what the rules changed."""
 
 import asyncio
-import json
 import tempfile
 import threading
 from datetime import timedelta
@@ -318,22 +317,6 @@ async def test_other_tasks_go_on(night):
     rows = reconcile([entry("A")], Service({}), previous=previous, reuse=reuse, clock=clock)
     assert [(row.bucket, row.reused_from) async for row in rows] == [("matched", "night-1")]
     assert waits == [True, True]
-
-
-async def test_cells(night):
-    """What the journal stores about a reference is read back as it was."""
-    first = await night([entry("A")], {"A": paid("A", 5, status="Settled")})
-    second = await night([entry("A")], {"A": paid("A")}, previous=first)
-    lines = [text for _, text in second.run.memory()]
-    assert [json.loads(line)["state"] for line in lines] == ["resolved", "resolved"]
-    ((record, _),) = second.run.records(lambda _: True, lambda _: None)
-    assert record_from("A", record_cell(record)) == record
-    assert (record.is_paid, len(record.breaks), record_from("B", None).is_paid, record_from("C", "").is_paid) == (
-        True,
-        2,
-        False,
-        True,
-    )
 
 
 # Laws

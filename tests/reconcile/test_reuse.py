@@ -65,15 +65,7 @@ async def test_same_row(night, second):
     )
 
 
-async def test_off(night):
-    """Without the option every row is looked up, also with a previous run."""
-    first = await night([entry("A")], {"A": paid("A")})
-    service = Service({"A": [paid("A")]} | CANARY)
-    done = await night([entry("A")], {}, previous=first, service=service)
-    assert (service.asked, done["A"].reused_from) == (["CANARY", "A"], "")
-
-
-ONE, OTHER = [entry("A")], {"A": paid("A", 5)}
+ONE = [entry("A")]
 SETTLED = Rules(statuses={"settled": "paid"}, final_statuses=["canceled", "refunded", "paid"])
 LOOSE = Rules(tolerances={"amount": Tolerance(below=1)})
 TWICE = Accepted(

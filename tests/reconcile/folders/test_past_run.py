@@ -33,10 +33,6 @@ def report(tmp_path):
     return write(tmp_path / "2026-11-20")
 
 
-def contents(folder):
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
-
-
 def test_opened(report):
     """A report is known by the name of its folder, and by the checksum of its manifest."""
     run = open_past_run(report)
@@ -54,17 +50,6 @@ def test_name_of_a_relative_folder(report, monkeypatch):
     """A folder that is given as `.` still has its name."""
     monkeypatch.chdir(report)
     assert open_past_run(report.relative_to(report)).note.run == "2026-11-20"
-
-
-def test_read_only(report):
-    """Nothing in the folder is changed or added, not even for a moment the journal's log."""
-    before = contents(report)
-    report.chmod(0o500)
-    try:
-        list(open_past_run(report).lines())
-    finally:
-        report.chmod(0o700)
-    assert contents(report) == before
 
 
 def test_without_journal(report):
