@@ -157,6 +157,10 @@ class LoopThread:
             await self.loop.shutdown_asyncgens()
 
 
+async def _done(call: Callable[[], _Result]) -> _Result:
+    return call()
+
+
 async def _run(call: Callable[[], Awaitable[_Result]]) -> _Result:
     return await call()
 
@@ -297,20 +301,12 @@ class Client:
 
     def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
         """Change `max_rate` or `workers` at run time, for this client and all its views."""
-
-        async def change() -> None:
-            self._client.set_max_rate(rate, workers=workers)
-
-        self._thread.wait(change)
+        self._thread.wait(lambda: _done(partial(self._client.set_max_rate, rate, workers=workers)))
 
     @property
     def stats(self) -> Stats:
         """A snapshot of the counters, for all views together."""
-
-        async def read() -> Stats:
-            return self._client.stats
-
-        return self._thread.wait(read)
+        return self._thread.wait(lambda: _done(lambda: self._client.stats))
 
     def close(self) -> None:
         """

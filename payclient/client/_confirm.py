@@ -1,12 +1,12 @@
 """Compare one transaction with a claim about it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from attrs import field, frozen
 
 from payclient._shared.checks import must_be, unfit
 from payclient._shared.escape import quote
-from payclient.client._wait import to_statuses
+from payclient.client._wait import is_condition
 from payclient.protocol import Transaction
 
 _PAID = "paid"
@@ -74,16 +74,12 @@ def _to_stated(given: object) -> str | None:
     return text if any(map(str.isalnum, text)) else None
 
 
-def _to_accepted(given: object) -> frozenset[str]:
-    return to_statuses("status", given)
-
-
 @frozen(kw_only=True)
 class Claim:
     reference: str
     amount: int = field(validator=_is_amount)
     merchant_reff: str | None = field(converter=_to_stated)  # None: not compared
-    status: frozenset[str] = field(converter=_to_accepted)
+    status: Collection[str] = field(validator=is_condition)
 
     def against(self, found: Transaction | None) -> Confirmation:
         """Compare the claim with the service's transaction; None if it has none."""

@@ -34,21 +34,17 @@ _MIN_PART = 0.8
 """Part of an interval: the jitter draws each wait between this part and the whole."""
 
 
-def to_statuses(name: str, given: object, *, wanted: str = "a set of statuses, such as {'Paid'}") -> frozenset[str]:
-    """Return the words; *name* is the argument, and only `unless` may have none."""
-    shown = repr(given)
-    words = frozenset(cast("Collection[object]", given)) if isinstance(given, Collection) else (None,)
-    is_needed = name != "unless" and not words
-    if is_needed or isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
-        raise unfit(name, wanted, shown)
-    return cast("frozenset[str]", words)
-
-
-def _is_condition(_: object, attribute: Any, value: Any) -> None:
-    if callable(value):
+def is_condition(_: object, attribute: Any, value: Any) -> None:
+    """Refuse anything but status words, or a predicate for a wait; only `unless` may have no words."""
+    is_of_wait, shown = attribute.name != "status", repr(value)
+    if callable(value) and is_of_wait:
         check_callback(attribute.name, value)
-    else:
-        to_statuses(attribute.name, value, wanted="a set of statuses, such as {'Paid'}, or a predicate")
+        return
+    is_collection = isinstance(value, Collection) and not isinstance(value, str)
+    words = cast("Collection[object]", value) if is_collection else (None,)
+    if (not words and attribute.name != "unless") or not all(isinstance(word, str) and word for word in words):
+        wanted = f"a set of statuses, such as {{'Paid'}}{', or a predicate' if is_of_wait else ''}"
+        raise unfit(attribute.name, wanted, shown)
 
 
 def _holds(condition: Condition, transaction: Transaction) -> bool:
@@ -60,8 +56,8 @@ class Wait:
     """The options of a wait, and what it has seen."""
 
     reference: str
-    until: Condition = field(validator=_is_condition)
-    unless: Condition = field(validator=_is_condition)
+    until: Condition = field(validator=is_condition)
+    unless: Condition = field(validator=is_condition)
     deadline: float = field(validator=is_seconds)
     appear: float = field(validator=is_wait)
     interval: float = field(validator=is_seconds)
