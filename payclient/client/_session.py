@@ -442,16 +442,9 @@ class Session:
     ) -> None:
         status = None if response is None else response.status_code
         if logger.isEnabledFor(logging.DEBUG):
-            logger.debug(
-                "attempt %d: status %s in %.3f s, %s",
-                lookup.attempts,
-                status,
-                seconds,
-                result.name or "found",
-                extra={"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds},
-            )
-        if not lookup.observers:
-            return
+            message = "attempt %d: status %s in %.3f s, %s"
+            extra = {"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds}
+            logger.debug(message, lookup.attempts, status, seconds, result.name or "found", extra=extra)
         attempt = Attempt(
             reference=lookup.reference,
             number=lookup.attempts,
