@@ -60,15 +60,6 @@ def says(page, words):
     page.wait_for_function("words => document.getElementById('words').textContent === words", arg=words, timeout=60_000)
 
 
-def test_pending(shop, visit):
-    """A page that is open shows what to pay, with which code and until when, without any complaint."""
-    page = visit(f"{shop.url}/pay/1", **PHONE)
-    says(page, WAITING)
-    shown = page.locator("dl").inner_text()
-    assert [text for text in ("150,000", "8800123456789012", "2030-01-31 23:59:59") if text not in shown] == []
-    assert page.complaints == []
-
-
 @pytest.mark.parametrize(("number", "words"), [("1", PAID), ("2", OVER), ("3", CHECKING)])
 def test_turns_by_itself(shop, visit, number, words):
     """While it is watched the page turns to paid, expired or being checked, without being loaded again."""

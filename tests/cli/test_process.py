@@ -186,18 +186,3 @@ def test_reconcile_killed(reconciling, asked, service, tmp_path):
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert ROWS <= service.total <= ROWS + CONCURRENCY
-
-
-@pytest.mark.slow
-def test_demo_interrupted(tmp_path):
-    """Ctrl-C in the middle of the demo ends it, and the sandbox with it."""
-    options = ("--rows", "10000", "--out", tmp_path)
-    with start(sys.executable, "-c", HEEDING, "demo", *options, start_new_session=True) as process:
-        told = ""
-        while "asking" not in told:
-            told += process.stderr.read(1)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
-    assert process.returncode == 130

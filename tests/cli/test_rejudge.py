@@ -188,18 +188,6 @@ def test_refused(run, rejudge, command, tmp_path):
     assert state(whole) == before
 
 
-def test_previous_run(run, rejudge, command, tmp_path):
-    """A second judgement of a run with a previous one keeps its carried rows and its ages, byte for byte."""
-    run("first")
-    night = run("night", "", "--previous", "first", ledger=(*LEDGER[:3], "T4,5,Paid"))
-    rejudge(night)
-    since = summary_of(night)["since"]
-    assert (since["carried"]["break"], since["breaks"]["new"]) == (1, 1)
-    for name in ("rows.jsonl", "breaks.csv", "history.jsonl"):
-        assert (tmp_path / "again" / name).read_bytes() == (night / name).read_bytes()
-    assert command("verify", str(tmp_path / "again")).status == 0
-
-
 def resolved(command, folder, other):
     """Return what `payclient diff` says resolved each break, by code."""
     result = command("diff", str(folder), str(other), "--json")

@@ -51,17 +51,6 @@ def test_refused_midway(reconcile, report, command, service):
     assert (reconcile("--quiet").err, contents(report) == before, service.total) == ("", True, asked + 5)
 
 
-def test_asks_again(reconcile, service):
-    """What could not be answered is asked again, and only this."""
-    service.script("T3", Reply(status=403), Reply(status=403))
-    first, asked = reconcile(), service.total
-    second = reconcile()
-    assert (first.status, second.status, "1 unresolved" in first.out) == (1, 1, True)
-    assert [request.reference for request in service.requests[asked:]] == ["T3", "T3"]
-    assert "answered already: 2 of 3 references" in second.err
-    assert first.following[0] == ["reconcile", "ledger.csv", "--out", "report", "--max-concurrency", "1"]
-
-
 ANOTHER = "payclient: the journal JOURNAL belongs to another run: "
 BEGAN = "payclient: the journal JOURNAL began with another ledger: "
 REFUSALS = {

@@ -228,14 +228,6 @@ def test_duckdb(tmp_path, subtests):
             check(case, path)
 
 
-def test_unicode_text(tmp_path):
-    """The format that Excel calls Unicode text is read as it is declared."""
-    path = tmp_path / "ledger.txt"
-    with path.open("w", newline="", encoding="utf-16") as file:
-        csv.writer(file, dialect="excel-tab").writerows([HEADER, ("T1", "15.000"), ("0012", "1.250.000")])
-    check(Case(declared={"encoding": "utf-16", "thousands": "."}), path)
-
-
 TABLE = """
 CREATE TABLE ledger (reference text, amount numeric(18, 2), fee integer, created_at timestamp, price money);
 INSERT INTO ledger VALUES ('T1', 15000, 2500, '2026-11-20 14:05:09', 15000), ('0012', 1250000, NULL, '2026-12-01', 7);

@@ -61,22 +61,6 @@ def test_version_of_the_tables():
     assert (VERSION, digest) == (11, "c660a08846e7"), "the tables changed: raise VERSION, and write both here"
 
 
-def test_made(path):
-    """A journal is made with its folder, closing it leaves one file, and is safe to repeat."""
-    database = Database(path)
-    database.close()
-    database.close()
-    assert [each.name for each in path.parent.iterdir()] == ["journal.sqlite"]
-    Database(path).close()
-
-
-def test_temporary():
-    """Without a path there is no file, and nobody is in the way."""
-    with closing(Database(None)) as one, closing(Database(None)) as other:
-        note(one, "colour")
-        assert other.connection.execute("SELECT * FROM notes").fetchall() == []
-
-
 def test_in_use(path):
     """A second run on one journal is refused, and changes nothing."""
     in_use = f"{path} is in use by another process; wait for it, or {ON_ANOTHER[2:]}"
