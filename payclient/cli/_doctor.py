@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 import os
 import platform
 import ssl
@@ -214,6 +213,7 @@ _ADVICE_BY_STEP = {
     **dict.fromkeys(("sending", "waiting", "body"), "try again; if it stays so, raise --timeout or ask the service"),
 }
 _ADVICE_BY_KIND = (
+    (errors.RateLimitedError, "come back later, or set --max-rate"),
     (errors.AuthenticationError, "check the key, and whether it is one of this environment"),
     (errors.PermissionDeniedError, "check the key's rights, and whether the service allows this IP address"),
     (errors.ServiceError, "try again later; if it stays so, ask the service"),
@@ -227,9 +227,6 @@ def advice_for(error: errors.PayClientError, url: str = "") -> str:
         return _SIGN_IN
     if isinstance(error, errors.TransportError):
         return _ADVICE_BY_STEP.get(error.step, "")
-    if isinstance(error, errors.RateLimitedError):
-        when = f"in {math.ceil(error.asked_pause)} s" if error.asked_pause else "later"
-        return f"come back {when}, or set --max-rate"
     for kind, advice in _ADVICE_BY_KIND:
         if isinstance(error, kind):
             return advice

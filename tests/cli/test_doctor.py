@@ -187,7 +187,7 @@ ANSWERS = [
         Reply(status=429, headers={"Retry-After": "90"}),
         75,
         "[retry after 90 s]",
-        "come back in 90 s, or set --max-rate",
+        "come back later, or set --max-rate",
     ),
     (Reply(status=200, body={"success": True}), 75, "HTTP 200", "ask the service"),
     (Reply(status=422, body={"success": False, "message": "Too old"}), 0, "Too old", "pass the reference of"),
