@@ -42,7 +42,6 @@ __all__ = [
     "Kinds",
     "Lines",
     "PastRunError",
-    "Rounding",
     "Row",
     "Rules",
     "RulesError",

@@ -57,9 +57,9 @@ def test_words():
         read_resolution,
     )
     for text, message in (
-        ("accepted", "accepted needs its last day"),
+        ("accepted", "the resolution must be .accepted until YYYY-MM-DD."),
         ("accepted until tomorrow", "the resolution must be"),
-        ("accepted until 2026-02-30", "there is no day 2026-02-30"),
+        ("accepted until 2026-02-30", "the resolution must be"),
         ("accepted until 31.12.2026", "the resolution must be"),
         ("ok", "the resolution must be 'accepted until YYYY-MM-DD', 'corrected in the ledger' or"),
         ("\u202eok", r"got '<U\+202E>ok'"),

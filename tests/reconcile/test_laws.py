@@ -112,7 +112,7 @@ async def test_only_evidence(ledger, answers, rules):
         codes = {finding.code.value for finding in row.findings}
         decisive = {finding.code.value for finding in row.findings if finding.is_decisive}
         if row.bucket is Bucket.BREAK:
-            assert row.primary.is_decisive or row.primary.is_soft
+            assert row.primary.is_decisive or row.primary.code.is_soft
             assert row.confirmed_at is not None or decisive == {"duplicate_reference"}
         if row.bucket in (Bucket.MATCHED, Bucket.OPEN):
             assert decisive == set()

@@ -29,7 +29,6 @@ from payclient.reconcile import (
     Kinds,
     Lines,
     Meta,
-    Rounding,
     Rules,
     RulesError,
     StatementRules,
@@ -313,7 +312,9 @@ def test_fee():
     )
 
 
-@given(amount=st.integers(0, 10**18), millionths=st.integers(0, 10**8), rounding=st.sampled_from(list(Rounding)))
+@given(
+    amount=st.integers(0, 10**18), millionths=st.integers(0, 10**8), rounding=st.sampled_from(["half_up", "up", "down"])
+)
 def test_exact(amount, millionths, rounding):
     """For any amount, the percentage is rounded once, from its exact value."""
     fee = FeeSchedule(percent=Decimal(millionths).scaleb(-6), rounding=rounding).fee_of(amount)

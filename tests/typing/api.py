@@ -241,7 +241,7 @@ def judging(finding: Finding) -> Rules:
         statuses={"settled": "paid", "done": Status.PAID},
         grace=timedelta(hours=2),
         time_zone=ZoneInfo("Asia/Jakarta"),
-        fees={"VA": FeeSchedule(flat=4000, percent="0.7", minimum=1, maximum=None, rounding=Rounding.HALF_UP)},
+        fees={"VA": FeeSchedule(flat=4000, percent="0.7", minimum=1, maximum=None, rounding="half_up")},
         accepted=[
             Accepted(
                 code="underpaid",
@@ -261,7 +261,7 @@ def judging(finding: Finding) -> Rules:
     assert_type(rules.fees["VA"].fee_of(1), int)
     assert_type(rules.acceptance(Code.UNDERPAID, "T1"), Accepted | None)
     assert_type(rules.accepted[0].days_left(datetime.now(rules.time_zone), None), int)
-    assert_type((finding.waived, finding.is_decisive, finding.is_soft), tuple[str, bool, bool])
+    assert_type((finding.waived, finding.is_decisive, finding.code.is_soft), tuple[str, bool, bool])
     try:
         print(read_rules(Path("rules.toml")), read_rules("rules.toml"))
         return parse_rules("", name="rules")

@@ -13,6 +13,7 @@ Design rules:
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import date, datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -134,22 +135,16 @@ def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
     words = " ".join(text.split()).casefold()
     if not words:
         return None, None
-    if match := _ACCEPTED.fullmatch(words):
-        try:
+    with suppress(ValueError):  # the 31st of February
+        if match := _ACCEPTED.fullmatch(words):
             return Resolution.ACCEPTED, date.fromisoformat(match[1])
-        except ValueError:
-            message = f"there is no day {match[1]}"
-            raise DecisionError(message) from None
     for resolution in (Resolution.CORRECTED, Resolution.RAISED):
         if words == resolution:
             return resolution, None
-    if words == Resolution.ACCEPTED:
-        message = "accepted needs its last day, such as 'accepted until 2026-12-31'"
-    else:
-        message = (
-            f"the resolution must be 'accepted until YYYY-MM-DD', '{Resolution.CORRECTED}' or '{Resolution.RAISED}', "
-            f"got {quote(text)}"
-        )
+    message = (
+        f"the resolution must be 'accepted until YYYY-MM-DD', '{Resolution.CORRECTED}' or '{Resolution.RAISED}', "
+        f"got {quote(text)}"
+    )
     raise DecisionError(message)
 
 

@@ -22,7 +22,6 @@ from payclient.reconcile.rules._rules import STRICT as STRICT
 from payclient.reconcile.rules._rules import Accepted as Accepted
 from payclient.reconcile.rules._rules import FeeSchedule as FeeSchedule
 from payclient.reconcile.rules._rules import Meta as Meta
-from payclient.reconcile.rules._rules import Rounding as Rounding
 from payclient.reconcile.rules._rules import RuleChange as RuleChange
 from payclient.reconcile.rules._rules import Rules as Rules
 from payclient.reconcile.rules._rules import StatementRules as StatementRules

@@ -63,16 +63,7 @@ class Tolerance:
         return f"within the tolerance of {' and '.join(text for _, text in bounds)} {side}"
 
 
-class Rounding(StrEnum):
-    """The rounding of a fraction of the smallest unit."""
-
-    HALF_UP = "half_up"
-    UP = "up"
-    DOWN = "down"
-
-
-def _to_rounding(value: Rounding | str) -> Rounding:
-    return values.to_member(Rounding, value, "rounding")
+_is_rounding = values.must_be("one of half_up, up, down", lambda value: value in ("half_up", "up", "down"))
 
 
 @frozen(kw_only=True)
@@ -85,14 +76,14 @@ class FeeSchedule:
         percent: Charged on top of it, in percent of the amount.
         minimum: The lowest fee.
         maximum: The highest fee; None for no limit.
-        rounding: How the percentage becomes a whole number.
+        rounding: How the percentage becomes a whole number of the smallest unit: `half_up`, `up` or `down`.
     """
 
     flat: int = field(default=0, validator=values.is_whole)
     percent: Decimal = field(default=Decimal(0), converter=values.to_percent, validator=values.is_percent)
     minimum: int = field(default=0, validator=values.is_whole)
     maximum: int | None = field(default=None, validator=optional(values.is_whole))
-    rounding: Rounding = field(default=Rounding.HALF_UP, converter=_to_rounding)
+    rounding: str = field(default="half_up", validator=_is_rounding)
 
     def __attrs_post_init__(self) -> None:
         if self.maximum is not None and self.maximum < self.minimum:
@@ -106,10 +97,10 @@ class FeeSchedule:
         return fee if self.maximum is None else min(fee, self.maximum)
 
 
-def _rounded(value: Fraction, rounding: Rounding) -> int:
-    if rounding is Rounding.HALF_UP:
+def _rounded(value: Fraction, rounding: str) -> int:
+    if rounding == "half_up":
         return floor(value + Fraction(1, 2))
-    return ceil(value) if rounding is Rounding.UP else floor(value)
+    return ceil(value) if rounding == "up" else floor(value)
 
 
 ACCEPTED_BY = "accepted by "

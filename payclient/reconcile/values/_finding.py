@@ -156,12 +156,7 @@ class Finding:
     @property
     def is_decisive(self) -> bool:
         """Whether it makes its row a break: it is a difference, and it is not waived."""
-        return not self.waived and not self.is_soft
-
-    @property
-    def is_soft(self) -> bool:
-        """Whether it is a remark, and no difference between the two sides."""
-        return self.code.is_soft
+        return not self.waived and not self.code.is_soft
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
@@ -265,7 +260,7 @@ class Row:
     def is_tolerated(self) -> bool:
         """Whether it matched only because the rules waive a difference."""
         found = self.findings if self.bucket is Bucket.MATCHED else ()
-        return bool(found) and any(each.waived and not each.is_soft for each in found)
+        return bool(found) and any(each.waived and not each.code.is_soft for each in found)
 
     @property
     def line(self) -> int:

@@ -191,7 +191,7 @@ REFUSED = (
     (both(fill("T1"), set_cell(2, "Line", None)), "row 2: it is not a row of the report"),
     (both(fill("T1"), set_cell(2, "Finding", "=A1")), "row 2: it is not a row of the report"),
     (fill("T1", "Ana", "ok"), "row 2: the resolution must be"),
-    (fill("T1", "Ana", "accepted", "x"), "row 2: accepted needs its last day"),
+    (fill("T1", "Ana", "accepted", "x"), "row 2: the resolution must be"),
     (fill("T1", "", "accepted until 2026-12-31", "x"), "needs an owner and a comment"),
     (fill("T1", "Ana", "accepted until 2026-12-31"), "needs an owner and a comment"),
     (fill("T1", "Ana", "accepted until 2026-11-20", "x"), "the last day, 2026-11-20, has passed"),

@@ -310,7 +310,7 @@ def test_rows_that_are_no_breaks():
 def test_remark_of_a_hint():
     """Only what a rule has waived is said to be allowed; a hint has the words of its code, such as an empty cell."""
     for code in Code:
-        is_soft = Finding(code, "").is_soft
+        is_soft = code.is_soft
         (group,) = grouped(row(Finding(code, "", waived="" if is_soft else "agreed"), bucket=Bucket.MATCHED)).remarks(
             ()
         )
