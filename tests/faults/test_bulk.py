@@ -1,16 +1,12 @@
 """Faults that meet a stream: what ends it at once, what costs a row, and what costs nothing but time."""
 
 import asyncio
-import datetime as dt
-import math
 import random
-import ssl
 
 import pytest
-import trustme
 
 from faults.answers import envelope, page
-from faults.stage import ask, ask_at_once, ours, stage
+from faults.stage import ask, stage
 from payclient import (
     AuthenticationError,
     ConnectionFailedError,
@@ -18,11 +14,10 @@ from payclient import (
     PayClientError,
     PermissionDeniedError,
     RateLimitedError,
-    TLSVerificationError,
     UnexpectedResponseError,
 )
 from support.fakes import document
-from support.raw_server import RawServer, http, refusing_port, send, server_context
+from support.raw_server import RawServer, http, refusing_port, send
 
 # A stream meets the same connections over both, so that one of them is enough for a quick run.
 pytestmark = [
@@ -107,73 +102,6 @@ async def test_not_reached_at_first(row):
             outcomes, failure = await collect(pay, NAMES)
             assert (outcomes, type(failure)) == ([], ConnectionFailedError)
             assert pay.stats.attempts == 3 * 4
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side
-async def test_certificate(row):
-    """A service that cannot prove who it is ends the stream with its first lookup."""
-    row("a stream to a service whose certificate has expired", TLSVerificationError.__name__)
-    authority, trust = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority.configure_trust(trust)
-    past = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    server = RawServer(ssl=server_context(authority, "localhost", not_after=past))
-    async with stage(server, transport=ours(ssl_context=trust), max_concurrency=4) as pay:
-        outcomes, failure = await collect(pay, NAMES)
-        assert (outcomes, type(failure)) == ([], TLSVerificationError)
-        assert pay.stats.attempts <= 4
-    assert server.requests == []
-
-
-async def test_denied_rows(row):
-    """Nineteen rows that are denied are rows; a success between them starts the count again."""
-    row("403 for some rows of a stream", PermissionDeniedError.__name__)
-    server = answering(lambda reference: page("403 Forbidden") if int(reference[1:]) % 10 else None)
-    async with stage(server, max_concurrency=1) as pay:
-        outcomes, failure = await collect(pay, NAMES)
-        assert (len(outcomes), failure) == (200, None)
-        assert kinds(outcomes).count(Found) == 20
-
-
-async def test_burst(row):
-    """Any number of refusals of attempts that were under way together are one cut."""
-    row("a burst of 64 times 429", RateLimitedError.__name__)
-    is_refusing = asyncio.Event()
-
-    async def once_all_have_come(connection, _reference):
-        if server.open_requests == 64:
-            is_refusing.set()
-        await is_refusing.wait()
-        await connection.write(http(b"", "429 Too Many Requests"))
-
-    async def found(connection, reference):
-        await connection.write(http(document(reference)))
-
-    server = Counting(lambda: once_all_have_come if server.is_full else found)
-    async with stage(server, retry=None, max_concurrency=64) as pay:
-        while pay.stats.limit < 64:
-            await ask_at_once(pay, 64)
-        server.is_full = True
-        outcomes = await ask_at_once(pay, 64)
-        assert [type(outcome) for outcome in outcomes] == [RateLimitedError] * 64
-        capacity = pay._session._limiter.capacity
-        has_learnt = min(capacity.w_max, capacity._bound) < math.inf  # a rate, or a number in flight
-        assert (pay.stats.throttled, has_learnt, capacity._in_a_row <= 1) == (64, True, True)
-
-
-class Counting(RawServer):
-    """A server that knows how many requests wait for their answer."""
-
-    def __init__(self, choose):
-        self.open_requests = 0
-        self.is_full = False
-
-        async def serve(connection):
-            while (reference := await connection.request()) is not None:
-                self.open_requests += 1
-                await choose()(connection, reference)
-                self.open_requests -= 1
-
-        super().__init__(serve)
 
 
 @pytest.mark.virtual_time
