@@ -195,7 +195,7 @@ def test_key_in_a_field_that_counts(name, problem):
     """A transaction with the key in status, amount or reference is refused."""
     with pytest.raises(PayClientError) as caught:
         parse_response(answer(KEY, name, 200), REFERENCE, redact=ApiKey(KEY).redact)
-    assert caught.value.problem == problem
+    assert (caught.value.problem, caught.value.is_about_reference) == (problem, name != "reference")
 
 
 @pytest.mark.parametrize("coding", ["x" * 35 + KEY, KEY], ids=["cut", "whole"])

@@ -61,6 +61,7 @@ def test_request_body():
 def test_request_headers():
     """The request has the documented headers; the key is in none of them, and is added while writing."""
     request = request_for("R")
+    assert (request.method, request.url, request.needs_fresh_connection) == ("POST", "https://pay.example/x", False)
     assert request.headers == {
         "Content-Type": "application/json",
         "Accept": "application/json",
@@ -78,7 +79,9 @@ def test_body_that_is_read():
     cases = ({"body": GOOD_BYTES.ljust(BODY_LIMIT)}, {"body": {"message": "OK", **GOOD}})
     for case in (*cases, {"headers": {"content-type": "text/html; charset=iso-8859-1"}}):
         assert (parse(**case).reference, parse(**case).deviations) == (REFERENCE, ())
-    assert parse(b"\xef\xbb\xbf" + GOOD_BYTES).deviations == ("body: began with a byte order mark",)
+    marked = parse(b"\xef\xbb\xbf" + GOOD_BYTES, headers={"x-request-id": "r2"})
+    assert (marked.deviations, marked.request_id) == (("body: began with a byte order mark",), "r2")
+    assert parse(headers={"x-request-id": "r1"}).request_id == "r1"
 
 
 # Bodies that are not the documented shape
@@ -137,10 +140,18 @@ def test_body(subtests):
             assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
 
 
-@pytest.mark.parametrize(("body", "coding"), [(b" ", ""), (b"x", "gzip")], ids=["empty", "not-gzip"])
+@pytest.mark.parametrize(
+    ("body", "coding"), [(b" ", ""), (b"x", "gzip"), (GOOD_BYTES, "br")], ids=["empty", "not-gzip", "good-but-coded"]
+)
 def test_no_text(body, coding):
-    """A body that is empty or cannot be unpacked has no text to show."""
+    """A body that is empty or cannot be unpacked has no text to show, and is not read as it is."""
     assert failure(body, headers={"content-encoding": coding}).body == ""
+
+
+def test_about_the_reference():
+    """A field that cannot be read is about the reference if the answer names it."""
+    for reference, is_about in ((REFERENCE, True), ("OTHER", False)):
+        assert failure(envelope(reference=reference, amount=[])).is_about_reference is is_about
 
 
 def test_truncated_body():
@@ -392,6 +403,7 @@ def test_refused_of_reference():
         "blank-before": (" R", f"reference has a blank at position 0{STRIP}"),
         "blank-behind": ("R 1 ", f"reference has a blank at position 3{STRIP}"),
         "blanks-around": (" R ", f"reference has a blank at position 0{STRIP}"),
+        "longest": ("R" * 255 + "\n", r"reference has a character at position 255 that does not print ('\n')"),
         "newline": ("R\n", r"reference has a character at position 1 that does not print ('\n')"),
         "nul": ("R\x00", r"reference has a character at position 1 that does not print ('\x00')"),
         "delete": ("\x7fR", r"reference has a character at position 0 that does not print ('\x7f')"),
