@@ -23,7 +23,7 @@ RULES = {
         ("An attempt is answered by any response", "recovers", "client/test_outage_rules:test_is_answer"),
         ("The time allowed is 1.3 s", "waits", "client/test_outage_rules:test_beginning"),
         ("An outage begins when", "waits, recovers, refused", "client/test_outage_rules:test_beginning"),
-        ("A probe is sent for a lookup", "probes, waits", "client/test_outage_rules:test_probes"),
+        ("A probe is sent for a new or a queued lookup", "probes, waits", "client/test_outage_rules:test_probes"),
         ("A probe belongs to the client", "recovers", "client/test_outage:test_impatient_callers"),
         ("After an outage the limiter starts slowly", "slow start", "client/test_outage:test_slow_start"),
     ),
