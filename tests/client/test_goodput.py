@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from payclient import Stats, Transaction
-from payclient.client.policies import Limiter
 from support.fakes import ScriptedTransport, client, now, throttled
 from support.goodput import SITUATIONS, Service, bucket, play, visit
 
@@ -100,17 +99,17 @@ async def test_flood():
 
 async def test_stats_of_an_overload():
     """While more lookups come than can be answered, the counters say so; in a pause the client is not ready."""
-    limiter = Limiter(max_concurrency=1, max_rate=1.0)
-    await limiter.acquire()
-    waiting = [asyncio.create_task(limiter.acquire()) for _ in range(30)]
-    await asyncio.sleep(14.0)
-    is_early = limiter.is_overloaded
-    await asyncio.sleep(4.0)
-    assert (is_early, limiter.is_overloaded, limiter.waiting > 0) == (False, True, True)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert (limiter.is_overloaded, limiter.waiting) == (False, 0)
+    service = Service(lambda _, __: None, lambda: 0.1)
+    async with client(service, max_concurrency=1, max_rate=1.0, deadline=None) as pay:
+        waiting = [asyncio.create_task(pay.get_transaction(f"T{n}")) for n in range(31)]
+        await asyncio.sleep(14.0)
+        is_early = pay.stats.is_overloaded
+        await asyncio.sleep(4.0)
+        assert (is_early, pay.stats.is_overloaded, pay.stats.waiting > 0) == (False, True, True)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert (pay.stats.is_overloaded, pay.stats.waiting) == (False, 0)
 
 
 def test_readiness():
