@@ -3,7 +3,21 @@
 from datetime import UTC, datetime, timedelta
 
 from payclient import Transaction, errors
-from payclient.reconcile import STRICT, Case, Code, ResolvedBy, Rules, StatementRules, StatementSide, Tolerance, judge
+from payclient.reconcile import (
+    STRICT,
+    Bucket,
+    Case,
+    Code,
+    Finding,
+    ResolvedBy,
+    Row,
+    Rules,
+    Severity,
+    StatementRules,
+    StatementSide,
+    Tolerance,
+    judge,
+)
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights._records import breaks_of, changes_of
 from payclient.reconcile.values._observation import observe
@@ -71,3 +85,17 @@ def test_order_of_resolved():
     was, now = rows(STRICT, "N", "n"), rows(loose, "n", "N")
     found = {change.now.code: change.now.by for change in changes(was, *now)}
     assert found[Code.UNDERPAID] == ResolvedBy.RULE
+
+
+def test_age():
+    """A break is as old as the first answer that showed it, by the calendar: two nights are not quite a day apart."""
+    (found,) = changes(WAS, judged(UNDERPAID, {}, at=NIGHT + timedelta(days=1, seconds=-40)))
+    assert (found.history.state, found.history.first_seen, found.history.age_days) == ("still_open", NIGHT, 1)
+
+
+def test_severity():
+    """Of several rows with one reference, the most severe finding stands for the break."""
+    severities = (Severity.MEDIUM, Severity.CRITICAL)
+    findings = [Finding(Code.MERCHANT_REFF_DIFFERS, "…", severity=severity) for severity in severities]
+    rows = [Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.BREAK, findings=(each,)) for each in findings]
+    assert breaks_of(rows, run="a")[Code.MERCHANT_REFF_DIFFERS].severity is Severity.CRITICAL
