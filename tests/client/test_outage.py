@@ -78,6 +78,29 @@ async def test_how_soon(kind, latency, soonest, latest):
     assert max(call.seconds for call in refused) <= max(2.6, 4 * latency) + 0.01
 
 
+async def test_halts():
+    """A halt of a second is no outage."""
+    service = AbsentService("black hole")
+    service.default = lambda reference: partial(halting, reference)
+
+    async def halting(reference):
+        await asyncio.sleep(0.05 + max(0.0, 6.0 - now() if now() > 5.0 else 0.0))
+        return answer(document(reference))
+
+    async with client(service) as pay:
+        calls = await crowd(pay, rate=20, until=10.0)
+    assert [call.error for call in calls if call.error is not None] == []
+
+
+async def test_slow_service():
+    """A service that takes a second is no outage, nor is one that becomes ten times as slow for ever."""
+    for latency, slow_until in ((1.0, 0.0), (0.2, 1000.0)):
+        service = AbsentService("503", latency=latency, slow_until=slow_until)
+        async with client(service) as pay:
+            calls = await crowd(pay, rate=20, until=asyncio.get_running_loop().time() + 30)
+        assert [call.error for call in calls if call.error is not None] == []
+
+
 @pytest.mark.parametrize(("seconds", "bound"), [(0.2, 7.0), (5.0, 2.0)])
 async def test_second_silence(seconds, bound):
     """After a halt of 5 s the time allowed is long, but not for long."""

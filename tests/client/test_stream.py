@@ -430,6 +430,30 @@ async def test_deferred_rows_are_bounded():
     assert len(set(lookup.asked)) <= 4 * 16 + 3  # the last of which four workers took at the same time
 
 
+async def test_pause_is_kept_by_deferred_rows():
+    """A deferred row is not looked up before the `Retry-After` of its refusal."""
+    later = RateLimitedError("later", status_code=429, asked_pause=200)
+    lookup = Lookup(lambda _, nth: later if nth == 1 else None)
+    await collect(lookup, ["T1"])
+    assert lookup.times[1] >= 200
+
+
+async def test_absurd_pause():
+    """A pause of 300 years is asked about again after five minutes, and the stream goes on."""
+    years = RateLimitedError("later", status_code=429, asked_pause=9_999_999_999)
+    lookup = Lookup(lambda _, nth: years if nth == 1 else None)
+    await collect(lookup, ["T1"])
+    assert 300 <= lookup.times[1] <= 301
+
+
+@pytest.mark.virtual_time
+async def test_pause_of_a_day():
+    """A pause longer than `stall_timeout` ends the stream, with `retry_after` in the error."""
+    with pytest.raises(RateLimitedError) as caught:
+        await collect(failing(RateLimitedError("later", status_code=429, asked_pause=86400)), ["T1"], stall_timeout=200)
+    assert (caught.value.retry_after, asyncio.get_running_loop().time() < 1) == (86400, True)
+
+
 @pytest.mark.parametrize("count", [1, 10, 1000])
 async def test_stall(count):
     """Without any outcome for `stall_timeout` the stream ends; the error has a cause and says what to do."""
