@@ -71,6 +71,17 @@ def test_turns_by_itself(shop, visit, number, words):
     assert (page.evaluate("window.isTheSame"), page.complaints) == (True, [])
 
 
+def test_without_script(shop, visit):
+    """Without JavaScript the page shows what to pay and until when, and is right whenever it is loaded again."""
+    page = visit(f"{shop.url}/pay/1", java_script_enabled=False)
+    shown = page.locator("dl").inner_text()
+    assert [text for text in ("150,000", "8800123456789012", "2030-01-31 23:59:59") if text not in shown] == []
+    assert page.locator("#words").inner_text() == WAITING
+    shop.do(shop.service.advance, 30)
+    page.reload()
+    assert page.locator("#words").inner_text() == PAID
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1280])
 def test_fits(shop, visit, scheme, width):
