@@ -22,6 +22,7 @@ from payclient._shared.logger import logger
 from payclient.engines._spec import LookupSpec, ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Window, background_client
 from payclient.errors import ConfigurationError, InvalidReferenceError, RejectedError
+from payclient.protocol import DOCUMENTED
 from payclient.reconcile import Answer, Case, Finding, Observation, Row, judge, needs_confirmation
 from payclient.reconcile.ledger import Columns, Entry, LedgerError, RejectedEntry, RowReader, check_use, find_columns
 from payclient.reconcile.ledger._parquet import column_values, only_used
@@ -35,18 +36,8 @@ _Schema: TypeAlias = Any
 _MAX_REASON = 400
 _TEXT = _arrow.string()
 _AT = _arrow.timestamp("us", tz="UTC")
-_FIELDS = {
-    "reference": _TEXT,
-    "merchant_reff": _TEXT,
-    "payment_method": _TEXT,
-    "payment_name": _TEXT,
-    "amount": _arrow.int64(),
-    "fee": _arrow.int64(),
-    "amount_received": _arrow.int64(),
-    "payment_code": _TEXT,
-    "expdate": _arrow.timestamp("us"),
-    "status": _TEXT,
-}
+_FIELDS = {name: _arrow.int64() if kind is int else _TEXT for name, kind in DOCUMENTED.items()}
+_FIELDS["expdate"] = _arrow.timestamp("us")
 _ACCOUNT = {
     "outcome": _TEXT,
     "reason": _TEXT,
@@ -203,9 +194,8 @@ def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
     chosen = dict(rules.columns)
     if spec.reference != "reference":
         chosen["reference"] = spec.reference
-    dialect = rules.ledger
     columns = find_columns(header, chosen, spec.ignore)
-    known = {*check_use(columns, dialect, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
+    known = {*check_use(columns, rules.ledger, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
     if unused := [name for name in columns.ignored if name not in known]:
         # There is no verdict that could name them, and a batch is too small to tell by their cells.
         message = f"nothing uses the columns {', '.join(map(quote, unused))}; choose each in the columns of the rules"
@@ -318,13 +308,6 @@ def _judgement(row: Row) -> tuple[Any, ...]:
     return (row.bucket.value, row.reason or None, *leading, list(map(_finding, row.findings)), row.confirmed_at)
 
 
-def _finding(finding: Finding) -> dict[str, str | None]:
-    ledger, service = (None if side is None else str(side) for side in (finding.ledger, finding.service))
-    return {
-        "code": finding.code.value,
-        "severity": finding.severity.word,
-        "sentence": finding.sentence,
-        "ledger": ledger,
-        "service": service,
-        "waived": finding.waived or None,
-    }
+def _finding(finding: Finding) -> tuple[str | None, ...]:
+    sides = (None if side is None else str(side) for side in (finding.ledger, finding.service))
+    return (finding.code.value, finding.severity.word, finding.sentence, *sides, finding.waived or None)

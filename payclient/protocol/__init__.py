@@ -16,6 +16,7 @@ from payclient.protocol._wire import check_references as check_references
 from payclient.protocol._wire import endpoint as endpoint
 from payclient.protocol._wire import parse_response as parse_response
 from payclient.protocol._wire import request_headers as request_headers
+from payclient.protocol.transaction import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction import EMPTY as EMPTY
 from payclient.protocol.transaction import JSONProblem as JSONProblem
 from payclient.protocol.transaction import Transaction as Transaction

@@ -114,13 +114,7 @@ Malformation: TypeAlias = Callable[[dict[str, Any]], object]
 
 Body: TypeAlias = bytes | str | Mapping[str, Any] | list[Any] | Malformation | None
 
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _WITHOUT_BODY = frozenset({204, 304})
-
-
-def json_bytes(value: object) -> bytes:
-    """Return *value* as JSON, the way the fake writes it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict).encode()
 
 
 def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -143,7 +137,7 @@ class Reply:
     """
 
     status: int = field(default=200, validator=[validators.ge(200), validators.le(599)])
-    headers: Mapping[str, str] = field(default=_NO_HEADERS, converter=_lower)
+    headers: Mapping[str, str] = field(factory=dict[str, str], converter=_lower)
     body: Body = None
     delay: float = field(default=0.0, validator=validators.ge(0))
     never_responds: bool = False
@@ -155,9 +149,9 @@ class Reply:
             return b""
         if body is None and not callable(self.body):
             body = envelope if self.status == 200 else failure(responses.get(self.status, f"Status {self.status}"))
-        if isinstance(body, str):
-            return body.encode()
-        return body if isinstance(body, bytes) else json_bytes(body)
+        if not isinstance(body, bytes | str):
+            body = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=dict)
+        return body.encode() if isinstance(body, str) else body
 
     def all_headers(self, content: bytes) -> dict[str, str]:
         """Return the headers to send with *content*, names in lower case."""
@@ -209,10 +203,7 @@ class Assumptions:
     throttled: Reply = Reply(status=429, body=failure("Too many requests"))
 
 
-_Change: TypeAlias = Callable[[Any], object]
-
-
-def changed(**fields: _Change | object) -> Malformation:
+def changed(**fields: object) -> Malformation:
     """
     Return a body for `Reply` in which these fields of the transaction are changed.
 

@@ -39,7 +39,8 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
             yield f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            server.hang_up()
+            for connection in server.server_state.connections:  # also those whose request is never answered
+                connection.transport.close()
             await until_done([running])
         running.result()
 
@@ -74,8 +75,3 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Leave the signals to the process's owner."""
         yield
-
-    def hang_up(self) -> None:
-        """Close every connection, also those whose request is never answered."""
-        for connection in self.server_state.connections:
-            connection.transport.close()

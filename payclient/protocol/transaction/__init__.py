@@ -1,5 +1,6 @@
 """Internal: a transaction, and its reading from JSON; nothing here knows a request or an error of payclient."""
 
+from payclient.protocol.transaction._codec import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction._codec import FieldProblem as FieldProblem
 from payclient.protocol.transaction._json import JSONProblem as JSONProblem
 from payclient.protocol.transaction._json import is_list as is_list
