@@ -55,8 +55,7 @@ GROUPS = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
-_OF_REPORT = ("report", "show", "rejudge", "decisions", "explain", "verify", "diff")
-_HOME: dict[str, str] = dict.fromkeys(_OF_REPORT, "report")
+_HOME = dict.fromkeys(("report", "show", "rejudge", "decisions", "explain", "verify", "diff"), "report")
 """Modules with several commands."""
 
 

@@ -106,7 +106,6 @@ $ payclient demo --rows 500 --out demo-report
 
 _RATE_LIMIT = "500/s"
 _FAULT_SHARE = 0.02
-_LATENCY = 0.01
 _MAX_SHOWN = 20
 _CONCURRENCY = 32
 _REPRODUCED = "CHECKED: the report was written again from its journal, and every file has the same bytes."
@@ -134,9 +133,7 @@ async def demo(
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
-    service = SandboxService(
-        rate_limit=_RATE_LIMIT, fault_share=_FAULT_SHARE, latency=Latency(seconds=_LATENCY), seed=seed
-    )
+    service = SandboxService(rate_limit=_RATE_LIMIT, fault_share=_FAULT_SHARE, latency=Latency(seconds=0.01), seed=seed)
     is_passed = await _run_once(generate(rows, seed=seed), folder, service, streams)
     return Exit.DONE if is_passed else Exit.DIFFERENT
 

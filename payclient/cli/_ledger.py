@@ -35,17 +35,7 @@ from payclient.cli._streams import (
 )
 from payclient.errors import ConfigurationError
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
-from payclient.reconcile.ledger import (
-    ABSENT,
-    KINDS,
-    Dialect,
-    Entry,
-    Ledger,
-    RejectedEntry,
-    Suggestion,
-    UnusedColumn,
-    column_names,
-)
+from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, Suggestion, column_names
 
 EXAMPLES = """
 $ payclient ledger ledger.csv
@@ -165,7 +155,9 @@ class Declared:
             message = "--save-rules needs the ledger as a file, because it is read again by the rules that are written"
             raise ConfigurationError(message)
         found = self.overview(streams).ledger
-        full = self._with(found.suggestions).ignoring(found.unused)
+        full = self._with(found.suggestions)
+        names = (*self.source.ignore_column, *(each.name for each in found.unused))
+        full = attrs.evolve(full, source=attrs.evolve(self.source, ignore_column=names))
         decided = [f"ignored, because nothing uses it: {each.sentence}" for each in found.unused]
         for each in decided:
             streams.tell(f"payclient: {file}: {each}")
@@ -187,10 +179,6 @@ class Declared:
             is_list = isinstance(getattr(DialectOptions(), attribute), tuple)
             dialect[attribute] = (*dialect.get(attribute, ()), value) if is_list else value
         return attrs.evolve(self, dialect=dialect)
-
-    def ignoring(self, unused: Iterable[UnusedColumn]) -> Self:
-        names = (*self.source.ignore_column, *(each.name for each in unused))
-        return attrs.evolve(self, source=attrs.evolve(self.source, ignore_column=names))
 
     def following(self, overview: Overview, words: Sequence[str]) -> str:
         """Return the command to run next, as a shell takes it; empty if a person has to decide something first."""

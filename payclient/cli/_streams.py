@@ -226,8 +226,7 @@ def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
         _restore(before)
         loop.call_soon_threadsafe(begin)
 
-    for number in _SIGNALS:
-        signal.signal(number, first)
+    _restore(dict.fromkeys(_SIGNALS, first))
     try:
         yield stop
     finally:
