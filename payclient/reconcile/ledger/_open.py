@@ -262,7 +262,7 @@ class Ledger:
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Declarations for the amounts and times that are refused; complete when all rows have been read."""
-        return self._table.reader.suggestions()
+        return tuple(self._table.reader.suggester.suggestions())
 
     @property
     def fingerprint(self) -> Fingerprint:

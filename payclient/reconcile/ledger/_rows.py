@@ -20,7 +20,7 @@ from payclient.reconcile.ledger._columns import ADVICE, SIGNS, Columns, Finder, 
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals
-from payclient.reconcile.ledger._suggestion import Suggester, Suggestion
+from payclient.reconcile.ledger._suggestion import Suggester
 from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
 
@@ -224,8 +224,8 @@ class RowReader:
         self._sample: list[Sequence[Any]] = []
         self._rows, self._ignored = 0, frozenset[str]()
         self._scope = scope or Scope()
-        self._has_scope = scope is not None and scope.concerns(columns.used)
-        self._suggester = Suggester(dialect)
+        self._has_scope = scope is not None and "currency" in columns.used
+        self.suggester = Suggester(dialect)
         self._skips = bool(dialect.skip_rows_like)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
@@ -261,9 +261,9 @@ class RowReader:
         read = read_stated if null else plain
         if kind not in _SUGGESTED:
             return read
-        add: Callable[[str], None] = self._suggester.add_time
+        add: Callable[[str], None] = self.suggester.add_time
         if kind == "money":
-            add = partial(self._suggester.add_amount, is_needed=name in _NEEDED)
+            add = partial(self.suggester.add_amount, is_needed=name in _NEEDED)
 
         is_plain = self._money.is_plain if kind == "money" and not null else None
 
@@ -335,9 +335,6 @@ class RowReader:
             elif column.place >= 0:
                 column.add(cell, self._money)
 
-    def suggestions(self) -> tuple[Suggestion, ...]:
-        return tuple(self._suggester.suggestions())
-
     def _is_skipped(self, line: int, cells: Sequence[Any]) -> bool:
         """Return whether the declarations leave out rows that begin as this one does, whatever its number of cells."""
         amount, place = None, self.columns.places.get("amount", len(cells))
@@ -367,7 +364,7 @@ class RowReader:
             problems = ["is the header again; were two files joined?"]
         else:
             for what in self._refused:
-                self._suggester.refuse(what, self._refused[what])
+                self.suggester.refuse(what, self._refused[what])
         if self._has_scope and not is_header:
             try:
                 if self._scope.leaves_out(line, values):

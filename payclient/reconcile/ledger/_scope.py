@@ -138,10 +138,6 @@ class Scope:
             message = "--only-currency needs a column for currency; choose one with --column currency=NAME"
             raise LedgerError(message, line=1)
 
-    def concerns(self, used: Mapping[str, str]) -> bool:
-        """Return whether rows of a ledger with these columns may be outside, other than totals rows."""
-        return "currency" in used
-
     def leaves_out_totals(self, line: int, amount: object) -> bool:
         """Return whether a totals row on *line* is outside, which is then counted."""
         if self.dialect.skip_totals:

@@ -220,7 +220,7 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
         if side is _BEHIND or len({SIDES[each] for each in sides}) > 1 or any(len(each) > 1 for each in sides):
             around = [side.sub("", each) for each in around]
             given |= {"negative": Negative.DEBIT} if sides else {}
-        spelt = [symbol for each in around if (symbol := _symbol(each))]
+        spelt = [symbol for each in around if (symbol := _AROUND.sub("", each).strip(".,\u2013\u2014'"))]
         symbols = {symbol.casefold() for symbol in spelt}
         declared = getattr(dialect, name)
         if len(symbols) > 1 or (declared and symbols - {declared.casefold().rstrip(".")}):
@@ -241,10 +241,6 @@ def _sign(filled: list[str], dialect: Dialect) -> Mapping[str, Any]:
         if any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):
             return {"negative": Negative.TRAILING}
     return {}
-
-
-def _symbol(around: str) -> str:
-    return _AROUND.sub("", around).strip(".,\u2013\u2014'")
 
 
 def _options(candidate: Dialect, declared: Dialect) -> Options:

@@ -185,7 +185,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
     book = _read_workbook(file)
     chosen = _choose(book, sheet)
-    others = _other_sheets(book, chosen)
+    others = [each.name for each in book.sheets if each != chosen and next(_SheetReader(book).rows(each.part), None)]
     parser = _SheetReader(book)
     rows = parser.rows(chosen.part)
     first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
@@ -214,12 +214,6 @@ def _choose(book: _Workbook, name: str | None) -> _Sheet:
         message = f"the workbook does not have {what}; its sheets are {names}"
         raise LedgerError(message)
     return shown[0]
-
-
-def _other_sheets(book: _Workbook, chosen: _Sheet) -> list[str]:
-    """Return the names of the others that have rows."""
-    others = [each for each in book.sheets if each != chosen]
-    return [each.name for each in others if next(_SheetReader(book).rows(each.part), None)]
 
 
 def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
@@ -254,7 +248,6 @@ class _SheetReader:
         """The currencies that formats show in each column, with their first spelling."""
         self._formula = formula
         self._book = book
-        self._texts = book.texts
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
@@ -300,7 +293,8 @@ class _SheetReader:
         if text is None or (not text and kind != "str"):
             return _NO_RESULT if has_formula else None
         if kind == "s":
-            return self._texts[int(text) if text.isdecimal() else len(self._texts)]  # or the file is damaged
+            texts = self._book.texts
+            return texts[int(text) if text.isdecimal() else len(texts)]  # or the file is damaged
         if kind in ("str", "d"):
             return _unescape(text)
         if kind == "e":
