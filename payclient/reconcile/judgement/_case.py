@@ -11,7 +11,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import ReferenceRecord
 from payclient.reconcile.rules import Kind, Rules, in_zone
-from payclient.reconcile.values import STRICTNESS, Observation, StatementSide, Status, folded, normalise
+from payclient.reconcile.values import Observation, StatementSide, Status, folded, normalise
 
 
 def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, rules: Rules) -> Sequence[Entry]:
@@ -138,7 +138,7 @@ def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None
 
 
 def _key(name: str, value: object) -> object:
-    return folded(value, STRICTNESS[name]) if isinstance(value, str) else value
+    return folded(value, name) if isinstance(value, str) else value
 
 
 @frozen

@@ -16,18 +16,7 @@ from payclient.reconcile.rules import (
     in_zone,
     limit_text,
 )
-from payclient.reconcile.values import (
-    CLOSED,
-    STRICTNESS,
-    Assumed,
-    Code,
-    Finding,
-    Severity,
-    Status,
-    folded,
-    in_order,
-    states_none,
-)
+from payclient.reconcile.values import CLOSED, Assumed, Code, Finding, Severity, Status, folded, in_order, states_none
 
 
 def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
@@ -176,7 +165,7 @@ def _text(name: str, code: Code, cell: str | None, *said: str | None) -> Iterato
     ours, theirs = _text_stated(cell), _text_stated(said[0])
     if ours is None and theirs is not None:
         yield _not_compared(name, theirs)
-    elif ours is not None and _key(name, ours) not in [_key(name, _text_stated(each) or "") for each in said]:
+    elif ours is not None and folded(ours, name) not in [folded(_text_stated(each) or "", name) for each in said]:
         yield _differs(code, name, ours, theirs)
 
 
@@ -297,9 +286,5 @@ def _text_stated(text: str | None) -> str | None:
 def reff_key(merchant_reff: str | None) -> str | None:
     """Return a `merchant_reff` normalised for case, width and spacing; None if it names no invoice."""
     text = _text_stated(merchant_reff)
-    key = None if text is None else _key("merchant_reff", text)
+    key = None if text is None else folded(text, "merchant_reff")
     return None if key in _PLACEHOLDERS else key
-
-
-def _key(name: str, text: str) -> str:
-    return folded(text, STRICTNESS[name])

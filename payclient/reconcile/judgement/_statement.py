@@ -70,7 +70,6 @@ class StatementSum:
                 self._problems.append(f"line {line.line}: {line.reason}")
 
     def totals(self, ignored: Sequence[IgnoredLines] = ()) -> StatementTotals:
-        """Return the sums, with the sums of the *ignored* lines."""
         return StatementTotals(
             **self._sums,
             ignored_lines=sum(each.lines for each in ignored),

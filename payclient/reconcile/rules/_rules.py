@@ -23,7 +23,7 @@ from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect,
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines, without_meaning
 from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise
+from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
 
 
 @frozen(kw_only=True)
@@ -63,7 +63,12 @@ class Tolerance:
         return f"within the tolerance of {' and '.join(text for _, text in bounds)} {side}"
 
 
-_is_rounding = values.must_be("one of half_up, up, down", lambda value: value in ("half_up", "up", "down"))
+_ROUNDINGS: Mapping[str, Callable[[Fraction], int]] = {
+    "half_up": lambda fee: floor(fee + Fraction(1, 2)),
+    "up": ceil,
+    "down": floor,
+}
+_is_rounding = values.must_be(f"one of {', '.join(_ROUNDINGS)}", lambda value: value in list(_ROUNDINGS))
 
 
 @frozen(kw_only=True)
@@ -92,21 +97,13 @@ class FeeSchedule:
 
     def fee_of(self, amount: int) -> int:
         """Return the fee on *amount*, in the same unit; never negative, even if the amount is."""
-        fee = self.flat + _rounded(amount * Fraction(self.percent) / 100, self.rounding)
+        fee = self.flat + _ROUNDINGS[self.rounding](amount * Fraction(self.percent) / 100)
         fee = max(fee, self.minimum)
         return fee if self.maximum is None else min(fee, self.maximum)
 
 
-def _rounded(value: Fraction, rounding: str) -> int:
-    if rounding == "half_up":
-        return floor(value + Fraction(1, 2))
-    return ceil(value) if rounding == "up" else floor(value)
-
-
 ACCEPTED_BY = "accepted by "
 """Begins the waiver of an accepted difference."""
-
-_MAX_WAIVER = 400
 
 
 def _to_code(value: Code | str) -> Code:
@@ -171,9 +168,7 @@ class Accepted:
     @property
     def waiver(self) -> str:
         """The reason in one sentence; safe to print."""
-        return escape_unprintable(
-            f"{ACCEPTED_BY}{self.owner} until {self.expires}: {self.reason}", max_length=_MAX_WAIVER
-        )
+        return escape_unprintable(f"{ACCEPTED_BY}{self.owner} until {self.expires}: {self.reason}", max_length=400)
 
 
 @frozen(kw_only=True)
@@ -346,13 +341,9 @@ class Rules:
     def _accepted_by(self) -> Mapping[tuple[Code, str], Accepted]:
         return {(each.code, each.reference): each for each in self.accepted}
 
-    @cached_property
-    def _meanings(self) -> Mapping[str, Status]:
-        return {**self.statuses, **WORDS}
-
     def read_status(self, word: str | None) -> Status | None:
         """Return the meaning of *word* by these rules; None if it is not known."""
-        return None if word is None else self._meanings.get(normalise(word))
+        return read_status(word, self.statuses)
 
     def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
         """Return the state of a row in the ledger, or the assumed one; None if it is not known."""
@@ -413,7 +404,6 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
 
 
 def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
-    """Return the declarations of *dialect* in plain values."""
     return asdict(dialect, filter=lambda each, value: value != each.default, value_serializer=_plain)
 
 

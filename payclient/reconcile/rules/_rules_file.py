@@ -82,7 +82,6 @@ def parse_rules(text: str, *, name: str = "rules") -> Rules:
 
 
 def rules_from_json(value: Mapping[str, Any]) -> Rules:
-    """Return the rules that `rules_as_json` was given."""
     return cast("Rules", _made(Rules, (), value))
 
 

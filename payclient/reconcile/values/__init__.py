@@ -38,11 +38,9 @@ from payclient.reconcile.values._settled import StatementTotals as StatementTota
 from payclient.reconcile.values._settled import named_lines as named_lines
 from payclient.reconcile.values._settled import stated_sum as stated_sum
 from payclient.reconcile.values._status import CLOSED as CLOSED
-from payclient.reconcile.values._status import STRICTNESS as STRICTNESS
 from payclient.reconcile.values._status import WORDS as WORDS
 from payclient.reconcile.values._status import Assumed as Assumed
 from payclient.reconcile.values._status import Status as Status
-from payclient.reconcile.values._status import Strictness as Strictness
 from payclient.reconcile.values._status import folded as folded
 from payclient.reconcile.values._status import normalise as normalise
 from payclient.reconcile.values._status import read_status as read_status

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from enum import Enum, StrEnum
+from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
 from unicodedata import normalize
@@ -55,42 +55,24 @@ def states_none(word: str | None) -> bool:
     return word is None or not word.strip(_DASHES)
 
 
-class Strictness(Enum):
-    """
-    The difference between two texts that makes no difference, apart from case and width.
-
-    Attributes:
-        SPACING: The number of spaces; of an invoice, whose dashes may tell it from another.
-        SEPARATORS: Spaces, dashes and underscores for each other; of a word or a name.
-        CHARACTERS: Spaces and dashes at all; of a code that people type.
-    """
-
-    SPACING = re.compile(r"\s+"), " "
-    SEPARATORS = re.compile(r"[-_\s]+"), " "
-    CHARACTERS = re.compile(r"[-\s]+"), ""
+_UNIFORM = {
+    "merchant_reff": (re.compile(r"\s+"), " "),  # dashes may tell an invoice from another
+    **dict.fromkeys(("status", "payment_method", "payment_name"), (re.compile(r"[-_\s]+"), " ")),
+    "payment_code": (re.compile(r"[-\s]+"), ""),  # people type it
+}
+"""The characters of each field that make no difference, apart from case and width, and what stands for them."""
 
 
-STRICTNESS: Mapping[str, Strictness] = MappingProxyType(
-    {
-        "merchant_reff": Strictness.SPACING,
-        "payment_method": Strictness.SEPARATORS,
-        "payment_name": Strictness.SEPARATORS,
-        "payment_code": Strictness.CHARACTERS,
-    }
-)
-"""How the texts of each field are compared."""
-
-
-def folded(text: str, strictness: Strictness) -> str:
-    """Return *text* so that it equals all texts that are the same by *strictness*."""
-    pattern, instead = strictness.value
+def folded(text: str, field: str) -> str:
+    """Return *text* so that it equals all texts that are the same in *field*."""
+    pattern, instead = _UNIFORM[field]
     return pattern.sub(instead, normalize("NFKC", text).casefold()).strip()
 
 
 @lru_cache(maxsize=1024)  # a ledger of a million rows has a handful of words
 def normalise(word: str) -> str:
     """Return *word* with case, width, spaces, dashes and underscores made uniform."""
-    return folded(word, Strictness.SEPARATORS)
+    return folded(word, "status")
 
 
 def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType({})) -> Status | None:
