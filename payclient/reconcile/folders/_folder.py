@@ -44,7 +44,6 @@ from payclient.reconcile.report import (
     RowLine,
     StatementAbout,
     about_as_json,
-    about_from_json,
     open_rows,
     read_time,
     row_from_json,
@@ -266,7 +265,7 @@ def note_statement(journal: Journal, about: StatementAbout) -> None:
 def about_of(journal: Journal) -> About:
     """Return the noted facts of the run; none about a ledger that was not read to its end."""
     noted = journal.note(_ABOUT)
-    about = About() if noted is None else about_from_json(json.loads(noted))
+    about = About() if noted is None else from_json(json.loads(noted), About)
     ended_by = journal.ended_by
     statement, known = journal.note(_STATEMENT), journal.statement
     return evolve(

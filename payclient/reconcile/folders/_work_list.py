@@ -79,7 +79,6 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
 
 
 def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
-    """Return the places of the columns by title."""
     places = {column.title: place for place, column in enumerate(COLUMNS[sheet])}
     for title, place in places.items():
         if (found := header.get(place, "")) != title:

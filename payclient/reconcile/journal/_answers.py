@@ -89,7 +89,6 @@ class Answers:
     # Pending lookups
 
     def count_to_ask(self) -> int:
-        """Count the lookups of `to_ask`."""
         return int(self._value(f"SELECT count(*) {_UNANSWERED}"))
 
     def to_ask(self) -> Iterator[PendingLookup]:
@@ -188,7 +187,7 @@ class Answers:
         if self._waiting and self._scheduled is not None:
             self._scheduled.cancel()
             self._commit_for_all()
-        elif not self._database.is_failed:
+        elif not self._database.failure:
             self.write()
 
     def commit(self) -> None:

@@ -131,10 +131,9 @@ class StoredLines:
         """Start at the first row, of those up to position *last*."""
         self._stored = map(entry_from, self._database.read(self._query, (last,)))
         self.count, self.is_complete = 0, is_complete
-        self._unwritten.clear()
+        self._unwritten.rows.clear()
 
     def add(self, line: Entry | RejectedEntry) -> None:
-        """Add the next row, the same that an earlier run has stored, or raise `JournalError`."""
         stored = next(self._stored, None)
         if stored is None and self.is_complete:
             self._refuse(f"it has {plural(self.count, 'row')}, and this one has more")
@@ -165,11 +164,6 @@ class StatementLines:
         self.add: Callable[[Entry | RejectedEntry], None] = self._lines.add
         self.known = None if noted is None else from_json(json.loads(noted), StoredStatement)
         """The whole statement; None without one, or before it was read to its end."""
-
-    @property
-    def last_of_ledgers(self) -> int:
-        """The last position of a row of the ledger, or of the previous run."""
-        return MAX_POSITION if self.known is None else self.known.after
 
     def begin(self) -> None:
         """Start at the first line, after the ledger is complete; a statement not read to its end is forgotten."""
@@ -240,7 +234,6 @@ class Cases:
         return filter(None, map(self._case, self.database.read(f"{_CASES} {where} ORDER BY position", parameters)))
 
     def of_earlier(self) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
-        """Yield the record of the previous run about each reference with a break, by reference, and its cases."""
         for (reference, data), stored in groupby(self.database.read(_EARLIER_CASES), key=itemgetter(0, 5)):
             cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
             yield record_from(reference, data), list(filter(None, cases))
@@ -251,7 +244,8 @@ class Cases:
         entry, reference = entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
         earlier = None if self.previous is None else record_from(reference, data)
         side = self.statement.side(reference, position=position, rules=self.rules, earlier=earlier)
-        is_carried = self.previous is not None and self.previous.rows < position <= self.statement.last_of_ledgers
+        last = MAX_POSITION if self.statement.known is None else self.statement.known.after
+        is_carried = self.previous is not None and self.previous.rows < position <= last
         if isinstance(entry, RejectedEntry):
             return Case(entry=entry, earlier=earlier, is_carried=is_carried)
         first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])

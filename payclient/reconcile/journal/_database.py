@@ -129,7 +129,8 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
 
 def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     """Return `ANSWER_COLUMNS` for *observation*."""
-    said = (observation.answer.value, moment_cell(observation.at), observation.error, observation.message or None)
+    at = (observation.at - _EPOCH_UTC) // _MICROSECOND
+    said = (observation.answer.value, at, observation.error, observation.message or None)
     found, stored = observation.transaction, _NO_TRANSACTION
     if found is not None:
         stored = (*_cells(_of_transaction(found)), json.dumps(found.deviations) if found.deviations else None)
@@ -194,12 +195,8 @@ def time_from(cell: int | str) -> datetime:
     return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else datetime.fromisoformat(cell)
 
 
-def moment_cell(at: datetime) -> int:
-    """Return a time in UTC as the journal stores it: microseconds since 1970, a quarter of the text."""
-    return (at - _EPOCH_UTC) // _MICROSECOND
-
-
 def moment_from(cell: int) -> datetime:
+    """Return a time in UTC from its cell: microseconds since 1970, a quarter of the text."""
     return _EPOCH_UTC + timedelta(microseconds=cell)
 
 
@@ -296,7 +293,7 @@ class Database:
                 raise _refusal(path, error) from error
             on_failure.pop_all()
         self._is_open = True
-        self._failure = ""
+        self.failure = ""
         self._readers: WeakSet[sqlite3.Cursor] = WeakSet()
 
     def _open(self) -> None:
@@ -341,26 +338,22 @@ class Database:
         """Yield the connection in a transaction, and translate the write errors of SQLite."""
         # After one error all later calls are refused: SQLite may have rolled back the transaction, which then must not
         # count as committed.
-        if self._failure:
-            raise JournalWriteError(self._failure)
+        if self.failure:
+            raise JournalWriteError(self.failure)
         try:
             if not self.connection.in_transaction:
                 self.connection.execute("BEGIN")
             yield self.connection
         except sqlite3.DatabaseError as error:
-            self._failure = (
+            self.failure = (
                 f"the journal {self.path or 'of this run'} cannot be written ({error}); all earlier answers are kept: "
                 "fix that, and run the same command again"
             )
-            raise JournalWriteError(self._failure) from error
-
-    @property
-    def is_failed(self) -> bool:
-        return bool(self._failure)
+            raise JournalWriteError(self.failure) from error
 
     def commit(self) -> None:
         """Commit the open transaction, if there is one, and the database is kept."""
-        if (self.connection.in_transaction and self.path is not None) or self._failure:
+        if (self.connection.in_transaction and self.path is not None) or self.failure:
             with self.writing() as db:
                 db.execute("COMMIT")
             if self._log is not None and self._log.stat().st_size > _MAX_LOG_BYTES:
@@ -373,7 +366,7 @@ class Database:
             return
         self._is_open = False
         try:
-            if not self._failure:
+            if not self.failure:
                 self.commit()
         finally:
             for reader in self._readers:  # an unfinished one would keep the lock
@@ -389,24 +382,21 @@ class Buffer:
     _query: str
     _size: int
     commits: bool = field(default=False, kw_only=True)
-    _rows: list[tuple[Any, ...]] = field(init=False, factory=list)
+    rows: list[tuple[Any, ...]] = field(init=False, factory=list)
 
     def add(self, *cells: Any) -> None:
         """Add a row, without its checksum."""
-        self._rows.append((*cells, checksum(cells)))
-        if len(self._rows) == self._size:
+        self.rows.append(with_checksum(*cells))
+        if len(self.rows) == self._size:
             self.write()
 
     def write(self) -> None:
-        if self._rows:
+        if self.rows:
             with self._database.writing() as db:
-                db.executemany(self._query, self._rows)
-            self._rows.clear()
+                db.executemany(self._query, self.rows)
+            self.rows.clear()
         if self.commits:
             self._database.commit()
-
-    def clear(self) -> None:
-        self._rows.clear()
 
 
 def verify_journal(path: Path) -> None:

@@ -79,9 +79,6 @@ MAX_GONE_FOR = 400
 """Runs after which a resolved break is forgotten, so that what is remembered does not grow for ever."""
 
 _NOT_JUDGED = frozenset({Bucket.UNRESOLVED, Bucket.REJECTED})
-_NOT_ASKED = "the later run has no row with this reference, and did not ask about it"
-_NO_STATEMENT = "the later run has no statement"
-_OTHERS_UNKNOWN = "it was paid twice, and the later run does not know the state of the other payment"
 
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
@@ -169,15 +166,16 @@ def _present(reference: str, was: BreakRecord | None, now: BreakRecord, at: date
 def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], bool]) -> str:
     """Return the reason why the state of a break is not known in the later run; empty if it is."""
     if not rows:
-        return _NOT_ASKED
+        return "the later run has no row with this reference, and did not ask about it"
     if unjudged := next((row for row in rows if row.bucket in _NOT_JUDGED), None):
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
-        return _NO_STATEMENT
+        return "the later run has no statement"
     if was.code is not Code.PAID_TWICE:
         return ""
-    others = (other for ledger, _ in was.sides for other in str(ledger).split(", "))
-    return "" if all(map(is_judged, others)) else _OTHERS_UNKNOWN
+    if all(is_judged(other) for ledger, _ in was.sides for other in str(ledger).split(", ")):
+        return ""
+    return "it was paid twice, and the later run does not know the state of the other payment"
 
 
 def _history(known: BreakRecord, at: datetime | None) -> History:

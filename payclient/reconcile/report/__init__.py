@@ -5,7 +5,6 @@ from payclient.reconcile.report._about import About, LedgerAbout
 from payclient.reconcile.report._about import JudgedAgain as JudgedAgain
 from payclient.reconcile.report._about import StatementAbout as StatementAbout
 from payclient.reconcile.report._about import about_as_json as about_as_json
-from payclient.reconcile.report._about import about_from_json as about_from_json
 from payclient.reconcile.report._about import run_name as run_name
 from payclient.reconcile.report._decision_file import DECISIONS as DECISIONS
 from payclient.reconcile.report._decision_file import add_decisions as add_decisions

@@ -15,7 +15,7 @@ from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Su
 from payclient.reconcile.ledger import Excluded, UnusedColumn
 from payclient.reconcile.nights import LedgerChange
 from payclient.reconcile.result import EXIT_STATUSES
-from payclient.reconcile.rules import as_json, from_json
+from payclient.reconcile.rules import as_json
 
 
 def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:
@@ -135,11 +135,6 @@ def run_name(about: About, started_at: datetime) -> str:
 def about_as_json(about: About) -> dict[str, Any]:
     """Return *about* in plain values, without `payclient_version`: another version may write the report."""
     return {name: value for name, value in as_json(about).items() if name != "payclient_version"}
-
-
-def about_from_json(value: Mapping[str, Any]) -> About:
-    """Return the run from its `about_as_json`."""
-    return from_json(value, About)
 
 
 RUN_TERM = "Run"

@@ -48,10 +48,6 @@ _MAX_WORST = 5
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
 """Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
 
-_HAS_BREAKS = ("breaks.csv", ROWS, "report.xlsx")
-_HAS_BUCKET = (ROWS, "report.xlsx")
-_HAS_ALL = (ROWS,)
-
 ADVICE = {
     Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
     Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
@@ -104,12 +100,12 @@ class RowGroups:
     def breaks(self, files: Collection[str]) -> list[Group]:
         """Return the breaks, the most severe first; each row is in one group."""
         kinds = ((severity, code) for severity in reversed(Severity) for code in Code)
-        rest = _first(_HAS_BREAKS, files)
+        rest = _first(files, "breaks.csv", ROWS, "report.xlsx")
         return [self._of_code(code, rest, severity) for severity, code in kinds if (severity, code) in self._tops]
 
     def remarks(self, files: Collection[str]) -> list[Group]:
         """Return the rows that are not breaks, although there is something to say about them."""
-        return [self._of_code(code, _first(_HAS_ALL, files)) for code in Code if code in self._tops]
+        return [self._of_code(code, _first(files, ROWS)) for code in Code if code in self._tops]
 
     def of(self, bucket: Bucket, files: Collection[str]) -> Group:
         """Return the unresolved or the rejected rows."""
@@ -119,7 +115,7 @@ class RowGroups:
             advice=ADVICE[bucket],
             total=self._totals[bucket],
             rows=self._tops[bucket].kept,
-            rest=_first(_HAS_BUCKET, files),
+            rest=_first(files, ROWS, "report.xlsx"),
         )
 
     def _of_code(self, code: Code, rest: str, severity: Severity | None = None) -> Group:
@@ -146,7 +142,7 @@ def _together(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     return tuple(row for _, row in sorted(zip(map(keys.index, keys), rows, strict=True), key=lambda each: each[0]))
 
 
-def _first(wanted: tuple[str, ...], files: Collection[str]) -> str:
+def _first(files: Collection[str], *wanted: str) -> str:
     return next((name for name in wanted if name in files), "")
 
 

@@ -442,16 +442,11 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
         yield RowLine(data["reference"], data["bucket"], data, text)
 
 
-_AS_THEY_ARE = (
-    *("reason", "error", "carried_from", "reused_from"),
-    *("is_repeat", "is_material", "is_changed_during_run"),
-)
-
-
 def row_from_json(data: dict[str, Any]) -> Row:
     """Return the row that `row_as_json` was given."""
     # Not kept: whether it lacks a probe, and which lines of the statement cannot be used or are left out.
     status, service, side = data["status"], data["service"], data.get("statement")
+    kept = ("reason", "error", "carried_from", "reused_from", "is_repeat", "is_material", "is_changed_during_run")
     return Row(
         entry=_entry(data["line"], data["ledger"], status["ledger"]),
         bucket=Bucket(data["bucket"]),
@@ -463,7 +458,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
         service_status=status["service_meaning"] and Status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
         other_side=None if side is None else StatementSide(settled=_settled(side), is_in_ledger=side["is_in_ledger"]),
-        **{name: data[name] for name in _AS_THEY_ARE},
+        **{name: data[name] for name in kept},
     )
 
 

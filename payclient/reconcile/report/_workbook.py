@@ -208,7 +208,6 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
 
 _NOT_FILTERED = frozenset({"Summary", "Tie-out", "To sign"})
 _REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
-_NOTHING = ("", "", "")
 
 
 class ReportWorkbook(BookWriter):
@@ -237,7 +236,7 @@ class ReportWorkbook(BookWriter):
             if WORK[0] in columns:
                 code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
                 decision = self._decisions.get((row.reference or "", code))
-                cells |= zip(WORK, _NOTHING if decision is None else decision.cells, strict=True)
+                cells |= zip(WORK, ("", "", "") if decision is None else decision.cells, strict=True)
             self._sheets[name].add(list(cells.values()))
 
     def add_gone(self, change: BreakChange) -> None:

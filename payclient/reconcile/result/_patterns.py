@@ -19,7 +19,6 @@ from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile.values import Code, Finding, PatternKind, Row, Status, normalise
 
 _MAX_TEXT = 60
-_MAX_SENTENCE = 300
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SETTLED = "settled amount"
 _TENS = frozenset(10**power for power in range(1, 7))
@@ -81,7 +80,7 @@ def described(cause: Cause) -> tuple[str, str]:
     """Return the shared attribute in words, and the rule or option that would treat it; both safe to print."""
     kind, *values = cause
     words = _DESCRIBED[PatternKind(kind)](*values)
-    sentence, treatment = (escape_unprintable(text, max_length=_MAX_SENTENCE) for text in words)
+    sentence, treatment = (escape_unprintable(text, max_length=300) for text in words)
     return sentence, treatment
 
 

@@ -8,8 +8,9 @@ import attrs
 import pytest
 
 from payclient.reconcile import Rules
-from payclient.reconcile.report import About, LedgerAbout, about_as_json, about_from_json
+from payclient.reconcile.report import About, LedgerAbout, about_as_json
 from payclient.reconcile.report._about import run_name
+from payclient.reconcile.rules import from_json
 from support.ruling import SOME_RULES
 
 LEDGER = LedgerAbout(
@@ -36,7 +37,7 @@ FULL = About(
 @pytest.mark.parametrize("about", [About(), FULL], ids=["nothing", "everything"])
 def test_round_trip(about):
     """What was written as JSON is read again as it was."""
-    assert about_from_json(json.loads(json.dumps(about_as_json(about)))) == about
+    assert from_json(json.loads(json.dumps(about_as_json(about))), About) == about
 
 
 def test_everything_is_in_it():
