@@ -4,10 +4,10 @@ import ast
 import re
 from pathlib import Path
 
-from payclient.reconcile import Compared, Leakage, StatementTotals
+from payclient.reconcile import StatementTotals
 from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.nights._records import PreviousRun
-from payclient.reconcile.result._summary import Period
+from payclient.reconcile.result._summary import Compared, Leakage, Period
 from support.nights import FIRST
 
 PACKAGE = Path(__file__).parents[1] / "payclient"

@@ -4,21 +4,10 @@ import pytest
 from attrs import evolve
 
 from payclient.cli._output import MAX_LINES, Worst, verdict_lines
-from payclient.reconcile import (
-    STRICT,
-    BreakState,
-    Bucket,
-    Code,
-    Decision,
-    Finding,
-    Pattern,
-    PatternKind,
-    Resolution,
-    Row,
-    Tally,
-)
+from payclient.reconcile import STRICT, BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
+from payclient.reconcile.result._patterns import Pattern
 from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import StatementSide
 from support.reconciling import NOON

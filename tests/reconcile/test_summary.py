@@ -17,7 +17,6 @@ from payclient.reconcile import (
     Decision,
     Finding,
     History,
-    Leakage,
     Observation,
     Resolution,
     Row,
@@ -31,6 +30,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun
+from payclient.reconcile.result._summary import Leakage
 from payclient.reconcile.values import FindingTotal, observe
 from support.misses import check_table
 from support.reconciling import NOON

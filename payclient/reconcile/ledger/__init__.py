@@ -12,7 +12,6 @@ from payclient.reconcile.ledger._columns import column_names as column_names
 from payclient.reconcile.ledger._columns import find_columns as find_columns
 from payclient.reconcile.ledger._dialect import PLAIN as PLAIN
 from payclient.reconcile.ledger._dialect import Dialect
-from payclient.reconcile.ledger._money import MoneyReader as MoneyReader
 from payclient.reconcile.ledger._money import SignLaw as SignLaw
 from payclient.reconcile.ledger._open import Ledger, open_ledger
 from payclient.reconcile.ledger._open import LedgerFile as LedgerFile

@@ -7,7 +7,6 @@ from payclient.reconcile.nights._decisions import Decisions as Decisions
 from payclient.reconcile.nights._decisions import Key as Key
 from payclient.reconcile.nights._decisions import Resolution as Resolution
 from payclient.reconcile.nights._decisions import decision_line as decision_line
-from payclient.reconcile.nights._decisions import latest as latest
 from payclient.reconcile.nights._decisions import read_decisions as read_decisions
 from payclient.reconcile.nights._decisions import read_resolution as read_resolution
 from payclient.reconcile.nights._decisions import with_decisions as with_decisions

@@ -187,14 +187,9 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
     return decision, checksum
 
 
-def latest(decisions: Iterable[Decision]) -> dict[Key, Decision]:
-    return {decision.key: decision for decision in decisions}
-
-
 def with_decisions(rules: Rules, decisions: Iterable[Decision]) -> Rules:
     """Return *rules* with the acceptances; of a rule and a decision about one difference, the decision counts."""
-    found = latest(decisions)
-    accepted = [each for decision in found.values() if (each := decision.acceptance) is not None]
-    decided = {(each.reference, each.code.value) for each in accepted}
-    kept = [each for each in rules.accepted if (each.reference, each.code.value) not in decided]
-    return evolve(rules, accepted=(*kept, *accepted)) if accepted else rules
+    latest = {decision.key: decision for decision in decisions}
+    accepted = [each for decision in latest.values() if (each := decision.acceptance) is not None]
+    known = {(each.reference, each.code): each for each in (*rules.accepted, *accepted)}
+    return evolve(rules, accepted=known.values()) if accepted else rules

@@ -14,12 +14,10 @@ from payclient.reconcile.report._decision_file import read_log as read_log
 from payclient.reconcile.report._decision_file import verify_decisions as verify_decisions
 from payclient.reconcile.report._files import ReportFiles
 from payclient.reconcile.report._files import open_findings_as_json as open_findings_as_json
-from payclient.reconcile.report._files import summary_as_json as summary_as_json
 from payclient.reconcile.report._manifest import FORMATS as FORMATS
 from payclient.reconcile.report._manifest import HISTORY as HISTORY
 from payclient.reconcile.report._manifest import MANIFEST as MANIFEST
 from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
-from payclient.reconcile.report._manifest import Problem as Problem
 from payclient.reconcile.report._manifest import verify
 from payclient.reconcile.report._rows import ROWS as ROWS
 from payclient.reconcile.report._rows import RowLine as RowLine
@@ -27,7 +25,6 @@ from payclient.reconcile.report._rows import Top as Top
 from payclient.reconcile.report._rows import change_as_json as change_as_json
 from payclient.reconcile.report._rows import open_rows as open_rows
 from payclient.reconcile.report._rows import read_time as read_time
-from payclient.reconcile.report._rows import row_as_json as row_as_json
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine

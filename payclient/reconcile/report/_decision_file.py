@@ -11,7 +11,7 @@ from attrs import frozen
 from payclient._shared.escape import plural
 from payclient.reconcile import Decision, DecisionError
 from payclient.reconcile._atomic import AtomicFiles, lock, own, read_own
-from payclient.reconcile.nights import FIRST, decision_line, latest, read_decisions
+from payclient.reconcile.nights import FIRST, decision_line, read_decisions
 from payclient.reconcile.report._manifest import MANIFEST, Problem
 
 DECISIONS: str = "decisions.jsonl"
@@ -29,7 +29,7 @@ class DecisionLog:
 
     @property
     def latest(self) -> Mapping[tuple[str, str], Decision]:
-        return latest(self.decisions)
+        return {decision.key: decision for decision in self.decisions}
 
 
 def read_log(folder: Path) -> DecisionLog:

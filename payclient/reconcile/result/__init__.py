@@ -6,13 +6,7 @@ from payclient.reconcile.result._bridges import StateTotal as StateTotal
 from payclient.reconcile.result._bridges import TieOut as TieOut
 from payclient.reconcile.result._bridges import moved_by as moved_by
 from payclient.reconcile.result._bridges import step_of as step_of
-from payclient.reconcile.result._patterns import Pattern as Pattern
-from payclient.reconcile.result._summary import COMPLETENESS as COMPLETENESS
 from payclient.reconcile.result._summary import EXIT_STATUSES as EXIT_STATUSES
-from payclient.reconcile.result._summary import AcceptanceNotice as AcceptanceNotice
-from payclient.reconcile.result._summary import AcceptanceState as AcceptanceState
-from payclient.reconcile.result._summary import Compared as Compared
-from payclient.reconcile.result._summary import Leakage as Leakage
 from payclient.reconcile.result._summary import OpenFindings as OpenFindings
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Total as Total

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile.ledger import CellProblem, Dialect, MoneyReader
+from payclient.reconcile.ledger import CellProblem, Dialect
+from payclient.reconcile.ledger._money import MoneyReader
 from support.chance import examples
 from support.misses import check_table
 

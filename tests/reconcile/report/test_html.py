@@ -19,7 +19,7 @@ from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
-from payclient.reconcile.result import COMPLETENESS
+from payclient.reconcile.result._summary import COMPLETENESS
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of

@@ -10,7 +10,8 @@ import pytest
 
 from docs.test_rules import EXAMPLE
 from payclient.reconcile import Bucket, Code, Rules, Severity, Status, Step, Verdict, parse_rules
-from payclient.reconcile.report import About, summary_as_json
+from payclient.reconcile.report import About
+from payclient.reconcile.report._files import summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, tally_of
 
