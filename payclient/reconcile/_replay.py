@@ -15,16 +15,7 @@ from payclient.reconcile.values import JournalError, ResolvedBy, Row
 
 
 def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
-    """
-    Judge every row of a journal again, without any lookup.
-
-    Args:
-        journal: Journal of a run that has read its whole ledger; rows that were not looked up are unresolved.
-        rules: For the judgement of differences.
-
-    Note:
-        In the order of the ledger, lazily; the same rows each time.
-    """
+    """Judge each row of a journal lazily, in the order of the ledger; rows that were not looked up are unresolved."""
     return map(judging(journal, rules), journal.cases(rules=rules))
 
 

@@ -266,7 +266,6 @@ class _Reconciler:
         await in_thread(self._journal.finish_statement, total.totals(ignored.counted()))
 
     async def reuse(self, reuse: Reuse) -> None:
-        """Take over answers of the previous run, before the first lookup."""
         taking = take_over(self._journal, reuse, rules=self._rules, now=self._now())
         while (rows := await in_thread(lambda: next(taking, None))) is not None:
             self._done += rows

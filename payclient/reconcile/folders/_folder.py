@@ -116,7 +116,7 @@ class PastRun:
             if line.bucket in _UNFINISHED or line.is_listed_again:
                 yield line.reference, line.text
             elif (line.state or line.is_settled) and is_listed(line.reference):
-                state = "" if line.is_paid else line.state
+                state = "" if line.state == Status.PAID else line.state
                 yield line.reference, line.text if line.is_settled else _STATE_ALONE + state.encode()
         yield from self.memory()
 
@@ -159,7 +159,6 @@ class PastRun:
                 yield entries, answer
 
     def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
-        """Check that this run asked *service*, with the same key."""
         for name, label in _WHO.items():
             if self.service[name] != service[name]:
                 message = (
@@ -193,7 +192,7 @@ def open_past_run(folder: Path) -> PastRun:
             rules=rules_from_json(rules),
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since["trend"]) if since else (),
-            ledger_sha256=_of(manifest["ledger"], "sha256"),
+            ledger_sha256=manifest["ledger"]["sha256"] if manifest["ledger"] else "",
             manifest_sha256=manifest["sha256"],
             rows_sha256=listed[ROWS],
             shown=from_json(summary["shown"], dict[str, tuple[str, ...]]),
@@ -201,7 +200,7 @@ def open_past_run(folder: Path) -> PastRun:
         ),
         service=manifest["service"],
         rows=summary["rows"],
-        judged_run=_of(manifest["judged_again"], "run"),
+        judged_run=manifest["judged_again"]["run"] if manifest["judged_again"] else "",
         is_work_list_edited=bool(edited),
         files=listed,
         first_observed_at=read_time(summary["first_observed_at"]),
@@ -229,10 +228,6 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
 
 def _read(path: Path) -> Any:
     return json.loads(read_own(path))
-
-
-def _of(part: Any, name: str) -> str:
-    return "" if part is None else str(part[name])
 
 
 # Written by its run, and again from its journal

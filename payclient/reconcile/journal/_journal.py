@@ -164,7 +164,6 @@ class Journal:
         self._set_notes({name: value})
 
     def _set_notes(self, notes: Mapping[str, str | None]) -> None:
-        """Store *notes*, then commit."""
         with self._database.writing() as db:
             for name, value in notes.items():
                 if value is None:

@@ -239,9 +239,7 @@ def _entries(
 
 
 class _SheetReader:
-    """Reads the rows of a sheet."""
-
-    # A cell with a formula is *formula*, or else its stored result.
+    """Reads the rows of a sheet; a cell with a formula is *formula*, or else its stored result."""
 
     def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
         self.currencies: dict[int, dict[str, str]] = {}

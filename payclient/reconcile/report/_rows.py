@@ -409,10 +409,6 @@ class RowLine:
         return any(each["code"] == Code.DUPLICATE_REFERENCE for each in self.data["findings"])
 
     @property
-    def is_paid(self) -> bool:
-        return bool(self.data["status"]["service_meaning"] == Status.PAID)
-
-    @property
     def state(self) -> str:
         """The service's state, as `Row.state` has it."""
         return str(self.data["status"]["service_meaning"] or self.data["status"]["service"] or "")

@@ -113,9 +113,7 @@ class Tally:
     The rows of a report, in the order of the ledger, and its summary.
 
     Args:
-        rules: The rules that the rows were judged by.
-        decisions: The decisions, by reference and code; accepted differences are among the rules.
-        previous: The previous run; None without one.
+        decisions: Without the accepted differences, which are among the rules.
         folder: Where the temporary file of the breaks lies; None for the system's folder of such files.
 
     Note:
@@ -161,7 +159,6 @@ class Tally:
         self._tables.close()
 
     def add(self, row: Row) -> None:
-        """Take *row*."""
         self._shown.add(row)
         self._add_money(row)
         self._add_answers(row)
@@ -266,19 +263,7 @@ class Tally:
         unused_in_statement: Iterable[UnusedColumn] = (),
         ledger_change: LedgerChange | None = None,
     ) -> Summary:
-        """
-        Return the result.
-
-        Args:
-            statement: The statement as a whole, if there is one.
-            payout: The amount that the bank received for it.
-            unused: `Ledger.unused`, which a verdict has to name.
-            unused_in_statement: `unused` of the statement.
-            ledger_change: The rows of the ledger next to the rows of the previous run.
-
-        Raises:
-            TieOutError: When the counts or the money do not tie, which is a bug of payclient.
-        """
+        """Return the result; a verdict has to name the columns that are *unused*."""
         counts, since, before = self._counts, None, None
         if self._previous is not None:
             since, before = self._since(self._previous, ledger_change), self._previous.shown
@@ -316,12 +301,7 @@ class Tally:
         )
 
     def open_findings(self) -> OpenFindings:
-        """
-        Return the roll-forward, from the closing total of the previous run, if it has one.
-
-        Raises:
-            TieOutError: When it does not tie, which is a bug of payclient.
-        """
+        """Return the roll-forward, from the closing total of the previous run, if it has one."""
         by_part, by_code, by_age = (defaultdict[str, FindingTotal](FindingTotal) for _ in range(3))
         news, payments = Counter[Severity](), FindingTotal()
         for _, of_payment in groupby(self._tables.select(_POSTINGS), key=itemgetter(0)):
