@@ -223,11 +223,9 @@ class _Items(Iterator[_Result], Generic[_Result]):
 
     def __iter__(self) -> Self:
         if not hasattr(self, "_items"):
-            message = "read a stream in its block: `with client.stream_transactions(...) as outcomes:`"
-            raise TypeError(message)
+            raise TypeError("read a stream in its block: `with client.stream_transactions(...) as outcomes:`")
         if self._is_read:
-            message = "this iterator has been read to its end; open another one"
-            raise RuntimeError(message)
+            raise RuntimeError("this iterator has been read to its end; open another one")
         return self
 
     def __next__(self) -> _Result:
@@ -283,8 +281,7 @@ class Client:
             message = f"client must be an AsyncClient, got {type(made).__name__}; pass options by name"
             raise ConfigurationError(message)
         if client is not None and has_options:
-            message = "pass a client or its options, not both"
-            raise ConfigurationError(message)
+            raise ConfigurationError("pass a client or its options, not both")
         self._client, self._thread = made, LoopThread(made)
 
     get_transaction: Final = _blocking(AsyncClient.get_transaction)

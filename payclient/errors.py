@@ -96,12 +96,9 @@ class ClientClosedError(PayClientError, RuntimeError):
     """The client was closed, or is used in another event loop or after a fork; the message says which."""
 
 
-_LATER = 5.0
-
-
 def _retry_after(error: "CouldNotAskError") -> float:
     asked = error.asked_pause if isinstance(error, ResponseError) else None
-    return _LATER if asked is None else asked
+    return 5.0 if asked is None else asked
 
 
 @_with_attributes

@@ -109,12 +109,7 @@ class OpenTelemetry:
 
 
 class _Lookup:
-    """
-    One lookup: its span and its measurements. A class, because a generator costs twice as much.
-
-    Attributes:
-        headers: Sent with each request.
-    """
+    """One lookup: its span and its measurements. A class, because a generator costs twice as much."""
 
     __slots__ = ("_began", "_durations", "_now", "_record", "_scope", "_span", "headers")
 
@@ -127,7 +122,7 @@ class _Lookup:
             record_exception=False,  # its message may hold what the service said
             set_status_on_exception=False,
         )
-        self.headers: dict[str, str] = {}
+        self.headers: dict[str, str] = {}  # sent with each request
         self._now = asyncio.get_running_loop().time
         self._began = self._now()
 
@@ -164,12 +159,7 @@ class _Lookup:
 
 
 def _error_type(status: int | None, error: str) -> str:
-    """
-    Return the status of HTTP if it is an error, or else the class.
-
-    Source:
-        OpenTelemetry's semantic conventions for HTTP.
-    """
+    """Return the status of HTTP if it is an error, or else the class, as the conventions for HTTP have it."""
     return error if status is None or status < 400 else str(status)
 
 

@@ -55,7 +55,7 @@ GROUPS = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
-_HOME = dict.fromkeys(("report", "show", "rejudge", "decisions", "explain", "verify", "diff"), "report")
+_HOME: dict[str, str] = dict.fromkeys(("report", "show", "rejudge", "decisions", "explain", "verify", "diff"), "report")
 """Modules with several commands."""
 
 
@@ -187,7 +187,6 @@ def _for_command_line(text: str, arguments: Sequence[str]) -> str:
 
 
 def _about_usage(error: CycloptsError) -> str:
-    """Return what is wrong with a call."""
     error.verbose = False
     text = " ".join(str(error).split())
     if isinstance(error, MissingArgumentError) and error.argument is not None:

@@ -49,7 +49,6 @@ class ConnectionOptions:
 
     @property
     def key_source(self) -> str:
-        """Source of the key, for people."""
         if self.api_key_file is None:
             return "PAYCLIENT_API_KEY"
         return "standard input" if self.takes_key_from_stdin else str(self.api_key_file)

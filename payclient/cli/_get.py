@@ -28,16 +28,8 @@ from payclient.cli._streams import (
 from payclient.protocol import Found, Outcome, masked
 
 _COLUMNS = (
-    "reference",
-    "status",
-    "amount",
-    "fee",
-    "amount_received",
-    "payment_method",
-    "payment_code",
-    "expdate",
-    "merchant_reff",
-    "note",
+    *("reference", "status", "amount", "fee", "amount_received"),
+    *("payment_method", "payment_code", "expdate", "merchant_reff", "note"),
 )
 _MONEY = frozenset({"amount", "fee", "amount_received"})
 _WORDS = (

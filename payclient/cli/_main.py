@@ -10,12 +10,7 @@ _MIN_COLLECTED = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """
-    Run one command and return its exit status.
-
-    Args:
-        arguments: The ones after the name of the command; the process's own if not given.
-    """
+    """Run one command and return its exit status; *arguments* are the process's own if not given."""
     gc.set_threshold(_MIN_COLLECTED)
     try:
         from payclient.cli._app import run  # noqa: PLC0415  it imports the extra

@@ -121,7 +121,6 @@ def rejudging(words: Sequence[str], folder: Path, options: Sequence[str] = ()) -
 
 
 def elsewhere(words: Sequence[str], out: Path) -> str:
-    """Return the same command for another folder."""
     return command(words, ["--out", new_path(out)])
 
 

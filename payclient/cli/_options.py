@@ -186,7 +186,6 @@ class EarlierRunOptions:
 
     @property
     def max_age(self) -> timedelta | None:
-        """Age of answers to use again."""
         if self.reuse is not None and self.previous is None:
             refuse("--reuse needs --previous, the folder of the previous run")
         return None if self.reuse is None else timedelta(seconds=self.reuse)
@@ -220,13 +219,9 @@ class StatementOptions:
     payout: Annotated[int | None, Parameter(converter=_read_amount), AMOUNT] = None
 
     def declared(self, rules: Rules) -> Rules:
-        options = {
-            "--statement-column": bool(self.statement_column),
-            "--settles-within": self.settles_within is not None,
-            "--payout": self.payout is not None,
-        }
-        if self.statement is None and (given := [name for name, is_given in options.items() if is_given]):
-            refuse(f"{given[0]} needs --statement, the list that it is about")
+        given = [name for name, value in attrs.asdict(self).items() if value not in (None, ())]
+        if self.statement is None and given:
+            refuse(f"{option_name(given[0])} needs --statement, the list that it is about")
         statement = settling_within(rules, self.settles_within).statement
         chosen = chosen_columns(self.statement_column, option="--statement-column")
         if chosen:

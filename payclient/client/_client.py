@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable
+from collections.abc import AsyncIterator, Awaitable, Collection, Container, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Never, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakValueDictionary
@@ -508,8 +508,7 @@ class AsyncClient:
         priority = Priority.POLL if is_poll else Priority.BULK if is_bulk else Priority.AWAITED
         after = now if is_newer else -math.inf  # a confirmation is sent after what it confirms
         lookup = Lookup(reference, clock, until, budget, observers, outage, priority, after, is_fresh, max_pause, now)
-        ask = self._join_or_start
-        return ask(lookup) if options.tracing is None else self._traced(options.tracing, lookup, ask)
+        return self._join_or_start(lookup) if options.tracing is None else self._traced(options.tracing, lookup)
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
@@ -536,14 +535,11 @@ class AsyncClient:
         finally:
             del refusable[lookup]
 
-    async def _traced(
-        self, tracing: Tracing, lookup: Lookup, ask: Callable[[Lookup], Awaitable[Transaction]]
-    ) -> Transaction:
+    async def _traced(self, tracing: Tracing, lookup: Lookup) -> Transaction:
         found: list[Transaction] = []
         with tracing() as trace:
             lookup.observe(trace)
-            found.append(await ask(lookup))
+            found.append(await self._join_or_start(lookup))
         if found:
             return found[0]
-        message = "the tracing context suppressed what the lookup raised; its __exit__ must not return true"
-        raise TypeError(message)
+        raise TypeError("the tracing context suppressed what the lookup raised; its __exit__ must not return true")

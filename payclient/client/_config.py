@@ -139,8 +139,7 @@ def resolve_messages(given: object) -> frozenset[str]:
     texts = cast("Iterable[object]", given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     messages = frozenset(plain(text) if isinstance(text, str) else "" for text in texts)
     if "" in messages:
-        message = "not_found_messages must be a list of messages, each with a word in it"
-        raise ConfigurationError(message)
+        raise ConfigurationError("not_found_messages must be a list of messages, each with a word in it")
     return messages
 
 

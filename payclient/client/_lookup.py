@@ -140,8 +140,7 @@ class Lookup:
         for observer in self.observers:
             if asyncio.iscoroutine(made := observer(attempt)):
                 made.close()
-                message = "on_attempt gave a coroutine, which would never be awaited; pass a plain function"
-                raise TypeError(message)
+                raise TypeError("on_attempt gave a coroutine, which would never be awaited; pass a plain function")
 
     def refused(self, error: errors.OutageError) -> errors.OutageError:
         self.fail(error)

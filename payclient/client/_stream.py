@@ -237,15 +237,24 @@ class _Stream:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        """End all tasks and readers, even if this is cancelled repeatedly."""
+        self._is_stopping = True
+        self._end(None)
+        for task in self._tasks:
+            task.cancel()
+        try:
+            await until_done(self._tasks)
+        finally:
+            self._ready.clear()
+            self._deferred.clear()
+            self._clock.stop()
+            self._wakeup.set()
 
     def __aiter__(self) -> Self:
         if not self._started:
-            message = "read a stream in its block: `async with client.stream_transactions(...) as outcomes:`"
-            raise TypeError(message)
+            raise TypeError("read a stream in its block: `async with client.stream_transactions(...) as outcomes:`")
         if self._reader is not None and self._reader is asyncio.current_task():  # other tasks may read the rest
-            message = "this stream has been read to its end; open another one"
-            raise RuntimeError(message)
+            raise RuntimeError("this stream has been read to its end; open another one")
         return self
 
     async def __anext__(self) -> Outcome:
@@ -317,20 +326,6 @@ class _Stream:
         """Begin nothing new; only the first failure counts."""
         if not self._is_ending:
             self._is_ending, self._failure = True, failure
-            self._wakeup.set()
-
-    async def stop(self) -> None:
-        """End all tasks and readers, even if this is cancelled repeatedly."""
-        self._is_stopping = True
-        self._end(None)
-        for task in self._tasks:
-            task.cancel()
-        try:
-            await until_done(self._tasks)
-        finally:
-            self._ready.clear()
-            self._deferred.clear()
-            self._clock.stop()
             self._wakeup.set()
 
     async def _work(self) -> None:

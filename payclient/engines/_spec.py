@@ -68,8 +68,7 @@ def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) ->
         raise ConfigurationError(message)
     is_known = all(name in OPTIONS and OPTIONS[name].worker == "network" for name in given)
     if not is_known or not all(isinstance(value, str | bool | float | None) for value in given.values()):
-        message = "network must hold options of AsyncClient that are text, numbers, True or False"
-        raise ConfigurationError(message)
+        raise ConfigurationError("network must hold options of AsyncClient that are text, numbers, True or False")
     return tuple(sorted((name, value) for name, value in given.items() if value is not None))
 
 

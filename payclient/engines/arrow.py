@@ -171,8 +171,7 @@ class _Reconciliation:
         told = len(self._reader.warnings)
         entry = self._reader.read(self._line, cells)
         if entry is None:  # only a scope leaves rows out, and a batch has none
-            message = "a row of a batch was left out"
-            raise AssertionError(message)
+            raise AssertionError("a row of a batch was left out")
         for warning in self._reader.warnings[told:]:  # they stay: later rows may count in one of them
             logger.warning("%s", warning)
         return entry
@@ -235,8 +234,7 @@ def reconcile_schema(spec: ReconcileSpec, schema: _Schema = None) -> _Schema:
 
 def _schema(spec: LookupSpec, schema: _Schema, ours: dict[str, Any]) -> _Schema:
     if schema is None and spec.keep != ():
-        problem = "the schema of the batches is needed, because columns of theirs are kept"
-        raise ConfigurationError(problem)
+        raise ConfigurationError("the schema of the batches is needed, because columns of theirs are kept")
     kept = [] if schema is None else [schema.field(_place(schema, name)) for name in _kept(spec, schema)]
     fields = [_arrow.field(spec.prefix + name, kind) for name, kind in ours.items()]
     if taken := {field.name for field in kept} & {field.name for field in fields}:

@@ -110,8 +110,7 @@ def reconcile(
 
 def _check_session(session: _Session, spec: LookupSpec) -> None:
     if session.conf.get("spark.speculation", "false").lower() == "true":
-        problem = "spark.speculation must be off: a second copy of a slow task repeats its lookups"
-        raise ConfigurationError(problem)
+        raise ConfigurationError("spark.speculation must be off: a second copy of a slow task repeats its lookups")
     variable = f"spark.executorEnv.{spec.key_variable}"
     if session.conf.get(variable, "") != "":
         problem = f"{variable} is set, and Spark shows it on its pages and in its logs; use a secret or key_file"

@@ -147,8 +147,7 @@ class ApiKey:
         return "ApiKey('…')"
 
     def __reduce__(self) -> NoReturn:
-        message = "an API key cannot be pickled or copied; configure it where it is used"
-        raise TypeError(message)
+        raise TypeError("an API key cannot be pickled or copied; configure it where it is used")
 
 
 def _problem(key: object) -> str:

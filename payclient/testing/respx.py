@@ -47,8 +47,7 @@ def answered(reference: str | None, *replies: Reply, **fields: object) -> respx.
         ValueError: When there is no reply.
     """
     if not replies:
-        message = "a route needs at least one reply"
-        raise ValueError(message)
+        raise ValueError("a route needs at least one reply")
     asked: dict[str, Any] = {} if reference is None else {"json": {"reference": reference}}
     data = envelope(**fields) if reference is None else envelope(**{"reference": reference, **fields})
     route = respx.Route(method="POST", path__regex=_PATH, **asked)

@@ -103,13 +103,6 @@ class HttpxClientTransport:
 
     The client's proxies, mounts, hooks, certificates and time-outs apply. Its redirects and its
     `auth` do not: either could send the API key to another host, or another key to this one.
-
-    Args:
-        client: An `httpx.AsyncClient`, or one of httpx's maintained successor `httpx2`.
-
-    Raises:
-        ConfigurationError: When *client* is something else, such as a synchronous client.
-        ClientClosedError: When it has been closed.
     """
 
     def __init__(self, client: HttpClient) -> None:

@@ -37,7 +37,6 @@ _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 class BrokenError(Exception):
     def __init__(self, reason: str, *, answered: bool, silent: bool) -> None:
         super().__init__(reason)
-        self.reason = reason
         self.answered = answered
         self.silent = silent
 

@@ -12,7 +12,7 @@ import aiohappyeyeballs
 from payclient._shared.logger import logger
 from payclient.errors import ClientClosedError, ConfigurationError, PayClientError
 from payclient.transports._connection import Connection
-from payclient.transports._failures import Progress, address_in_words, not_connected, refused
+from payclient.transports._failures import Progress, address_in_words, not_connected
 from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
 from payclient.transports._tls import TlsSession, default_context
 
@@ -37,9 +37,7 @@ class Dialer:
                 return await self._connect(origin, progress)
         except (OSError, TunnelError) as error:
             is_late = isinstance(error, TimeoutError) and scope.expired()
-            failure: PayClientError = refused(error, origin, progress) or not_connected(
-                error, origin, progress, is_late=is_late
-            )
+            failure: PayClientError = not_connected(error, origin, progress, is_late=is_late)
         except RuntimeError as error:  # Python or its event loop is about to end, and starts no thread
             failure = ClientClosedError(f"no new connection can be made: {error}")
         except asyncio.CancelledError as error:

@@ -20,9 +20,7 @@ from payclient.transports._proxy import Origin, TunnelError
 _ATTRIBUTE = "payclient_progress"
 _BEFORE_SENDING = ("name", "connect", "proxy", "tls")
 _MAX_REASON = 200
-_MORE_DESCRIPTORS = "raise `ulimit -n` or lower max_concurrency"
 _FOR_A_CERTIFICATE = "if it wants a client certificate, pass client_cert and client_key"
-_FOR_ANOTHER = "pass client_cert and client_key that it accepts"
 _PASSING = (408, 425, 429)
 """Statuses of a proxy that are worth a retry, besides 5xx."""
 _NO_AUTHORITY = (18, 19, 20, 21)
@@ -108,16 +106,14 @@ def address_in_words(address: object) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def refused(error: Exception, origin: Origin, progress: Progress) -> errors.TransportError | None:
+def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> errors.TransportError:
     if refusal := _tls_refusal(error):
         return progress.with_step("tls").failure(errors.TLSVerificationError, f"{_peer(origin, progress)} {refusal}")
     if any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in chain(error)):
-        message = f"no file descriptor left for a connection to {origin}; {_MORE_DESCRIPTORS}"
+        message = f"no file descriptor left for a connection to {origin}; raise `ulimit -n` or lower max_concurrency"
         return progress.with_step(progress.step or "connect").failure(errors.ConnectionFailedError, message)
-    return next((_no_tunnel(link, progress) for link in chain(error) if isinstance(link, TunnelError)), None)
-
-
-def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> errors.TransportError:
+    if refused := [link for link in chain(error) if isinstance(link, TunnelError)]:
+        return _no_tunnel(refused[0], progress)
     reason = reason_of(error)
     if progress.proxy and progress.step == "proxy":
         message = f"the proxy {progress.proxy} did not open the tunnel to {origin}: {reason}"
@@ -149,7 +145,7 @@ def translated(error: Exception, origin: Origin, *, library: Any, answered: bool
         return errors.ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
         is_late = isinstance(error, library.ConnectTimeout)
-        return refused(error, origin, progress) or not_connected(error, origin, progress, is_late=is_late)
+        return not_connected(error, origin, progress, is_late=is_late)
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: errors.Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
         message = f"{origin} did not answer in time: {reason_of(error)}"
@@ -234,5 +230,5 @@ def _refused_certificate(error: BaseException) -> str:
         if alert in _WANTS_CERTIFICATE:
             return f"refused the TLS handshake {words}; {_FOR_A_CERTIFICATE}"
         if alert in _REFUSES_CERTIFICATE:
-            return f"refused the client certificate {words}; {_FOR_ANOTHER}"
+            return f"refused the client certificate {words}; pass client_cert and client_key that it accepts"
     return ""

@@ -75,8 +75,7 @@ class Proxy:
         return f"Proxy('http://{self.name}')"
 
     def __reduce__(self) -> NoReturn:
-        message = "a proxy cannot be pickled or copied: its password would travel with it"
-        raise TypeError(message)
+        raise TypeError("a proxy cannot be pickled or copied: its password would travel with it")
 
 
 def as_proxy(given: str | Proxy | None) -> Proxy | None:

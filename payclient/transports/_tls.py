@@ -86,6 +86,8 @@ class TlsSession:
         self.is_established = False
         self.receive: Callable[[bytes | memoryview], object] = self._incoming.write
         """Takes received bytes."""
+        self.pending: Callable[[], bytes] = self._outgoing.read
+        """Returns what TLS itself wants to send."""
 
     @property
     def version(self) -> str:
@@ -102,10 +104,6 @@ class TlsSession:
 
     def encrypted(self, plain: bytes) -> bytes:
         self._ssl.write(plain)
-        return self._outgoing.read()
-
-    def pending(self) -> bytes:
-        """Return what TLS itself wants to send."""
         return self._outgoing.read()
 
     def close_notify(self) -> bytes:

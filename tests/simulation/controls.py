@@ -259,7 +259,7 @@ CONTROLS = (
     Control("a compressed body is read", "protocol._wire:_read",
             'if coding := response.headers.get("content-encoding"):', 'if coding := "":', needs=("compressed",)),
     # Streams
-    Control("the workers of a stream end with its block", "client._stream:_Stream.stop",
+    Control("the workers of a stream end with its block", "client._stream:_Stream.__aexit__",
             "await until_done(self._tasks)", "await asyncio.sleep(0)", works=("stream",)),
     Control("the last worker wakes the reader", "client._stream:_Stream._settle", "if self._is_done():", "if False:"),
     Control("a known reference tells a bad row from an outage", "client._stream:_Stream._ask_known",

@@ -215,7 +215,9 @@ class Capacity:
             self._closed_at = min(self._closed_at, now)
 
     def _cut(self, now: float) -> None:
-        rate, throughput = self._cubic(now), self._throughput(now)
+        self._forget(now)
+        throughput = len(self._answered_at) / min(_WINDOW, max(0.5, now - self._began_at))
+        rate = self._cubic(now)
         w_max = throughput
         if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:
             w_max = max(throughput, min(rate, self.w_max) * _KEEP)
@@ -238,10 +240,6 @@ class Capacity:
                 self._doubling = max(_DOUBLING, self._period)
         self._cut_at = self._opened_at = now
         self.start_slowly()
-
-    def _throughput(self, now: float) -> float:
-        self._forget(now)
-        return len(self._answered_at) / min(_WINDOW, max(0.5, now - self._began_at))
 
     def _forget(self, now: float) -> None:
         while self._answered_at and self._answered_at[0] < now - _WINDOW:

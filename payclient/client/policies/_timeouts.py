@@ -105,8 +105,7 @@ class Timeout:
     def __enter__(self) -> None:
         task = asyncio.current_task(self._clock.loop)
         if task is None:
-            message = "payclient is awaited in a task of asyncio"
-            raise RuntimeError(message)
+            raise RuntimeError("payclient is awaited in a task of asyncio")
         self._task = task
         self._cancelling = task.cancelling()
         self._clock.schedule(self, self._when)

@@ -127,16 +127,9 @@ def _is_documented_time(value: object, read: datetime | None) -> bool:
 
 REQUIRED = ("reference", "amount", "status")
 DOCUMENTED: Mapping[str, type] = {
-    "reference": str,
-    "merchant_reff": str,
-    "payment_method": str,
-    "payment_name": str,
-    "amount": int,
-    "fee": int,
-    "amount_received": int,
-    "payment_code": str,
-    "expdate": str,
-    "status": str,
+    **dict.fromkeys(("reference", "merchant_reff", "payment_method", "payment_name"), str),
+    **dict.fromkeys(("amount", "fee", "amount_received"), int),
+    **dict.fromkeys(("payment_code", "expdate", "status"), str),
 }
 
 

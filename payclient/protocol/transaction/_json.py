@@ -41,8 +41,7 @@ def read_json(body: bytes) -> Any:
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
-            message = "half a surrogate pair in a string"
-            raise JSONProblem(message) from None
+            raise JSONProblem("half a surrogate pair in a string") from None
     return value
 
 

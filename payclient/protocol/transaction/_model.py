@@ -33,10 +33,6 @@ def masked(code: str) -> str:
     return "*" * (len(code) - 4) + code[-4:] if len(code) > 4 else "*" * len(code)
 
 
-def _masked_repr(code: str | None) -> str:
-    return repr(code if code is None else masked(code))
-
-
 @frozen(kw_only=True)
 class Transaction:
     """
@@ -68,7 +64,7 @@ class Transaction:
     amount: int
     fee: int | None = None
     amount_received: int | None = None
-    payment_code: str | None = field(default=None, repr=_masked_repr)
+    payment_code: str | None = field(default=None, repr=lambda code: repr(code and masked(code)))
     expdate: datetime | None = None
     status: str
     raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)
