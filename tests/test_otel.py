@@ -139,6 +139,7 @@ async def test_durations(meter):
     assert (found["payclient.retries",], ("payclient.throttled",) in found) == (1, False)
 
 
+@pytest.mark.virtual_time
 async def test_throttled_counts_as_stats_do(meter):
     """The metric and `stats.throttled` count the same attempts, a 503 with a pause included."""
     metrics, read = meter
@@ -197,6 +198,7 @@ async def test_cardinality(meter):
     assert [text for text in (KEY, "T7", "field 7", "15000") if text in str(found.keys())] == []
 
 
+@pytest.mark.virtual_time
 async def test_published_convention():
     """Each name is in the published convention or in our namespace; scopes have a version, instruments a unit."""
     exporter, provider, reader = InMemorySpanExporter(), TracerProvider(), InMemoryMetricReader()
