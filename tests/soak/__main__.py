@@ -20,6 +20,7 @@ from payclient import (
     DeadlineExceededError,
     Found,
     OutageError,
+    OverloadedError,
     RateLimitedError,
     RetryPolicy,
     ServiceError,
@@ -35,6 +36,7 @@ EXPLAINED = (
     AttemptTimeoutError,
     ConnectionFailedError,
     DeadlineExceededError,
+    OverloadedError,  # after a halt of this process, which makes answers look slow
     RateLimitedError,
     ServiceError,
     UnexpectedResponseError,
