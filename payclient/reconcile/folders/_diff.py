@@ -20,8 +20,6 @@ from payclient.reconcile.rules import as_json, changed_rules
 DIFF_VERSION = 1
 """Grows when a reader of the difference has to change; new names alone do not make it grow."""
 
-_BREAK = Bucket.BREAK.value
-_UNJUDGED = frozenset({Bucket.UNRESOLVED.value, Bucket.REJECTED.value})
 _STATES = list(BreakState)
 _TABLES = (
     "rows (is_later INTEGER, reference TEXT, text BLOB)",
@@ -159,12 +157,12 @@ class RunDiff:
         return [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
 
     def _is_judged(self, reference: str) -> bool:
-        found = self._texts(reference, is_later=True)
-        return bool(found) and all(json.loads(text)["bucket"] not in _UNJUDGED for text in found)
+        found = {json.loads(text)["bucket"] for text in self._texts(reference, is_later=True)}
+        return bool(found) and found.isdisjoint((Bucket.UNRESOLVED, Bucket.REJECTED))
 
 
 def _matters(line: RowLine) -> bool:
-    return line.reference is not None and (line.bucket == _BREAK or line.is_listed_again)
+    return line.reference is not None and (line.bucket == Bucket.BREAK or line.is_listed_again)
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.rules import ACCEPTED_BY, STRICT, Rules, as_json, from_json
 from payclient.reconcile.values import (
+    CLOSED,
     BreakState,
     Bucket,
     Code,
@@ -77,8 +78,6 @@ class BreakChange:
 
 MAX_GONE_FOR = 400
 """Runs after which a resolved break is forgotten, so that what is remembered does not grow for ever."""
-
-_NOT_JUDGED = frozenset({Bucket.UNRESOLVED, Bucket.REJECTED})
 
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
@@ -167,7 +166,7 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
     """Return the reason why the state of a break is not known in the later run; empty if it is."""
     if not rows:
         return "the later run has no row with this reference, and did not ask about it"
-    if unjudged := next((row for row in rows if row.bucket in _NOT_JUDGED), None):
+    if unjudged := next((row for row in rows if row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED)), None):
         return f"{unjudged.bucket}: {unjudged.reason}"
     if was.code.is_of_statement and all(row.other_side is None for row in rows):
         return "the later run has no statement"
@@ -209,9 +208,6 @@ def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[Re
     if ours or theirs:
         return ResolvedBy.LEDGER if ours else ResolvedBy.SERVICE
     return ResolvedBy.RULE
-
-
-_NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.FAILED})
 
 
 @frozen(kw_only=True)
@@ -299,7 +295,7 @@ def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules:
     found = answer.transaction
     before = next((each for each in earlier.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
     status = None if found is None else rules.read_status(found.status)
-    if not (earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
+    if not (earlier.is_paid or before) or (found is not None and status not in (Status.PENDING, *CLOSED)):
         return None
     has_changed = before is not None and before.ledger != _fingerprint(Code.REVERSED, (entry,))
     if has_changed and status is not None and status is rules.status_of(entry):

@@ -116,8 +116,7 @@ class About:
     @property
     def service(self) -> dict[str, str]:
         """The service and the fingerprint of the key, as reports write them."""
-        names = ("base_url", "environment", "key_fingerprint")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("base_url", "environment", "key_fingerprint")}
 
     @property
     def ledger_sha256(self) -> str:

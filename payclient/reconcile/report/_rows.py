@@ -191,18 +191,18 @@ PARQUET = (
 )
 """Columns of `rows.parquet`."""
 
-SHEETS: Mapping[str, tuple[Bucket, tuple[RowColumn, ...]]] = {
-    "Breaks": (
-        Bucket.BREAK,
+SHEETS: Mapping[Bucket, tuple[str, tuple[RowColumn, ...]]] = {
+    Bucket.BREAK: (
+        "Breaks",
         (
             *(_LINE, _REFERENCE, _SEVERITY, _CODE, _WHAT, _DIFFERENCE, *WORK, _OTHERS),
             *(_STATE, _FIRST_SEEN, _AGE_DAYS, _LINE_OF, _MATERIAL, *SIDES, *_TIMES),
         ),
     ),
-    "Unresolved": (Bucket.UNRESOLVED, (_LINE, _REFERENCE, _ERROR, _REASON, *WORK, *SIDES, *_TIMES)),
-    "Rejected": (Bucket.REJECTED, (_LINE, _REFERENCE, evolve(_REASON, width=90), _LEDGER_AMOUNT)),
+    Bucket.UNRESOLVED: ("Unresolved", (_LINE, _REFERENCE, _ERROR, _REASON, *WORK, *SIDES, *_TIMES)),
+    Bucket.REJECTED: ("Rejected", (_LINE, _REFERENCE, evolve(_REASON, width=90), _LEDGER_AMOUNT)),
 }
-"""Columns of the sheets with ledger rows, with the bucket of these rows."""
+"""The sheets with ledger rows and their columns, by the bucket of these rows."""
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """First characters of a formula in a spreadsheet, the full-width forms included."""

@@ -192,7 +192,7 @@ def _in_sheet(column: RowColumn) -> Column:
 
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
-    **{name: tuple(map(_in_sheet, columns)) for name, (_, columns) in SHEETS.items()},
+    **{name: tuple(map(_in_sheet, columns)) for name, columns in SHEETS.values()},
     _GONE: (
         *(Column("Reference", 22), Column("Severity", 10), Column("Finding", 24), Column("What", 70)),
         *(Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
@@ -230,8 +230,8 @@ class ReportWorkbook(BookWriter):
                 self.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
     def add(self, row: Row) -> None:
-        if row.bucket in _SHEET_OF:
-            name, columns = _SHEET_OF[row.bucket]
+        if row.bucket in SHEETS:
+            name, columns = SHEETS[row.bucket]
             cells = {column: column.in_sheet(row) for column in columns}
             if WORK[0] in columns:
                 code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
@@ -270,9 +270,6 @@ class ReportWorkbook(BookWriter):
             if left_out := self._sheets[name].left_out:
                 rows = plural(left_out, "row")
                 yield f"The sheet {name} has no room for {rows}; its last row says which file has them all."
-
-
-_SHEET_OF = {bucket: (name, columns) for name, (bucket, columns) in SHEETS.items()}
 
 
 def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:

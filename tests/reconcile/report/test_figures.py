@@ -165,7 +165,7 @@ async def test_columns_add_up(second):
     (last,) = (line for line in tables["Summary"] if line["Result"] == "All")
     assert [last[title] for title in MONEY] == [*astuple(everything), everything.paid_difference]
     sums = {}
-    for name, bucket in (("breaks.csv", Bucket.BREAK), *((name, bucket) for name, (bucket, _) in SHEETS.items())):
+    for name, bucket in (("breaks.csv", Bucket.BREAK), *((name, bucket) for bucket, (name, _) in SHEETS.items())):
         total = summary.buckets[bucket]
         sums[name] = {
             "amount, ledger": total.ledger_amount,
