@@ -38,7 +38,6 @@ class LedgerChangedError(LedgerError):
 
 BLANK = " \t\r\n"
 """Characters stripped from both ends of a cell."""
-_NULL = r"\N"
 _UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff\ud800-\udfff]")
 _DAMAGED = re.compile(
     r"""
@@ -115,7 +114,7 @@ def read_word(cell: Any) -> str | None:
     text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
     if not text.isascii() and (hidden := invisible(text)):
         raise CellProblem(hidden)
-    if text == _NULL:
+    if text == r"\N":
         message = f"{quote(text)} is an empty cell to databases; {as_option('null', text)} reads it as one"
         raise CellProblem(message)
     return text or None

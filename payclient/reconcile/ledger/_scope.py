@@ -140,26 +140,19 @@ class Scope:
 
     def leaves_out_totals(self, line: int, amount: object) -> bool:
         """Return whether a totals row on *line* is outside, which is then counted."""
-        if self.dialect.skip_totals:
-            self._add("a total of other rows", line, amount)
-        elif isinstance(amount, int):
+        if isinstance(amount, int) and not self.dialect.skip_totals:
             self.totals_amount += amount
-        return self.dialect.skip_totals
+        return self._leave_out("a total of other rows" if self.dialect.skip_totals else "", line, amount)
 
     def leaves_out_like(self, line: int, cells: Iterable[Any], amount: object) -> bool:
         """Return whether the row on *line* begins as one that is declared to be outside, which is then counted."""
         first = next((text for cell in cells if (text := str("" if cell is None else cell).strip())), "")
         found = next((each for each in self.dialect.skip_rows_like if first.casefold().startswith(each.casefold())), "")
-        if found:
-            self._add(f"like {quote(found)}", line, amount)
-        return bool(found)
+        return self._leave_out(f"like {quote(found)}" if found else "", line, amount)
 
     def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
         """Return whether the row on *line* is outside, which is then counted."""
-        why = self._other_currency(line, values)
-        if why:
-            self._add(why, line, values.get("amount"))
-        return bool(why)
+        return self._leave_out(self._other_currency(line, values), line, values.get("amount"))
 
     def _other_currency(self, line: int, values: Mapping[str, Any]) -> str:
         currency = values.get("currency")
@@ -182,10 +175,11 @@ class Scope:
             raise LedgerError(message, line=line)
         return ""
 
-    def _add(self, why: str, line: int, amount: object) -> None:
-        if len(self._groups) >= _MAX_KINDS and why not in self._groups:
-            why = "of other kinds"
-        self._groups.setdefault(why, _Group()).add(line, amount)
+    def _leave_out(self, why: str, line: int, amount: object) -> bool:
+        if why:
+            is_known = why in self._groups or len(self._groups) < _MAX_KINDS
+            self._groups.setdefault(why if is_known else "of other kinds", _Group()).add(line, amount)
+        return bool(why)
 
     @property
     def currency(self) -> str:

@@ -152,11 +152,6 @@ class Evidence:
         are_numbers = len(self._texts) <= _MAX_WORDS and self._filled > self._times and self._may_be_money
         return are_numbers and not is_counted and (len(self.words) > _MAX_WORDS or self._numbers[0] >= _MIN_SUM)
 
-    @property
-    def are_directions(self) -> bool:
-        """Whether its words say credit and debit, so that a column of directions reads it."""
-        return len(self.words) <= _MAX_WORDS and {sign_of(word) for word in self.words} == {1, -1}
-
     def found(self, rows: int) -> UnusedColumn | None:
         """Return what its cells may say about *rows*; None if they say nothing."""
         if not self._filled:
@@ -192,7 +187,8 @@ def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[
             use = f"them with --column amount={credit} --debit-column amount={debit}"
         money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # a constant is last
         refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use=use)
-    directions = [each.name for each in unused if each.are_directions]
+    few = [each for each in unused if len(each.words) <= _MAX_WORDS]
+    directions = [each.name for each in few if {*map(sign_of, each.words)} == {1, -1}]
     if {"direction", "kind"}.isdisjoint(columns.used) and directions:
         refuse_unused(directions, "says credit and debit and is not used", "direction")
 

@@ -192,8 +192,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     if others:
         names = ", ".join(map(quote, others))
         reader.warnings.insert(0, f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too")
-    entries = _entries(rows, reader, parser)
-    return Table(reader=reader, rows=entries, header_row=first, other_sheets=others)
+    return Table(reader=reader, rows=_entries(rows, reader, parser), header_row=first, other_sheets=others)
 
 
 FORMULA = Unreadable("is a formula")
