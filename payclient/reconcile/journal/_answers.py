@@ -85,6 +85,7 @@ class Answers:
         self._waiting: list[asyncio.Future[None]] = []
         self._scheduled: asyncio.Handle | None = None  # the commit for all who wait
         self._unwritten = Buffer(database, insertion("answers", 3 + len(ANSWER_COLUMNS)), _ANSWERS_PER_WRITE)
+        self.write: Callable[[], None] = self._unwritten.write
 
     # Pending lookups
 
@@ -193,9 +194,6 @@ class Answers:
     def commit(self) -> None:
         self.write()
         self._database.commit()
-
-    def write(self) -> None:
-        self._unwritten.write()
 
     def find_paid_twice(self) -> None:
         """Find the merchant_reffs that are paid under several references, for the queries that need them."""

@@ -197,12 +197,11 @@ class StatementLines:
             is_taken_back = settled is not None and (settled.stated or 0) < 0
             if settled is None or is_taken_back or rules.statement.new_lines_only:
                 settled = (settled or Settled(lines=())).with_earlier(earlier.settled)
-        unusable_line = next((line.line for line in lines if isinstance(line, RejectedEntry)), None)
         was_in_ledger = earlier is None or earlier.is_in_ledger
         return StatementSide(
             settled=settled,
             is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
-            unusable_line=unusable_line,
+            unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
         )
 
 

@@ -36,8 +36,6 @@ from payclient.reconcile.values import Answer, JournalError, JournalWriteError, 
 VERSION = 11
 """Version of the tables. A journal of another version is refused, never converted."""
 
-PAGE_BYTES = 4096
-
 APPLICATION = 0x7061794A
 """`payJ`: the SQLite application id of a journal."""
 
@@ -139,23 +137,21 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
     """Return the answer from its `observation_cells`, without `Transaction.raw`; None if there is none."""
-    answer, at, error, message, reused_from, *found = cells
+    answer, at, error, message, reused_from, *found, deviations = cells
     if answer is None:
         return None
+    transaction = None
+    if found[0] is not None:
+        kept = tuple(json.loads(deviations)) if deviations else ()
+        transaction = Transaction(**_values(_OF_TRANSACTION, found), deviations=kept)
     return Observation(
         answer=Answer(answer),
         at=moment_from(at),
-        transaction=None if found[0] is None else _transaction(found),
+        transaction=transaction,
         error=error,
         message=message or "",
         reused_from=reused_from or "",
     )
-
-
-def _transaction(cells: Sequence[Any]) -> Transaction:
-    *stored, deviations = cells
-    values = _values(_OF_TRANSACTION, stored)
-    return Transaction(**values, deviations=tuple(json.loads(deviations)) if deviations else ())
 
 
 def _cells(values: Iterable[Any]) -> list[Any]:
@@ -299,7 +295,7 @@ class Database:
     def _open(self) -> None:
         execute = self.connection.execute
         add_checksum(self.connection)
-        execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        execute("PRAGMA page_size = 4096")
         execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if self.path is None:
             execute("PRAGMA journal_mode = OFF")

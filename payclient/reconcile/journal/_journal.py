@@ -126,7 +126,10 @@ class Journal:
             names = sorted({*before, *identity})
             different = [name for name in names if before.get(name, "none") != identity.get(name, "none")]
             if different and _OF_READING.issuperset(different) and not self._count("FROM answers"):
-                self._start_over(identity)
+                with self._database.writing() as db:  # start over
+                    for table in NAMES:
+                        db.execute(f"DELETE FROM {table}")
+                self.set_note("identity", json.dumps(dict(identity)))
             elif different:
                 name = different[0]
                 was, now = before.get(name, "none"), identity.get(name, "none")
@@ -134,12 +137,6 @@ class Journal:
                 how = f"its {name}: {', '.join(parts)}" if parts else f"{name} was {was}, and is {now} now"
                 message = f"the journal {self._database.path} belongs to another run: {how}"
                 raise JournalError(message, rules=parts if different == ["rules"] else ())
-
-    def _start_over(self, identity: Mapping[str, str]) -> None:
-        with self._database.writing() as db:
-            for table in NAMES:
-                db.execute(f"DELETE FROM {table}")
-        self.set_note("identity", json.dumps(dict(identity)))
 
     def __enter__(self) -> Self:
         return self

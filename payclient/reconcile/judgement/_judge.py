@@ -61,8 +61,7 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
         return True
     if first.transaction is None:
         return first.answer is Answer.NOT_FOUND and not excuse(entry, first.at, rules)
-    findings = compare(entry, first.transaction, at=first.at, rules=rules)
-    return any(finding.is_decisive for finding in findings)
+    return any(finding.is_decisive for finding in compare(entry, first.transaction, at=first.at, rules=rules))
 
 
 def differing(

@@ -107,7 +107,6 @@ class Total:
 
     @classmethod
     def of(cls, row: Row) -> Total:
-        """Return the total of one row."""
         return cls(1, row.ledger_amount or 0, row.service_amount or 0, *paid_by(row))
 
     def __add__(self, other: Total) -> Total:

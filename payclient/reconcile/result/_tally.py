@@ -8,7 +8,7 @@ from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from attrs import astuple, define, evolve, field
 
@@ -98,8 +98,6 @@ _CAUSES = """
 _LINES = "SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT ?"
 
 
-_Answers: TypeAlias = tuple[int, datetime, datetime]
-"""The number of answers, and the times of the first and the last."""
 _NO_ANSWERS = 0, None, None
 
 
@@ -133,7 +131,8 @@ class Tally:
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
     _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and as the ledger has it
     _last: tuple[datetime, datetime] | None = field(init=False, default=None)
-    _answers: dict[bool, _Answers] = field(init=False, factory=dict)  # reused ones apart
+    # The number of answers, and the times of the first and the last; reused ones apart.
+    _answers: dict[bool, tuple[int, datetime, datetime]] = field(init=False, factory=dict)
     _counts: Counter[str] = field(init=False, factory=Counter)
     _origins: Counter[Origin] = field(init=False, factory=Counter)
     _carried: Counter[Bucket] = field(init=False, factory=Counter)
@@ -235,9 +234,8 @@ class Tally:
         shared = (json.dumps(each) for each in dict.fromkeys(causes(row)))
         self._tables.insert("causes", ((each, row.reference, row.line, str(row.at_stake)) for each in shared))
         decisive = [each for each in row.findings if each.is_decisive]
-        new = [each for each in decisive if each.history is None or each.history.state is BreakState.NEW]
-        found = (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new)
-        self._tables.insert("postings", found)
+        new = (each for each in decisive if each.history is None or each.history.state is BreakState.NEW)
+        self._tables.insert("postings", (_posting(BreakState.NEW, row.reference, each, each.at_stake) for each in new))
         for key in ((row.reference or "", each.code.value) for each in decisive):
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision

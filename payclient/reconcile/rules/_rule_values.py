@@ -62,8 +62,7 @@ def to_percent(value: Any) -> Any:
 
 def percent_text(value: Decimal) -> str:
     """Return the shortest text of a percentage, the same for equal ones."""
-    text = f"{value:.{_DECIMAL_PLACES}f}"
-    return text.rstrip("0").rstrip(".")
+    return f"{value:.{_DECIMAL_PLACES}f}".rstrip("0").rstrip(".")
 
 
 def to_date(value: Any) -> Any:
