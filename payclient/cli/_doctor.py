@@ -183,9 +183,8 @@ async def _look_up(client: AsyncClient, transport: _Watched, reference: str, che
 
 def certificate_of(version: str, certificate: dict[str, Any], now: float) -> Check:
     names = {key: value for group in certificate.get("issuer", ()) for key, value in group}
-    issuer = (
-        ", ".join(filter(None, map(names.get, ("organizationName", "commonName")))) or "an authority without a name"
-    )
+    found = filter(None, map(names.get, ("organizationName", "commonName")))
+    issuer = ", ".join(found) or "an authority without a name"
     days = int((ssl.cert_time_to_seconds(certificate["notAfter"]) - now) // 86400)
     advice = "" if days >= _FEW_DAYS else "tell the service to renew its certificate"
     return Check("TLS", f"{version}, issued by {issuer}, expires in {plural(days, 'day')}", advice)

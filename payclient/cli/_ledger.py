@@ -33,7 +33,6 @@ from payclient.cli._streams import (
     aligned,
     refuse,
 )
-from payclient.errors import ConfigurationError
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
 from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, Suggestion, column_names
 
@@ -152,8 +151,7 @@ class Declared:
         Columns that are not used are ignored by name from then on; the file says so about each, with what it held.
         """
         if str(self.path) == "-" or self.path.is_fifo():
-            message = "--save-rules needs the ledger as a file, because it is read again by the rules that are written"
-            raise ConfigurationError(message)
+            refuse("--save-rules needs the ledger as a file, because it is read again by the rules that are written")
         found = self.overview(streams).ledger
         full = self._with(found.suggestions)
         names = (*self.source.ignore_column, *(each.name for each in found.unused))
@@ -164,8 +162,7 @@ class Declared:
         text = full.rules_text()
         if text is None:
             keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
-            message = f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them: edit it by hand"
-            raise ConfigurationError(message)
+            refuse(f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them: edit it by hand")
         with file.open("x", encoding="utf-8") as new:
             new.writelines([*(f"# {each}\n" for each in decided), text])
         source = attrs.evolve(self.source, column=(), ignore_column=())
@@ -216,12 +213,8 @@ class Declared:
             ways = [self._saving(overview, words) if is_new else command(words)]
         yield from (f"{'or' if number else 'next'}: {each}" for number, each in enumerate(ways))
         if unused:
-            how = (
-                "or"
-                if statuses
-                else "use a column that matters with --column FIELD=NAME, and ignore the others by name"
-            )
-            yield f"{how}: {self._saving(overview, words)}"
+            how = "use a column that matters with --column FIELD=NAME, and ignore the others by name"
+            yield f"{'or' if statuses else how}: {self._saving(overview, words)}"
 
     def tables(self) -> dict[str, dict[str, Any]]:
         ledger = dict(self.dialect)

@@ -56,7 +56,6 @@ class OutputOptions:
     quiet: Flag = False
 
     def finish(self, summary: Summary, lines: Iterable[str], folder: Path, streams: Streams) -> int:
-        """Print the result of a run, and return the exit status."""
         if self.as_json:
             streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
         elif not self.quiet:

@@ -185,8 +185,7 @@ def _columns(ledger: Ledger) -> str:
 
 def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator[str]:
     yield ""
-    files = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
-    yield f"Report: {job.out / 'report.html'}, and next to it {files}"
+    yield f"Report: {job.out / 'report.html'}, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json"
     if summary.lacking_probe or (summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence):
         yield verdict_advice(summary)
     for number, each in enumerate(after_verdict(summary, worst.references, job.streams.arguments, job.out)):
@@ -312,5 +311,4 @@ class Reconciliation:
         yield from statement_lines(statement, self.ledger)
         for suggestion in statement.suggestions:
             self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
-        about = StatementAbout(file=ledger_about(statement), payout=self.payout)
-        note_statement(journal, about)
+        note_statement(journal, StatementAbout(file=ledger_about(statement), payout=self.payout))

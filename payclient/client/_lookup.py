@@ -195,9 +195,7 @@ class SingleFlight(dict[str, "dict[str, InFlight]"]):
     # background task, and the cancellation of one caller does not affect the others. A caller that needs a result newer
     # than a moment, or a fresh one, makes the lookup for itself and all later callers.
 
-    def joinable(
-        self, reference: str, kind: str = "", *, after: float = -math.inf, is_fresh: bool = False
-    ) -> InFlight | None:
+    def joinable(self, reference: str, kind: str, *, after: float, is_fresh: bool) -> InFlight | None:
         """Return the lookup of *reference*; None if it was sent at the time *after* or before, or is less fresh."""
         call = self.get(reference, {}).get(kind)
         if call is None or (is_fresh and not call.is_fresh):

@@ -216,9 +216,8 @@ class Outage:
         seconds, refused = self.seconds(), self.refused - self._refused_before
         if refused == 1:
             message = "no answer for %.1f s: lookups are refused until there is one; the last failure was %s"
-            logger.warning(
-                message, seconds, self.last_failure, extra={"seconds": seconds, "failure": self.last_failure}
-            )
+            extra = {"seconds": seconds, "failure": self.last_failure}
+            logger.warning(message, seconds, self.last_failure, extra=extra)
         probe_due_in = max(0.0, self._probed_at + _PROBE_GAP - self._clock.now())
         return OutageError(
             f"the service does not answer; the last failure was {self.last_failure}",

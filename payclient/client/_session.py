@@ -269,11 +269,9 @@ class Session:
             return
         if isinstance(lookup.last_error, errors.ResponseError) and lookup.last_error.asked_pause is not None:
             raise lookup.last_error
-        message = "the service asked this client to wait"
-        raise errors.RateLimitedError(message, asked_pause=pause)
+        raise errors.RateLimitedError("the service asked this client to wait", asked_pause=pause)
 
     def refuse(self, lookup: Lookup) -> None:
-        """Raise if *lookup* is to be refused in an outage."""
         if self.is_refused(lookup):
             raise lookup.refused(self.outage.refusal())
 

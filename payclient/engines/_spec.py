@@ -192,11 +192,6 @@ def rules_of(spec: ReconcileSpec) -> Rules:
     return rules
 
 
-def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:
-    of_rules = rules_of(spec).not_found_messages if isinstance(spec, ReconcileSpec) else ()
-    return (*spec.not_found_messages, *of_rules)
-
-
 def key_of(spec: LookupSpec) -> str:
     """Return the API key of this worker; do not keep it in a variable."""
     if spec.key_file is None:

@@ -29,7 +29,7 @@ from attrs import define, field
 from payclient._shared.options import OPTIONS, STALL_TIMEOUT
 from payclient.blocking import LoopThread
 from payclient.client import AsyncClient, Attempt, ClientOptions
-from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
+from payclient.engines._spec import LookupSpec, ReconcileSpec, key_of, rules_of
 from payclient.errors import ClientClosedError
 from payclient.protocol import Found, Outcome
 from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_now
@@ -55,7 +55,8 @@ def background_client(spec: LookupSpec) -> LoopThread:
 
 def _connect(spec: LookupSpec) -> AsyncClient:
     options = {name: getattr(spec, name) for name, option in OPTIONS.items() if option.worker == name}
-    options |= {**dict(spec.network), "not_found_messages": not_found_messages_of(spec)}
+    of_rules = rules_of(spec).not_found_messages if isinstance(spec, ReconcileSpec) else ()
+    options |= {**dict(spec.network), "not_found_messages": (*spec.not_found_messages, *of_rules)}
     return AsyncClient(**cast("ClientOptions", {**options, "api_key": key_of(spec)}))  # the key is in no variable
 
 

@@ -25,7 +25,6 @@ class Origin:
 
     @classmethod
     def of(cls, url: str) -> Origin:
-        """Return the origin of an absolute URL."""
         parts = urlsplit(url)
         return cls(parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme])
 

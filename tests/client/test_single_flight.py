@@ -31,7 +31,7 @@ class Calls:
         return asyncio.create_task(self.ask(key, **options))
 
     async def ask(self, key, *, after=-math.inf):
-        while (other := self.flights.joinable(key, after=after)) is not None:
+        while (other := self.flights.joinable(key, "", after=after, is_fresh=False)) is not None:
             answer = await other.join()
             if answer is not None:
                 return answer

@@ -127,7 +127,7 @@ async def equal_lookups(fate="cancelled", *, callers=3):
     flights, made, problems = SingleFlight(), [], []
 
     async def call(number):
-        while (other := flights.joinable("T1")) is not None:
+        while (other := flights.joinable("T1", "", after=float("-inf"), is_fresh=False)) is not None:
             value = await other.join()
             if value is not None:
                 return value

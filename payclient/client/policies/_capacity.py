@@ -99,7 +99,6 @@ class Capacity:
         self.start_slowly()
 
     def start_slowly(self) -> None:
-        """Begin slow start again, with one attempt."""
         self._slow_start = 1.0
 
     def pause(self, now: float) -> None:
@@ -108,7 +107,6 @@ class Capacity:
         self.start_slowly()
 
     def limit(self, now: float) -> float:
-        """Return the number of attempts that may be in flight."""
         return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now))
 
     def concurrency(self, now: float) -> float:

@@ -103,7 +103,6 @@ class Limiter:
 
     @property
     def limit(self) -> float:
-        """Attempts allowed in flight."""
         return self.capacity.limit(0.0 if self._loop is None else self._loop.time())
 
     @property
