@@ -18,7 +18,7 @@ from typing import TypeAlias, cast
 from attrs import define, field, frozen
 
 from payclient._shared.checks import check_callback, check_count, check_seconds
-from payclient._shared.escape import quote
+from payclient._shared.escape import plural, quote
 from payclient._shared.until_done import in_thread
 from payclient.client import PASSES, LookupFunction, is_passing, stream
 from payclient.errors import InvalidReferenceError, PayClientError, TransactionNotFoundError
@@ -33,7 +33,7 @@ from payclient.reconcile.judgement import (
     stated_money,
     usable_line,
 )
-from payclient.reconcile.ledger import ABSENT, Entry, Ledger, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, Entry, Ledger, LedgerError, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, Records
 from payclient.reconcile.rules import STRICT, IgnoredCount, KindGuard, Rules, check_currencies, duration_text
 from payclient.reconcile.values import (
@@ -263,7 +263,11 @@ class _Reconciler:
                 await self.yield_to_loop(Phase.READING, None)
         if isinstance(entries, Ledger) and isinstance(statement, Ledger):
             check_currencies(entries, statement)
-        await in_thread(self._journal.finish_statement, total.totals(ignored.counted()))
+        totals = total.totals(ignored.counted())
+        if totals.rejected_lines == totals.lines > 0:
+            message = f"the statement has {plural(totals.lines, 'line')} and none can be used; {totals.problems[0]}"
+            raise LedgerError(message)
+        await in_thread(self._journal.finish_statement, totals)
 
     async def reuse(self, reuse: Reuse) -> None:
         taking = take_over(self._journal, reuse, rules=self._rules, now=self._now())

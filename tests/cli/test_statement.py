@@ -127,6 +127,10 @@ def test_told(reconcile, tmp_path):
     suggestion = "payclient: the statement: 1 row has amounts that cannot be read; all can be read with --decimal , "
     assert suggestion in result.err
     assert "for a statement, such options are keys of [statement.reading] in the rules file" in result.err
+    assert "payclient: the statement has 1 line and none can be used; line 2: " in result.err
+    assert (result.status, result.out) == (2, "")
+    statement["lines"].append("T1;15000")
+    result = reconcile("--statement-column", "reference=Trx", **statement, out="with-another")
     assert "cannot be used, in the statement: line 2: " in result.out
 
 
