@@ -138,7 +138,7 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
     if status is Exit.REFUSED or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
         return [diagnosis(words)]
     if isinstance(error, JournalError) and name == "reconcile":
-        may_rejudge = error.rules and "not_found_messages" not in error.rules
+        may_rejudge = error.rules and {"not_found_messages", "statement"}.isdisjoint(error.rules)
         return [rejudging(words, bound["out"]) if may_rejudge else elsewhere(words, bound["out"])]
     if isinstance(error, LedgerChangedError) or ("out" in bound and "another folder" in message):
         return [elsewhere(words, bound["out"])]
@@ -185,7 +185,10 @@ def after_verdict(summary: Summary, references: Sequence[str], words: Sequence[s
     """Yield the commands that follow a run of these *words* into *out*, which has breaks of these *references*."""
     compared, verdict = summary.compared, summary.verdict
     if verdict is Verdict.INCOMPLETE:
-        yield diagnosis(words) if summary.lacking_probe else command(words)
+        if summary.lacking_probe or summary.buckets[Bucket.UNRESOLVED].rows == summary.rows:
+            yield diagnosis(words)
+        if not summary.lacking_probe:
+            yield command(words)
     if references:
         yield command(["explain", str(out), references[0]])
     elif verdict is Verdict.EMPTY or summary.buckets[Bucket.REJECTED].rows:

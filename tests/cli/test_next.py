@@ -92,7 +92,7 @@ VERDICTS = {
     (RUN, "reference,amount,status\nT1,14000,Paid\n"): "explain new T1",
     (RUN, "reference,amount,status\nT1,x,Paid\n"): "ledger ledger.csv",
     (RUN, "reference,amount,status\nT9,1,Paid\n"): "doctor",
-    (RUN, "reference,amount,status\nT7,1,Paid\n"): RUN,
+    (RUN, "reference,amount,status\nT7,1,Paid\n"): ("doctor", RUN),
     (RUN, "reference,status\nT1,Paid\n"): "ledger ledger.csv",
     (RUN, "reference,amount,status,note\nT1,15000,Paid,a\n"): f"ledger ledger.csv --ignore-column note {SAVED}",
     (RUN, "reference,amount,Order Status\nT1,15000,cancelled\n"): (
