@@ -110,7 +110,8 @@ def find_columns(
             if found := found or [place for place, name in free if name in SYNONYMS[field]]:
                 places[field] = _only(names, field, found)
     if "reference" not in places:
-        which = f", as with --column reference={as_word(names[0])}" if names[1:] else ""
+        similar = (name for name in names if any(word in normalise_name(name) for word in SYNONYMS["reference"]))
+        which = f", as with --column reference={as_word(next(similar, names[0]))}" if names[1:] else ""
         how = f"{ADVICE}{which} (in Python, columns=), or where the header is with --header-row"
         message = f"no column is called reference; the columns are {listed(names)}{how}"
         raise LedgerError(message, line=1)
