@@ -382,7 +382,7 @@ class Buffer:
 
     def add(self, *cells: Any) -> None:
         """Add a row, without its checksum."""
-        self.rows.append(with_checksum(*cells))
+        self.rows.append((*cells, checksum(cells)))
         if len(self.rows) == self._size:
             self.write()
 

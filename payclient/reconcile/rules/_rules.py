@@ -23,7 +23,7 @@ from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect,
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines, without_meaning
 from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise, read_status
+from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise
 
 
 @frozen(kw_only=True)
@@ -341,9 +341,13 @@ class Rules:
     def _accepted_by(self) -> Mapping[tuple[Code, str], Accepted]:
         return {(each.code, each.reference): each for each in self.accepted}
 
+    @cached_property
+    def _meanings(self) -> Mapping[str, Status]:
+        return {**self.statuses, **WORDS}
+
     def read_status(self, word: str | None) -> Status | None:
         """Return the meaning of *word* by these rules; None if it is not known."""
-        return read_status(word, self.statuses)
+        return None if word is None else self._meanings.get(normalise(word))
 
     def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
         """Return the state of a row in the ledger, or the assumed one; None if it is not known."""
