@@ -129,7 +129,6 @@ class AtomicFiles:
         return self._hashed[name]
 
     def commit(self) -> None:
-        """Replace all files, after syncing them to disk."""
         for name in self._partial.keys() - self._hashed.keys():
             self.fsync_and_hash(name)
         for name, path in self._partial.items():

@@ -117,7 +117,6 @@ def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
 
 
 def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
-    """Return the ledger row from its `entry_cells`."""
     line, rejected, *stored = cells
     values = _values(ENTRY_COLUMNS, stored)
     if rejected is None:

@@ -244,7 +244,6 @@ def _sign(filled: list[str], dialect: Dialect) -> Mapping[str, Any]:
 
 
 def _options(candidate: Dialect, declared: Dialect) -> Options:
-    """Return the options for the declarations of *candidate* beyond *declared*."""
     options: list[tuple[str, str]] = []
     for each in attrs.fields(Dialect):
         value, before = getattr(candidate, each.name), getattr(declared, each.name)

@@ -108,7 +108,6 @@ class RowGroups:
         return [self._of_code(code, _first(files, ROWS)) for code in Code if code in self._tops]
 
     def of(self, bucket: Bucket, files: Collection[str]) -> Group:
-        """Return the unresolved or the rejected rows."""
         return Group(
             anchor=bucket.value,
             title=bucket.capitalize(),

@@ -439,7 +439,6 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
 
 
 def row_from_json(data: dict[str, Any]) -> Row:
-    """Return the row that `row_as_json` was given."""
     # Not kept: whether it lacks a probe, and which lines of the statement cannot be used or are left out.
     status, service, side = data["status"], data["service"], data.get("statement")
     kept = ("reason", "error", "carried_from", "reused_from", "is_repeat", "is_material", "is_changed_during_run")
