@@ -2,12 +2,12 @@
 
 import hashlib
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from random import Random
 
 import attrs
 
-from payclient.reconcile import Meta, Rules, Tolerance, Verdict
+from payclient.reconcile import Accepted, Meta, Rules, Tolerance, Verdict
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import RowTotal
 from support.nights import paid
@@ -113,6 +113,14 @@ async def test_changed_rules(night):
     )
     again = await night(ledger_of("A"), ANSWERS, previous=first, rules=attrs.evolve(rules, meta=Meta()))
     assert again.summary.since.rules_values.endswith("(the rules do not say by whom: [meta] changed_by).")
+    owned = Accepted(
+        code="underpaid", reference="A", largest_difference=5, reason="agreed", owner="Ana", expires=date(2999, 12, 31)
+    )
+    before = Rules(tolerances={"amount": Tolerance(below=500)})
+    taken = await night(ledger_of("A"), ANSWERS, previous=first, rules=attrs.evolve(before, accepted=[owned]))
+    assert taken.summary.since.rules_values == (
+        "accepted.underpaid of A was nothing, and is accepted by Ana until 2999-12-31 (agreed) now."
+    )
     assert (again.summary.since.rules_values == "", Rules(meta=Meta(changed_by="Ana")).fingerprint) == (
         False,
         Rules().fingerprint,

@@ -143,8 +143,9 @@ class SincePrevious:
         more = len(self.rule_changes) - len(said)
         said += [f"and {more:,} more, which summary.json has"] * bool(more)
         by = escape_unprintable(self.changed_by, max_length=100)
-        who = f"by {by}" if by else "the rules do not say by whom: [meta] changed_by"
-        return f"{'; '.join(said)} ({who})."
+        are_all_owned = all(each.key.startswith("accepted.") for each in self.rule_changes)
+        unnamed = "" if are_all_owned else " (the rules do not say by whom: [meta] changed_by)"
+        return f"{'; '.join(said)}{f' (by {by})' if by else unnamed}."
 
     @property
     def rules_sentence(self) -> str:

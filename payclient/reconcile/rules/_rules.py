@@ -14,7 +14,7 @@ from math import ceil, floor
 from types import MappingProxyType, UnionType
 from typing import Any, cast
 
-from attrs import Attribute, asdict, astuple, evolve, field, frozen, has
+from attrs import Attribute, asdict, evolve, field, frozen, has
 from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import escape_unprintable, quote
@@ -455,8 +455,18 @@ class RuleChange:
     @property
     def sentence(self) -> str:
         """For people; safe to print."""
-        was, now = ("nothing" if each is None else json.dumps(each, ensure_ascii=False) for each in astuple(self)[1:])
+        was, now = map(_in_words, (self.before, self.now))
         return escape_unprintable(f"{self.key} was {was}, and is {now} now", max_length=300)
+
+
+def _in_words(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case [{"owner": owner, "expires": expires, "reason": reason}]:
+            return f"accepted by {owner} until {expires} ({reason})"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def rule_changes(before: Rules, after: Rules) -> tuple[RuleChange, ...]:
