@@ -162,7 +162,8 @@ async def _run(job: Reconciliation) -> int:
     try:
         summary = await job.run(worst.add)
     except (asyncio.CancelledError, StoppedError):
-        job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {job.streams.command}")
+        again = shlex.join(("payclient", *job.streams.arguments))
+        job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {again}")
         raise
     for warning in job.ledger.warnings:
         job.streams.tell(f"payclient: {warning}")

@@ -7,7 +7,6 @@ import codecs
 import io
 import os
 import re
-import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Collection, Generator, Iterable, Mapping, Sequence
@@ -82,10 +81,6 @@ class Streams:
     stdout: TextIO
     stderr: TextIO
     arguments: tuple[str, ...] = ()
-
-    @property
-    def command(self) -> str:
-        return shlex.join(("payclient", *self.arguments))
 
     def write(self, line: str) -> None:
         """Write data, at once; control characters are escaped, except for line ends and tabs."""

@@ -108,9 +108,8 @@ class Wait:
         if cut is not None and (cut.__cause__ or not self._lookups):
             failure = cast("errors.PayClientError", cut.__cause__ or cut)
         saw = f"is {quote(self.transaction.status)}" if self.transaction else "was not seen"
-        message = (
-            f"{quote(self.reference)} {saw} after {now - self.began_at:.0f} s and {plural(self._lookups, 'lookup')}"
-        )
+        after = f"{now - self.began_at:.0f} s and {plural(self._lookups, 'lookup')}"
+        message = f"{quote(self.reference)} {saw} after {after}"
         words, seen = () if callable(self.until) else sorted(self.until), {word.casefold() for word in self._statuses}
         if any(word.casefold() in seen for word in words):
             message += f"; statuses are compared exactly, and until has {', '.join(map(quote, words))}"
