@@ -419,12 +419,8 @@ def _labels(code: str) -> tuple[str, str]:
     found: list[str] = []
     for start, end in zip((0, *ends), (*ends, len(code)), strict=True):
         label = "".join(text for place, _, text in marks if start <= place < end).strip()
-        found.append(label if any(map(_is_said, label)) else "")
+        found.append(label if any(each.isalpha() or category(each) == "Sc" for each in label) else "")
     return found[0], found[1] if found[1:] else found[0]
-
-
-def _is_said(character: str) -> bool:
-    return character.isalpha() or category(character) == "Sc"
 
 
 def _text_of(element: Element) -> str:

@@ -460,13 +460,9 @@ class RuleChange:
 
 
 def _in_words(value: Any) -> str:
-    match value:
-        case None:
-            return "nothing"
-        case [{"owner": owner, "expires": expires, "reason": reason}]:
-            return f"accepted by {owner} until {expires} ({reason})"
-        case _:
-            return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list) and "owner" in value[0]:  # an acceptance
+        return "accepted by {owner} until {expires} ({reason})".format(**value[0])
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def rule_changes(before: Rules, after: Rules) -> tuple[RuleChange, ...]:
