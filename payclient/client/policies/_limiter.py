@@ -3,8 +3,7 @@ The queue of attempts: their order and their times. `Capacity` learns the number
 
 1.  Awaited lookups go before the rows of streams, and those before polls, but after eight grants to others one of those
     behind is next. Rows and polls are first in, first out, and awaited lookups are too, until their queue has stood
-    for fifteen seconds: then the newest is first, because more come than can be answered. In a shorter queue,
-    after a burst or a cut, all can still be answered in order.
+    for fifteen seconds: then the newest is first, because more come than can be answered. A shorter queue loses none.
 2.  A caller with too little time left for an answer gets no slot while others wait.
 3.  A caller who cannot be answered in time is told at once: by the place in the queue, a pause, and the rate.
 4.  A pause that the service asks for stops all attempts, is never shortened, and is bounded: then one attempt asks.

@@ -460,8 +460,9 @@ class RuleChange:
 
 
 def _in_words(value: Any) -> str:
-    if isinstance(value, list) and "owner" in value[0]:  # an acceptance
-        return "accepted by {owner} until {expires} ({reason})".format(**value[0])
+    match value:
+        case [{"owner": owner, "expires": expires, "reason": reason}]:
+            return f"accepted by {owner} until {expires} ({reason})"
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
 
 
