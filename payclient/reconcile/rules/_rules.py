@@ -460,9 +460,8 @@ class RuleChange:
 
 
 def _in_words(value: Any) -> str:
-    match value:
-        case [{"owner": owner, "expires": expires, "reason": reason}]:
-            return f"accepted by {owner} until {expires} ({reason})"
+    if value and isinstance(value, list) and isinstance(value[0], dict):  # an acceptance
+        return "accepted by {owner} until {expires} ({reason})".format(**value[0])
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
 
 
