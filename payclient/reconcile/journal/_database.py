@@ -288,7 +288,7 @@ class Database:
                 raise _refusal(path, error) from error
             on_failure.pop_all()
         self._is_open = True
-        self.failure = ""
+        self.failure: str = ""
         self._readers: WeakSet[sqlite3.Cursor] = WeakSet()
 
     def _open(self) -> None:

@@ -225,7 +225,7 @@ class RowReader:
         self._rows, self._ignored = 0, frozenset[str]()
         self._scope = scope or Scope()
         self._has_scope = scope is not None and "currency" in columns.used
-        self.suggester = Suggester(dialect)
+        self.suggester: Suggester = Suggester(dialect)
         self._skips = bool(dialect.skip_rows_like)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
