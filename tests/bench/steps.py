@@ -5,8 +5,8 @@ One lookup after another, after some that fill the caches, to a server in anothe
 calls into C are counted apart, by module; those that have grown since `steps_baseline.json` are marked. `steps=1`
 writes that file again. Other versions of Python make other calls: the goals and the file are for CPython 3.11.
 
-The same for a row of a ledger in three commands, before a transport that answers at once: what a ledger of 800 rows
-takes more than one of 300. One row in a hundred differs.
+The same for a row of a ledger in three commands, before a transport that answers at once: what a ledger of 500 rows
+takes more than one of 200. One row in a hundred differs.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from payclient.cli._connection import ConnectionOptions
 from support.fakes import KEY, SAMPLE
 
 WARM_UP, COUNTED = 300, 200
-FEW_ROWS, MANY_ROWS = 300, 800
+FEW_ROWS, MANY_ROWS = 200, 500
 GOALS = {
     "above the transport": (47, 37),
     "fast": (95, 80),
