@@ -86,7 +86,7 @@ CSV = [
     (frame(), {"index": True}, PLAIN),
     (frame(), {"sep": ";"}, PLAIN),
     (frame(), {"sep": "\t"}, PLAIN),
-    (frame(), {"sep": "|"}, Case(expected="no column is called reference")),
+    (frame(), {"sep": "|"}, PLAIN),
     (frame(), {"sep": "|"}, Case(delimiter="|")),
     (FLOATS, {}, PLAIN),
     (FLOATS, {"float_format": "%.2f"}, PLAIN),

@@ -70,6 +70,18 @@ def loaded(name, monkeypatch):
     return module
 
 
+def loaded_django(monkeypatch, caplog):
+    """Import the example of Django as a new process would, with a log that can be read."""
+    from django.conf import empty, settings  # noqa: PLC0415  only the session recipes installs it
+    from django.urls import clear_url_caches  # noqa: PLC0415  as above
+
+    settings._wrapped = empty
+    clear_url_caches()
+    example = loaded("django_app", monkeypatch)
+    logging.getLogger().addHandler(caplog.handler)  # Django has configured logging
+    return example
+
+
 @asynccontextmanager
 async def visiting(app):
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as visitor:
@@ -139,14 +151,14 @@ async def test_outage(server, monkeypatch, caplog):
         logging.getLogger().addHandler(caplog.handler)  # Litestar has configured logging
         await assert_outage_is_logged_once(visitor, server.service, caplog)
     caplog.clear()
-    example = loaded("django_app", monkeypatch)
+    example = loaded_django(monkeypatch, caplog)
     async with visiting(example.app) as visitor, example.client():
         await assert_outage_is_logged_once(visitor, server.service, caplog)
 
 
 async def test_django(server, monkeypatch, caplog):
     """The async view of Django tells answers and errors apart; a mistake of its own is a 500, and logged."""
-    example = loaded("django_app", monkeypatch)
+    example = loaded_django(monkeypatch, caplog)
     async with visiting(example.app) as visitor:
         await assert_answers(visitor, server.service, caplog)
         with monkeypatch.context() as patch:
