@@ -79,7 +79,7 @@ async def test_how_soon(kind, latency, soonest, latest):
 
 
 async def test_halts():
-    """A halt of a second is no outage."""
+    """A halt of a second is not an outage."""
     service = AbsentService("black hole")
     service.default = lambda reference: partial(halting, reference)
 
@@ -93,7 +93,7 @@ async def test_halts():
 
 
 async def test_slow_service():
-    """A service that takes a second is no outage, nor is one that becomes ten times as slow for ever."""
+    """A service that takes a second is not an outage, nor is one that becomes ten times as slow for ever."""
     for latency, slow_until in ((1.0, 0.0), (0.2, 1000.0)):
         service = AbsentService("503", latency=latency, slow_until=slow_until)
         async with client(service) as pay:

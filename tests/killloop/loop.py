@@ -46,7 +46,7 @@ class KillingService(InThread, SandboxService):
     """
     A sandbox in a thread of its own that counts its answers for each reference that it knows, and kills.
 
-    Faults are no answers, and not counted. Nor is *not found*: a lookup asks twice before it believes that.
+    Faults are not answers, and do not count. Nor does *not found*: a lookup asks twice before it believes that.
     """
 
     def __init__(self, **options):

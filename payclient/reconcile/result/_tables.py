@@ -26,7 +26,7 @@ _CACHE_KIB = 16_384
 
 
 def temporary_database(*tables: str, folder: Path | None = None) -> sqlite3.Connection:
-    """Open a database with *tables*, of which nothing is kept, in *folder* or else where SQLite has such files."""
+    """Open a database with *tables* that is not kept, in *folder* or else with the temporary files of SQLite."""
     path = "" if folder is None else folder / "tables.sqlite"
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     for statement in (

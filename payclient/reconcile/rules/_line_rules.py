@@ -113,7 +113,7 @@ class KindGuard:
     _laws: dict[tuple[str, str], SignLaw] = field(init=False, factory=dict)
 
     def check(self, line: Entry | RejectedEntry) -> None:
-        """Refuse a line whose kind has no meaning, and refunds with one word of which only some have a minus."""
+        """Refuse a line whose kind has no meaning, and refunds with one word if only some have a minus."""
         if self._kinds is None:
             if line.kind is not ABSENT:
                 raise without_meaning(self._table)
@@ -175,8 +175,8 @@ class Lines:
     Several ledger rows with one reference.
 
     Attributes:
-        of_one_reference: `duplicate` for mistakes, each of which is a break; `sum` for the lines of one payment, which
-            are summed before they are compared.
+        of_one_reference: `duplicate` if they are mistakes: each is a break. `sum` if they are lines of one payment,
+            which are summed before they are compared.
         kind: Words for charges, refunds and fees; None if all are charges. Needs `sum`.
     """
 

@@ -318,7 +318,7 @@ def test_any_sheet(place, data, lost):
 
 
 def test_elements_in_text():
-    """A value with elements in it, of which a part would be lost, refuses the file; spaces are an indentation."""
+    """A value with elements in it refuses the file, because a part would be lost; spaces are an indentation."""
     row = '<row r="1"><c t="inlineStr"><is><t>reference</t></is></c></row>'
     for cell in ("<v>1<x/>5</v>", "<v><x>1</x>5</v>", "<is><t>1<x/></t></is>"):
         kind = "inlineStr" if "is" in cell else "str"
