@@ -24,7 +24,8 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.judgement._statement import usable_line
+from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
 from payclient.reconcile.values import Payout
 from support.chance import examples
 from support.reconciling import NOON, Clock, Service
@@ -48,7 +49,7 @@ async def reconciled(ledger, statement, answers, *, rules=Rules(), payout=None):
                 ledger, Service(answers), rules=rules, clock=Clock(), journal=journal, statement=statement
             ):
                 rows.append(row)
-        except errors.PayClientError:
+        except errors.AuthenticationError:
             pass
         assert list(replay(journal, rules=rules)) == rows
         tally = Tally(rules)
@@ -282,10 +283,19 @@ ANSWERS = st.fixed_dictionaries(
     rules=st.sampled_from([Rules(), SUM, BY_KIND]),
 )
 async def test_ties(ledger, statement, answers, rules):
-    """For any ledger, statement and answers both residuals are 0, and each reference of either side is asked."""
+    """
+    For any ledger, statement and answers both residuals are 0, and each reference of either side is asked.
+
+    A statement without a usable line is refused instead.
+    """
     if rules is not BY_KIND:  # a kind without a meaning is refused
         statement = [attrs.evolve(line, kind=ABSENT) for line in statement]
-    rows, summary = await reconciled(ledger, statement, answers, rules=rules)
+    try:
+        rows, summary = await reconciled(ledger, statement, answers, rules=rules)
+    except LedgerError as error:
+        assert "none can be used" in str(error)
+        assert all(isinstance(usable_line(each, rules), RejectedEntry) for each in statement)
+        return
     assert summary.tie_out.residual == summary.settlement.residual == 0
     assert summary.settlement.service_paid_total == summary.tie_out.service_paid_total
     ours = {entry.reference for entry in ledger if isinstance(entry, Entry)}
