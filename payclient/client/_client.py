@@ -514,13 +514,13 @@ class AsyncClient:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
         is_fresh = lookup.needs_fresh_connection
         kind = POLL if lookup.priority is Priority.POLL else self._kind
-        refusable = {} if lookup.outage is None else lookup.outage.refusable
-        refusable[lookup] = None
+        rejectable = {} if lookup.outage is None else lookup.outage.rejectable
+        rejectable[lookup] = None
         try:
             while lookup.reference in self._calls and (
                 other := self._calls.joinable(lookup.reference, kind, after=lookup.after, is_fresh=is_fresh)
             ):
-                self._session.refuse(lookup)
+                self._session.reject(lookup)
                 with LookupPhase(lookup, "queued"):
                     transaction = await other.join()
                 if transaction is not None:
@@ -529,16 +529,16 @@ class AsyncClient:
                 try:
                     transaction = call.value = await self._session.look_up(lookup, self._options)
                 except PayClientError:
-                    call.is_cut_short = self._session.is_refused(lookup)  # an equal lookup in bulk is not
+                    call.is_cut_short = self._session.is_rejected(lookup)  # an equal lookup in bulk is not
                     raise
                 return transaction
         finally:
-            del refusable[lookup]
+            del rejectable[lookup]
 
     async def _traced(self, tracing: Tracing, lookup: Lookup) -> Transaction:
         found: list[Transaction] = []
         with tracing() as trace:
-            lookup.observe(trace)
+            lookup.add_observer(trace)
             found.append(await self._join_or_start(lookup))
         if found:
             return found[0]

@@ -1,5 +1,5 @@
 """
-The API key of one client: given once, or asked for and asked again when the service refuses it.
+The API key of one client: given once, or asked for and asked again when the service declines it.
 
 The key source runs in a separate task, shared by all lookups that need the key meanwhile. So each of them can be
 cancelled, or run out of time, without ending the call for the others; the last one ends it. It does so a moment later,

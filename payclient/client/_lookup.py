@@ -18,8 +18,8 @@ from payclient.client.policies import Clock, Priority, Retries, Timeout, names_n
 from payclient.protocol import Transaction
 from payclient.transports import Progress, progress_of
 
-Refusal: TypeAlias = tuple[errors.PayClientError, bool]
-"""A refusal that is not final yet, and whether it came over a fresh connection."""
+Unconfirmed: TypeAlias = tuple[errors.PayClientError, bool]
+"""A refusal that is not believed yet, and whether it came over a fresh connection."""
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 POLL = "poll"
 """The kind of the lookups in flight that waits share."""
@@ -29,7 +29,7 @@ _NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 class LookupPhase(Timeout):
     """A block of a lookup, whose duration is recorded under its name and limited."""
 
-    __slots__ = ("_at_most", "_began", "_lookup", "name", "refusal")
+    __slots__ = ("_at_most", "_began", "_lookup", "name", "rejection")
 
     def __init__(
         self, lookup: Lookup, name: PhaseName, *, at_most: float | None = None, now: float | None = None
@@ -44,11 +44,11 @@ class LookupPhase(Timeout):
             at_most = None
         self._clock, self._when, self._has_fired, self._is_over = lookup.clock, when, False, False
         self._lookup, self.name, self._began, self._at_most = lookup, name, began, at_most
-        self.refusal: errors.OutageError | None = None
+        self.rejection: errors.OutageError | None = None
         lookup.current = self
 
-    def refuse(self, error: errors.OutageError) -> None:
-        self.refusal = error
+    def reject(self, error: errors.OutageError) -> None:
+        self.rejection = error
         self._clock.cancel(self)
         self.fire()
 
@@ -59,10 +59,10 @@ class LookupPhase(Timeout):
         lookup.seconds[self.name] += lookup.at - self._began
         if not is_over:
             return False
-        progress, refusal = progress_of(error), self.refusal
-        if refusal is not None and self.name == "attempts":
-            refusal.sent, refusal.step, refusal.address = progress.sent, progress.step, progress.address
-        failure = lookup.exceeded(self._at_most, progress) if refusal is None else lookup.refused(refusal)
+        progress, rejection = progress_of(error), self.rejection
+        if rejection is not None and self.name == "attempts":
+            rejection.sent, rejection.step, rejection.address = progress.sent, progress.step, progress.address
+        failure = lookup.exceeded(self._at_most, progress) if rejection is None else lookup.rejected(rejection)
         try:
             raise failure
         finally:
@@ -89,9 +89,9 @@ class Lookup:
     current: LookupPhase | None = field(default=None, init=False)
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
-    refused_version: int = field(default=0, init=False)  # of the key that the service refused, once in a lookup
-    refusal: errors.PayClientError | None = field(default=None, init=False)  # of that key
-    first_refusal: Refusal | None = field(default=None, init=False)
+    declined_version: int = field(default=0, init=False)  # of the key that the service declined, once in a lookup
+    key_error: errors.PayClientError | None = field(default=None, init=False)  # with which it declined that key
+    unconfirmed: Unconfirmed | None = field(default=None, init=False)
     retries: Retries | None = field(default=None, init=False)  # most lookups need none
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
@@ -102,18 +102,18 @@ class Lookup:
     headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
     seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)  # by phase
 
-    def refused_at(self, allowed: float) -> float:
+    def rejected_at(self, allowed: float) -> float:
         """Return when an outage ends its wait, if an attempt may take *allowed* seconds."""
         phase = self.current
-        if phase is None or phase.refusal is not None or self.is_probe:
+        if phase is None or phase.rejection is not None or self.is_probe:
             return math.inf
         return self.began_at + allowed if phase.name == "attempts" else -math.inf
 
-    def refuse(self, error: errors.OutageError) -> None:
+    def reject(self, error: errors.OutageError) -> None:
         if self.current is not None:
-            self.current.refuse(error)
+            self.current.reject(error)
 
-    def fail(self, error: errors.PayClientError) -> None:
+    def record_failure(self, error: errors.PayClientError) -> None:
         """Keep *error* as the last one; its `sent` covers the attempts before it."""
         self.last_error = error
         if isinstance(error, errors.TransportError):
@@ -126,7 +126,7 @@ class Lookup:
     def remaining_time(self, max_retry_after: float) -> float:
         return min(max_retry_after, self.max_pause) if self.until is None else self.until - self.clock.now()
 
-    def observe(self, observer: object) -> None:
+    def add_observer(self, observer: object) -> None:
         """Add what a tracing context has yielded, and send the `headers` that it has, if any."""
         if observer is None:
             return
@@ -136,18 +136,18 @@ class Lookup:
         self.observers = (*self.observers, observer)
         self.headers = getattr(observer, "headers", None)
 
-    def tell(self, attempt: Attempt) -> None:
+    def notify(self, attempt: Attempt) -> None:
         for observer in self.observers:
             if asyncio.iscoroutine(made := observer(attempt)):
                 made.close()
                 raise TypeError("on_attempt gave a coroutine, which would never be awaited; pass a plain function")
 
-    def refused(self, error: errors.OutageError) -> errors.OutageError:
-        self.fail(error)
+    def rejected(self, error: errors.OutageError) -> errors.OutageError:
+        self.record_failure(error)
         return error
 
     def as_probe(self) -> Lookup:
-        """Return the lookup for an attempt that goes on although its caller has left, or has been refused."""
+        """Return the lookup for an attempt that goes on although its caller has left, or has been rejected."""
         probe = copy.copy(self)
         probe.until = probe.budget = probe.outage = None
         probe.seconds, probe.needs_fresh_connection = _NO_TIME.copy(), True
@@ -175,15 +175,15 @@ class Lookup:
         return error
 
 
-def may_end(error: errors.PayClientError, first_refusal: Refusal | None, *, is_fresh: bool) -> bool:
+def is_believed(error: errors.PayClientError, unconfirmed: Unconfirmed | None, *, is_fresh: bool) -> bool:
     if not names_no_reference(error):
         return True
     if not isinstance(error, errors.TransactionNotFoundError) or error.is_conclusive:
-        return is_fresh or first_refusal is not None
-    if first_refusal is None:
+        return is_fresh or unconfirmed is not None
+    if unconfirmed is None:
         return False
     # Only the same refusal, twice over fresh connections; a transport that cannot tell has no fresh ones.
-    before, was_fresh = first_refusal
+    before, was_fresh = unconfirmed
     return isinstance(before, errors.TransactionNotFoundError) and (was_fresh or not is_fresh)
 
 

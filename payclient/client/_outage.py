@@ -1,19 +1,19 @@
 """
-Detect that the service answers no lookup, and refuse the lookups that would wait for it.
+Detect that the service answers no lookup, and reject the lookups that would wait for it.
 
 | state | what is known | a lookup that arrives | one that waits | one in flight |
 |---|---|---|---|---|
 | quiet | the last attempt was answered | queues | goes on | has `timeout` |
 | suspected | since the last answer attempts have failed, or are silent | queues | goes on | has `timeout` |
 | paused | the service asked to wait | queues, or fails if its time ends first | goes on | has `timeout` |
-| out | nothing was answered for the time allowed | probes, or is refused | is refused | has twice the time allowed |
+| out | nothing was answered for the time allowed | probes, or is rejected | is rejected | has twice the time allowed |
 
-A lookup waits in the queue, in back-off, or for an equal lookup. Polls and rows of a stream are never refused: for them
-*out* is the same as *suspected*.
+A lookup waits in the queue, in back-off, or for an equal lookup. Polls and rows of a stream are never rejected: for
+them *out* is the same as *suspected*.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
-    fails without a response, or with one that says nothing (5xx, 408, 425, malformed). A rejected certificate or tunnel
-    is final: each lookup gets that error at once. It never starts an outage, and three in a row end one.
+    fails without a response, or with one that says nothing (5xx, 408, 425, malformed). An untrusted certificate or a
+    refused tunnel is final: each lookup gets that error at once. It never starts an outage, and three in a row end one.
 2.  The time allowed is 1.3 s, one retransmission of TCP (RFC 6298), or twice the slowest of the recent responses, if
     that is longer. An attempt without a response by then is silent. Before the first response no attempt is. An attempt
     that its caller gives up says nothing; one that a deadline ends after that time has failed.
@@ -24,9 +24,9 @@ A lookup waits in the queue, in back-off, or for an equal lookup. Polls and rows
 4.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
     reference has failed before, no attempt may have been sent for a second. So a reference that always fails takes no
     probe from the others.
-5.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller is refused after the time
-    allowed, or leaves; the response still counts.
-6.  After an outage the limiter starts slowly: all those who were refused may come back at once.
+5.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
+    the time allowed, or leaves; the response still counts.
+6.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
 
 Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
 breaker of "Release It!" (Nygard), with probes instead of a half-open state.
@@ -50,16 +50,16 @@ _PROBE_GAP = 1.0  # seconds
 _MAX_FAILING = 1000  # references
 
 
-class Refusable(Protocol):
+class Rejectable(Protocol):
     """A lookup that an outage may end."""
 
-    def refused_at(self, allowed: float) -> float: ...
+    def rejected_at(self, allowed: float) -> float: ...
 
-    def refuse(self, error: OutageError) -> None: ...
+    def reject(self, error: OutageError) -> None: ...
 
 
 class Outage:
-    """The evidence of one client's attempts about the service, and the lookups that may be refused."""
+    """The evidence of one client's attempts about the service, and the lookups that may be rejected."""
 
     _clock: Clock  # of the first attempt; nothing is done before
 
@@ -67,15 +67,15 @@ class Outage:
         self.is_on: bool = False
         self.allowed: float = _MIN_ALLOWED  # seconds that a response may take
         self.last_failure: str = ""  # class and text, since the last response
-        self.refused: int = 0  # lookups, in all outages together
-        self.refusable: dict[Refusable, None] = {}
+        self.rejected: int = 0  # lookups, in all outages together
+        self.rejectable: dict[Rejectable, None] = {}
         self._limiter = limiter
         self._fires_at = math.inf
         self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
         self._failing: dict[str, float] = {}  # when a reference first failed that was not answered since
         self._answered_at = self._sent_at = self._probed_at = -math.inf
-        self._refused_before = 0
+        self._rejected_before = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -117,7 +117,7 @@ class Outage:
             self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
             self.allowed = max(_MIN_ALLOWED, _SLOWER * self._slowest)
         self._answered_at = now
-        if self.is_on and self.refused > self._refused_before:
+        if self.is_on and self.rejected > self._rejected_before:
             logger.info("lookups are sent again")
             self._limiter.capacity.recover()
         if self._failures or self.is_on:
@@ -163,10 +163,10 @@ class Outage:
         return max(since, self._answered_at) + allowed
 
     def fire(self) -> None:
-        """Begin the outage if it is due, and refuse the lookups whose time is over."""
+        """Begin the outage if it is due, and reject the lookups whose time is over."""
         self._fires_at, now = math.inf, self._clock.now()
         if self.is_on:
-            self._refuse_due(now)
+            self._reject_due(now)
         elif (due_at := self.due_at()) <= now:
             self._begin(now)
         elif due_at < math.inf:
@@ -182,19 +182,19 @@ class Outage:
         self._clock.schedule(self, when)
 
     def _begin(self, now: float) -> None:
-        self.is_on, self._refused_before = True, self.refused
+        self.is_on, self._rejected_before = True, self.rejected
         oldest, _ = next(iter(self._in_flight.values()), (math.inf, ""))
         self._since = min(self._since, max(oldest, self._answered_at))
         self.last_failure = self.last_failure or f"no answer to {plural(len(self._in_flight), 'attempt')} in flight"
-        self._refuse_due(now)
+        self._reject_due(now)
 
     # Lookups
 
-    def _refuse_due(self, now: float) -> None:
+    def _reject_due(self, now: float) -> None:
         following = math.inf
-        for waiting in tuple(self.refusable):
-            if (when := waiting.refused_at(_SLOWER * self.allowed)) <= now:
-                waiting.refuse(self.refusal())
+        for waiting in tuple(self.rejectable):
+            if (when := waiting.rejected_at(_SLOWER * self.allowed)) <= now:
+                waiting.reject(self.rejection())
             else:
                 following = min(following, when)
         if following < self._fires_at:
@@ -211,10 +211,10 @@ class Outage:
             self._probed_at = now if is_first else self._probed_at
         return ticket
 
-    def refusal(self) -> OutageError:
-        self.refused += 1
-        seconds, refused = self.seconds(), self.refused - self._refused_before
-        if refused == 1:
+    def rejection(self) -> OutageError:
+        self.rejected += 1
+        seconds, rejected = self.seconds(), self.rejected - self._rejected_before
+        if rejected == 1:
             message = "no answer for %.1f s: lookups are refused until there is one; the last failure was %s"
             extra = {"seconds": seconds, "failure": self.last_failure}
             logger.warning(message, seconds, self.last_failure, extra=extra)
@@ -225,5 +225,5 @@ class Outage:
             last_failure=self.last_failure,
             outage_seconds=seconds,
             retry_after=max(probe_due_in or _PROBE_GAP, self._limiter.paused_seconds()),
-            refused=refused,
+            refused=rejected,
         )

@@ -31,7 +31,7 @@ from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded, until_done
 from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
-from payclient.client._lookup import Lookup, LookupPhase, may_end
+from payclient.client._lookup import Lookup, LookupPhase, is_believed
 from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import Again, Clock, Limiter, Retries, Signal, Ticket, classify, names_no_reference
@@ -174,7 +174,7 @@ class Session:
             in_flight=limiter.in_flight,
             limit=limiter.limit,
             paused_seconds=limiter.paused_seconds(),
-            refused=outage.refused,
+            refused=outage.rejected,
             outage_seconds=outage.seconds(),
             last_failure=outage.last_failure,
             waiting=limiter.waiting,
@@ -193,7 +193,7 @@ class Session:
                 if self._limiter.paused_until > lookup.at:
                     self._check_remaining_time(lookup, options)
                 try:
-                    if self._keys.version == lookup.refused_version:
+                    if self._keys.version == lookup.declined_version:
                         await self._renew_key(lookup)
                     return await self._attempt(lookup, options)
                 except (errors.DeadlineExceededError, errors.OutageError, errors.OverloadedError):
@@ -216,20 +216,20 @@ class Session:
         # If time is over, or an outage has ended the lookup, the error is final. Otherwise the next attempt is, in this
         # order:
         # 1. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
-        # 2. The same request with a newer key, once, if the service refuses the key. `_renew_key` raises if there is
+        # 2. The same request with a newer key, once, if the service declines the key. `_renew_key` raises if there is
         #    none.
-        # 3. A retry after a back-off, as the policy allows; none for a lookup that an outage refuses.
-        lookup.fail(error)
-        if not may_end(error, lookup.first_refusal, is_fresh=lookup.is_fresh):
-            self._check_open()  # a refusal in doubt is not a result, and a closed client cannot confirm it
-            lookup.needs_fresh_connection, lookup.first_refusal = True, (error, lookup.is_fresh)
+        # 3. A retry after a back-off, as the policy allows; none for a lookup that an outage rejects.
+        lookup.record_failure(error)
+        if not is_believed(error, lookup.unconfirmed, is_fresh=lookup.is_fresh):
+            self._check_open()  # an unconfirmed refusal is not a result, and a closed client cannot confirm it
+            lookup.needs_fresh_connection, lookup.unconfirmed = True, (error, lookup.is_fresh)
             return 0.0
-        if isinstance(error, errors.AuthenticationError) and self._keys.has_source and not lookup.refused_version:
+        if isinstance(error, errors.AuthenticationError) and self._keys.has_source and not lookup.declined_version:
             self._check_open()  # there may be a newer key, and no source is asked any more
-            lookup.refused_version, lookup.refusal = lookup.key_version, error
+            lookup.declined_version, lookup.key_error = lookup.key_version, error
             return 0.0
         lookup.retries = lookup.retries or Retries(options.retry, random=self._random)
-        delay = None if self.is_refused(lookup) else lookup.retries.delay(classify(error))
+        delay = None if self.is_rejected(lookup) else lookup.retries.delay(classify(error))
         if delay is None or self._is_closed:
             raise error
         return max(delay, lookup.retries.own_wait(error))
@@ -246,10 +246,10 @@ class Session:
             raise closed() from None
 
     async def _renew_key(self, lookup: Lookup) -> None:
-        """Ask for a newer key than the one that was refused; raise that error again when there is none."""
+        """Ask for a newer key than the declined one; raise the error with that one again when there is none."""
         try:
             with LookupPhase(lookup, "attempts"):  # which counts towards the budget of a lookup in bulk
-                is_newer = await self._keys.renew(lookup.refused_version)
+                is_newer = await self._keys.renew(lookup.declined_version)
         except errors.DeadlineExceededError as error:
             problem = "the key source has not answered"
             error.args = (f"{error.message}; {problem}",)
@@ -258,9 +258,9 @@ class Session:
         except errors.KeySourceError:
             self._check_open()
             raise
-        if lookup.refusal is not None and not is_newer:
-            raise lookup.refusal
-        lookup.first_refusal = None
+        if lookup.key_error is not None and not is_newer:
+            raise lookup.key_error
+        lookup.unconfirmed = None
 
     def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
         """Raise at once when the pause is longer than the remaining time of the lookup."""
@@ -271,20 +271,20 @@ class Session:
             raise lookup.last_error
         raise errors.RateLimitedError("the service asked this client to wait", asked_pause=pause)
 
-    def refuse(self, lookup: Lookup) -> None:
-        if self.is_refused(lookup):
-            raise lookup.refused(self.outage.refusal())
+    def reject(self, lookup: Lookup) -> None:
+        if self.is_rejected(lookup):
+            raise lookup.rejected(self.outage.rejection())
 
-    def is_refused(self, lookup: Lookup) -> bool:
+    def is_rejected(self, lookup: Lookup) -> bool:
         return self.outage.is_on and lookup.outage is not None
 
-    async def _probe(self, lookup: Lookup, options: Options, refusal: errors.OutageError | None = None) -> Transaction:
+    async def _probe(self, lookup: Lookup, options: Options, error: errors.OutageError | None = None) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
         if (ticket := self.outage.probe(lookup.reference)) is None:
             left = (task for task, is_left in self._probes.items() if is_left)
             if len(self._probes) >= self.max_concurrency and (oldest := next(left, None)) is not None:
                 oldest.cancel()  # it hangs, and gives way to the next
-            raise refusal or lookup.refused(self.outage.refusal())
+            raise error or lookup.rejected(self.outage.rejection())
         lookup.attempts += 1
         probe = lookup.as_probe()
         probe.at = lookup.sent_at = ticket.started_at
@@ -297,7 +297,7 @@ class Session:
                 with LookupPhase(lookup, "attempts"):
                     await asyncio.wait([task], timeout=self.outage.allowed)
                 if not task.done():
-                    self.refuse(lookup)
+                    self.reject(lookup)
             return task.result()
         finally:
             lookup.is_probe = False
@@ -316,7 +316,7 @@ class Session:
     async def _attempt(self, lookup: Lookup, options: Options, ticket: Ticket | None = None) -> Transaction:
         """Make one attempt, with *ticket* or in the turn of its lookup, and account for it, however it ends."""
         if ticket is None:
-            if self.outage.is_on and self.is_refused(lookup):
+            if self.outage.is_on and self.is_rejected(lookup):
                 return await self._probe(lookup, options)
             if (ticket := self._limiter.acquire_now(lookup.priority)) is not None:
                 lookup.at = ticket.started_at
@@ -454,7 +454,7 @@ class Session:
             deviations=() if found is None else _deviating(found),
             is_throttled=result.signal is Signal.THROTTLED,
         )
-        lookup.tell(attempt)
+        lookup.notify(attempt)
 
 
 def _deviating(transaction: Transaction) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ References: TypeAlias = Iterable[str] | AsyncIterable[str]
 # Not an argument: between a stream and its client stands a function of one reference, often the caller's own around
 # `get_transaction`, which could not pass it on.
 in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
-"""Whether a lookup is a row that waits out an outage: if it were refused, it would only be asked again later."""
+"""Whether a lookup is a row that waits out an outage: if it were rejected, it would only be asked again later."""
 
 _DEFERRED_PER_WORKER = 16
 PASSES = 4

@@ -194,7 +194,7 @@ def test_outage_after_contact():
         assert FATAL not in dispositions(rules, *[sign] * bool(sign), *[REFUSED] * 50), sign
 
 
-def test_refused_in_an_outage():
-    """A row that an outage refused says nothing of the address: one that is wrong ends the stream all the same."""
-    refused = errors.OutageError("x", sent="no")
-    assert dispositions(deferral(), REFUSED, refused, REFUSED, refused, REFUSED) == [LATER, LATER, LATER, LATER, FATAL]
+def test_rejected_in_an_outage():
+    """A row that an outage rejected says nothing of the address: one that is wrong ends the stream all the same."""
+    outage = errors.OutageError("x", sent="no")
+    assert dispositions(deferral(), REFUSED, outage, REFUSED, outage, REFUSED) == [LATER, LATER, LATER, LATER, FATAL]

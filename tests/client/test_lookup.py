@@ -14,7 +14,7 @@ from payclient import (
     ServiceError,
     TransactionNotFoundError,
 )
-from payclient.client._lookup import Lookup, LookupPhase, may_end
+from payclient.client._lookup import Lookup, LookupPhase, is_believed
 from payclient.client.policies._timeouts import Clock
 from payclient.transports import Progress
 
@@ -48,14 +48,14 @@ async def test_in_time(until, budget):
     assert await spend(lookup, ("attempts", 9), ("backoff", 0.5)) == "done"
 
 
-async def test_refused_once():
-    """An outage does not refuse a lookup again in the turn in which it has refused it: its task is cancelled once."""
+async def test_rejected_once():
+    """An outage does not reject a lookup again in the turn in which it has rejected it: its task is cancelled once."""
     lookup = make(until=10.0)
     task = asyncio.create_task(spend(lookup, ("queued", 100)))
     await asyncio.sleep(1)
-    assert lookup.refused_at(0.5) == -math.inf
-    lookup.refuse(OutageError("the service is down", sent="no"))
-    assert lookup.refused_at(0.5) == math.inf
+    assert lookup.rejected_at(0.5) == -math.inf
+    lookup.reject(OutageError("the service is down", sent="no"))
+    assert lookup.rejected_at(0.5) == math.inf
     with pytest.raises(OutageError):
         await task
     assert task.cancelling() == 0
@@ -133,13 +133,13 @@ async def test_remaining_time_without_an_end(budget):
     assert make(budget=budget).remaining_time(900.0) == 900.0
 
 
-async def test_tell():
+async def test_notify():
     """Every observer gets every record, one that came later too."""
     one, other = [], []
     lookup = make(observers=(one.append,))
-    lookup.observe(other.append)
+    lookup.add_observer(other.append)
     record = Attempt(reference="R", number=1, status=200, seconds=0.1, error=None)
-    lookup.tell(record)
+    lookup.notify(record)
     assert (one, other) == ([record], [record])
 
 
@@ -171,7 +171,7 @@ async def test_headers_of_an_observer():
     """The headers of an observer are sent; one without any, such as a function, has none."""
     lookup, found = make(), []
     for observer in (type("", (), {"headers": {"traceparent": "00"}, "__call__": print})(), print):
-        lookup.observe(observer)
+        lookup.add_observer(observer)
         found.append(lookup.headers)
     assert found == [{"traceparent": "00"}, None]
 
@@ -180,7 +180,7 @@ NOT_FOUND, BARE = TransactionNotFoundError("x"), TransactionNotFoundError("x", i
 REJECTED = RejectedError("x")
 
 
-async def test_may_end(subtests):
+async def test_is_believed(subtests):
     """A refusal that may be of another request is believed from a fresh connection, a bare "not found" from two."""
     cases = {
         "not-final": (ServiceError("x"), None, False, True),
@@ -195,9 +195,9 @@ async def test_may_end(subtests):
         "bare-no-connections": (BARE, (BARE, False), False, True),
         "bare-after-another": (BARE, (REJECTED, True), True, False),
     }
-    for case, (error, first_refusal, is_fresh, expected) in cases.items():
+    for case, (error, unconfirmed, is_fresh, expected) in cases.items():
         with subtests.test(case):
-            assert may_end(error, first_refusal, is_fresh=is_fresh) is expected
+            assert is_believed(error, unconfirmed, is_fresh=is_fresh) is expected
 
 
 async def test_error_of_the_work():

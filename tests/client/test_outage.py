@@ -67,15 +67,15 @@ async def test_outage(kind, rate, seconds):
 @pytest.mark.parametrize(("latency", "soonest", "latest"), [(0.05, 0.8, 2.0), (0.6, 1.2, 2.0), (2.0, 4.0, 4.5)])
 @pytest.mark.parametrize("kind", ["503", "refused", "black hole"])
 async def test_how_soon(kind, latency, soonest, latest):
-    """The first refusal comes as soon after the last answer as documented, and no caller waits longer."""
+    """The first rejection comes as soon after the last answer as documented, and no caller waits longer."""
     begins = 2 * BEGINS  # the limiter has grown by then
     service = AbsentService(kind, absences=((begins, 60.0),), latency=latency)
     async with client(service, retry=RetryPolicy()) as pay:
         calls = await crowd(pay, rate=5, until=begins + 20.0)
     last = max(call.at + call.seconds for call in calls if call.error is None)
-    refused = [call for call in calls if isinstance(call.error, OutageError)]
-    assert soonest <= min(call.at + call.seconds for call in refused) - last <= latest
-    assert max(call.seconds for call in refused) <= max(2.6, 4 * latency) + 0.01
+    rejected = [call for call in calls if isinstance(call.error, OutageError)]
+    assert soonest <= min(call.at + call.seconds for call in rejected) - last <= latest
+    assert max(call.seconds for call in rejected) <= max(2.6, 4 * latency) + 0.01
 
 
 async def test_halts():
@@ -115,8 +115,8 @@ async def test_second_silence(seconds, bound):
     async with client(service) as pay:
         calls = await crowd(pay, rate=5, until=BEGINS + 20.0)
     begins, _ = service.absences[0]
-    refused = [call.at + call.seconds - begins for call in calls if isinstance(call.error, OutageError)]
-    assert bound / 2 < min(seconds for seconds in refused if seconds > 0) <= bound
+    rejected = [call.at + call.seconds - begins for call in calls if isinstance(call.error, OutageError)]
+    assert bound / 2 < min(seconds for seconds in rejected if seconds > 0) <= bound
 
 
 @pytest.mark.parametrize("kind", FINAL)
@@ -184,7 +184,7 @@ async def test_lone_lookup():
 
 
 async def test_former_probe():
-    """A lookup that was the probe of one outage, and backs off after it, is refused in the next as others are."""
+    """A lookup that was the probe of one outage, and backs off after it, is rejected in the next as others are."""
     random.seed(7)  # its back-off is a long one
     service, throttled = AbsentService("refused", absences=((1.0, 60.0),)), []
     absent = service.default
@@ -203,7 +203,7 @@ async def test_former_probe():
 
 
 async def test_stats():
-    """The counters say whether the client is ready, since when it is not, why, and how many were refused."""
+    """The counters say whether the client is ready, since when it is not, why, and how many were rejected."""
     service = AbsentService("refused", absences=((1.0, 4.0),))
     async with client(service) as pay:
         asking = asyncio.create_task(crowd(pay, rate=20, until=6.0))
@@ -232,7 +232,7 @@ async def test_comes_back_slowly():
 
 
 async def test_joined_in_bulk():
-    """A row of a stream that shares a refused lookup asks for itself, and is answered after the outage."""
+    """A row of a stream that shares a rejected lookup asks for itself, and is answered after the outage."""
     service = AbsentService("black hole", absences=((1.0, 8.0),))
     async with client(service, deadline=60.0) as pay:
         warm = asyncio.create_task(crowd(pay, rate=20, until=1.0))
@@ -240,13 +240,13 @@ async def test_joined_in_bulk():
         crowded = asyncio.create_task(crowd(pay, rate=20, until=2.5))
         joined = asyncio.create_task(pay.get_transaction("T1"))
         await asyncio.sleep(0)
-        refused = []
+        rejected = []
 
         async def look_up(reference):
             try:
                 return await pay.get_transaction(reference)
             except PayClientError as error:
-                refused.append(error)
+                rejected.append(error)
                 raise
 
         async with stream(look_up, ["T1"], concurrency=1) as outcomes:
@@ -254,7 +254,7 @@ async def test_joined_in_bulk():
         await asyncio.gather(warm, crowded)
         with pytest.raises(OutageError):
             await joined
-    assert ([type(outcome) for outcome in found], refused) == ([Found], [])
+    assert ([type(outcome) for outcome in found], rejected) == ([Found], [])
 
 
 async def test_wherever_it_waits():
@@ -422,7 +422,7 @@ async def test_poisoned_references(rate, references, every):
 
 
 async def test_poisoned_rows():
-    """A visitor beside a stream of rows that the service cannot answer is not refused."""
+    """A visitor beside a stream of rows that the service cannot answer is not rejected."""
     async with client(healthy()) as pay, asyncio.TaskGroup() as others:
         asking = others.create_task(visits(pay, every=2.0, until=80.0))
         async with pay.stream_transactions(f"BAD{number}" for number in range(300)) as outcomes:
@@ -444,7 +444,7 @@ async def test_slower(latency, most):
 
 @pytest.mark.parametrize("size", [4, 20])
 async def test_slow_connections(size):
-    """Nobody is refused where one connection in four is made at the second try: what still connects is not silent."""
+    """Nobody is rejected where one connection in four is made at the second try: what still connects is not silent."""
     chance = random.Random(1)
     service = ScriptedTransport()
     for burst in range(100):
@@ -518,7 +518,7 @@ async def test_hanging_probes_give_way():
 
 
 async def test_slow_start():
-    """After an outage the crowd that was refused is let in slowly."""
+    """After an outage the crowd that was rejected is let in slowly."""
     service = AbsentService("refused", absences=((2.0, 12.0),), latency=0.05)
     async with client(service) as pay:
         calls = await crowd(pay, rate=400, until=13.5)

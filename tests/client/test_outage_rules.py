@@ -129,15 +129,15 @@ def test_answer_ends_it():
 
 
 def test_slow_start(subtests):
-    """The limiter starts slowly after an outage in which lookups were refused, and after no other."""
-    for refused in (0, 1):
-        with subtests.test(refused=refused):
+    """The limiter starts slowly after an outage in which lookups were rejected, and after no other."""
+    for rejected in (0, 1):
+        with subtests.test(rejected=rejected):
             outage, clock = play(*failing(0, 0, 0.9))
-            for _ in range(refused):
-                outage.refusal()
+            for _ in range(rejected):
+                outage.rejection()
             assert outage.sent(Ticket(9, clock.at, 1), "T9", clock) is None
             outage.answered(Ticket(9, clock.at, 1), clock.at + 0.1, is_accepted=True)
-            assert outage._limiter.limit == (1.0 if refused else 4.0)
+            assert outage._limiter.limit == (1.0 if rejected else 4.0)
 
 
 async def test_probes():
@@ -160,18 +160,19 @@ async def test_pause():
     """No probe is sent before the end of a pause that the service asked for."""
     outage, _ = play(*failing(0, 0, 0.9))
     outage._limiter.pause(7.0)
-    assert (outage.is_on, outage.probe("N"), outage.refusal().retry_after) == (True, None, pytest.approx(7.0, abs=0.5))
+    assert (outage.is_on, outage.probe("N")) == (True, None)
+    assert outage.rejection().retry_after == pytest.approx(7.0, abs=0.5)
 
 
-async def test_refusal():
-    """The error of a refused lookup says since when, why, when to ask again, and how many were refused."""
+async def test_rejection():
+    """The error of a rejected lookup says since when, why, when to ask again, and how many were rejected."""
     outage, clock = play(*failing(0, 0, 0.9))
     outage.probe("N")
     clock.at = 1.5
-    first = outage.refusal()
+    first = outage.rejection()
     clock.at = 3.0
-    second = outage.refusal()
-    assert (first.refused, second.refused, outage.refused) == (1, 2, 2)
+    second = outage.rejection()
+    assert (first.refused, second.refused, outage.rejected) == (1, 2, 2)
     assert (first.sent, first.last_failure, first.outage_seconds, first.retry_after) == ("no", DOWN, 1.5, 0.5)
     assert second.retry_after == 1.0  # one is due, but was not allowed
     assert str(first) == (

@@ -25,7 +25,7 @@ _RENEW = "client._keys:Keys.renew"
 _ACCEPTED = "client.policies._capacity:Capacity.accepted"
 _WAIT_FOR = "client._client:AsyncClient.wait_for"
 _LEAVE = "client._lookup:InFlight.__exit__"
-_BELIEVED = "client._lookup:may_end"
+_BELIEVED = "client._lookup:is_believed"
 OURS, INJECTED = ("httpx", "fast"), ("injected",)
 _KNOWN_HEAD = "transports._known_head:KnownHead.find"
 _HEARD = "transports._proxy:Tunnel.receive"
@@ -92,7 +92,7 @@ CONTROLS = (
             "if transaction.reference != reference:", "if False:"),
     Control("a refusal of another reference is none", "protocol._wire:refuse", "if name != reference)", "if False)"),
     Control("refusals are believed from fresh connections only", _BELIEVED,
-            "return is_fresh or first_refusal is not None", "return True"),
+            "return is_fresh or unconfirmed is not None", "return True"),
     Control("a bare not found is believed at the second time", _BELIEVED,
             "isinstance(before, errors.TransactionNotFoundError) and (was_fresh or not is_fresh)", "True"),
     Control("a bare not found is believed from fresh connections only", _BELIEVED,
@@ -172,9 +172,9 @@ CONTROLS = (
     Control("one congestion cuts the rate once", "client.policies._capacity:Capacity.throttled",
             "may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)", "may_cut = True"),
     # Outages
-    Control("who waits in an outage is told", "client._outage:Outage._refuse_due", "waiting.refuse(self.refusal())",
+    Control("who waits in an outage is told", "client._outage:Outage._reject_due", "waiting.reject(self.rejection())",
             "pass", works=("lookups",), oracle="waits"),
-    Control("who comes in an outage is told", "client._session:Session.is_refused",
+    Control("who comes in an outage is told", "client._session:Session.is_rejected",
             "self.outage.is_on and lookup.outage is not None", "False", works=("lookups",), oracle="waits"),
     Control("an answer ends an outage", "client._outage:Outage.answered", "self._forget()", "pass",
             oracle="recovers"),
@@ -222,7 +222,7 @@ CONTROLS = (
             "if not (call.waiters or call.task.done()):", "if not call.task.done():", needs=("source hangs",),
             oracle="error"),
     Control("a key that is refused is asked for again", "client._session:Session._delay",
-            "isinstance(error, errors.AuthenticationError) and self._keys.has_source and not lookup.refused_version",
+            "isinstance(error, errors.AuthenticationError) and self._keys.has_source and not lookup.declined_version",
             "False", oracle="error", needs=("key rotates",)),
     Control("what may be a key is taken out of the words of a source", "client._keys:_failure",
             '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key", needs=("source fails",)),

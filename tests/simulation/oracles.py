@@ -216,7 +216,7 @@ class ObservedLimiter(Limiter):
         outage = self._outage
         if self._is_out and not outage.is_on and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
             self._is_out = False
-            if outage.refused > outage._refused_before and self.limit > 2.0 + 1e-9:
+            if outage.rejected > outage._rejected_before and self.limit > 2.0 + 1e-9:
                 self._world.fail("slow start", f"{self.limit:.3f} attempts at once after an outage")
         if self.capacity._slow_start > before and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
             self._world.fail("growth", f"from {before:.3f} by an attempt without an answer")

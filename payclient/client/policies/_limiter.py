@@ -280,7 +280,7 @@ class Limiter:
         self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
     def _tell_the_last(self) -> None:
-        """Refuse the last one in the queue if it cannot be answered in time."""
+        """Reject the last one in the queue if it cannot be answered in time."""
         # Only one for each new caller: the rate may be low for a moment, and the others may be in time.
         queue = self._queues[Priority.AWAITED]
         last = -1 - self._next_in(Priority.AWAITED)

@@ -20,7 +20,7 @@ class Signal(Enum):
     ACCEPTED = "accepted"  # answered, "not found" included
     THROTTLED = "throttled"
     OVERLOADED = "overloaded"  # service or network failed; a few of these are normal
-    SILENT = "silent"  # cancelled, refused by the client itself, or a refused key
+    SILENT = "silent"  # cancelled, rejected by the client itself, or a declined key
 
 
 class Again(Enum):
