@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from attrs import evolve
 
 from payclient._shared.checks import check_count, check_seconds
-from payclient._shared.options import options_of
+from payclient._shared.options import OPTIONS, options_of
 from payclient.client._config import (
     OnOutage,
     Options,
@@ -141,8 +141,9 @@ class AsyncClient:
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
+            refuse_other(AsyncClient, sorted(network.keys() - OPTIONS.keys()), OPTIONS)
             address = resolve_base_url(base_url)
-            settings = resolve_network({**network}, address, is_ours=is_ours)  # before the key: it may be misspelt
+            settings = resolve_network({**network}, address, is_ours=is_ours)
             self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
         finally:
             # A traceback with locals would show the key, or the password in a URL, when any argument is refused.

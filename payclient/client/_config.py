@@ -79,12 +79,12 @@ class Options:
         return () if self.on_attempt is None else (self.on_attempt,)
 
 
-def refuse_other(method: Callable[..., object], other: Mapping[str, object]) -> None:
-    """Raise if there are arguments that a method does not have; many libraries have one `timeout`, and here are two."""
+def refuse_other(method: Callable[..., object], other: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Raise if there are names of arguments that a method does not have; it has its parameters and *known*."""
     for name in other:
-        hint = did_you_mean(name, signature(method).parameters)
+        hint = did_you_mean(name, (*signature(method).parameters, *known))
         message = f"{method.__name__} got an unexpected keyword argument {name!r}{hint}"
-        if name == "timeout":
+        if name == "timeout":  # many libraries have one time-out, and here are two
             hint = "pass deadline= for the whole lookup, or use with_options(timeout=...) for one attempt"
             message = f"{method.__name__} takes no timeout; {hint}"
         raise TypeError(message)

@@ -3,7 +3,7 @@
 import os
 import ssl
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from os import PathLike
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
@@ -11,8 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from attrs import asdict, field, frozen
 
 from payclient._shared.checks import is_loopback, is_seconds, is_wait, unfit
-from payclient._shared.escape import did_you_mean
-from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS, options_of
+from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS
 from payclient.errors import ConfigurationError
 from payclient.transports._protocol import HttpClient, Transport
 from payclient.transports._proxy import Proxy
@@ -82,12 +81,7 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
     return Network(proxy, make_context(options) if given & _TRUST else None, **kept)
 
 
-def _check(options: MutableMapping[str, object], given: set[str], *, is_ours: bool) -> None:
-    if unknown := sorted(options.keys() - {*options_of("network")}):
-        options.clear()  # the API key under a misspelt name would be in a traceback with locals
-        hint = did_you_mean(unknown[0], OPTIONS)
-        message = f"AsyncClient got an unexpected keyword argument {unknown[0]!r}{hint}"
-        raise TypeError(message)
+def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:
     if given and not is_ours:
         message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"
         raise ConfigurationError(message)

@@ -7,6 +7,7 @@ import gc
 import math
 import pickle
 import re
+from itertools import product
 from traceback import TracebackException
 
 import httpx
@@ -353,10 +354,10 @@ async def test_read_without_a_block():
 
 
 def test_misspelt_option():
-    """A misspelt option is answered with the right one, and the key that it may hold is in no frame."""
-    for cls in (AsyncClient, Client):
+    """A misspelt option is answered with the right one, before one that is missing; its value is in no frame."""
+    for cls, options in product((AsyncClient, Client), ({}, {"base_url": "https://pay.example"})):
         with pytest.raises(TypeError) as caught:
-            cls(apikey=KEY, base_url="https://pay.example")
+            cls(apikey=KEY, **options)
         assert str(caught.value) == "AsyncClient got an unexpected keyword argument 'apikey' (did you mean 'api_key'?)"
         assert KEY not in "".join(TracebackException.from_exception(caught.value, capture_locals=True).format())
 
