@@ -42,7 +42,6 @@ DATA = [
     [
         ("cli.main(['--version'])", [*PAGES, *DATA, "cattrs", "httpx", "payclient.client.policies"]),
         ("cli.main(['--help'])", [*PAGES, *DATA, "cattrs", "httpx", "importlib.metadata", "payclient.client.policies"]),
-        ("cli.main(['get', 'not a reference'])", [*PAGES, *DATA, "rich.console", "httpx"]),
     ],
 )
 def test_command_is_light(statement, absent):

@@ -160,9 +160,10 @@ async def get(
                     shown.add(outcome)
         finally:
             shown.write_table()
-    if shown.status is Exit.DIFFERENT and not shown.is_any_found:
+    if shown.status is not Exit.DONE and not shown.is_any_found:
         from payclient.cli._next import diagnosis  # noqa: PLC0415  it imports reconciliation
 
-        streams.tell("payclient: nothing was found; is it the key of this service and environment?")
+        if shown.status is Exit.DIFFERENT:
+            streams.tell("payclient: nothing was found; is it the key of this service and environment?")
         streams.tell(f"Next: {diagnosis(streams.arguments)}")
     return shown.status

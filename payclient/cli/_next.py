@@ -13,7 +13,7 @@ import attrs
 from payclient._shared.escape import quote
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, option_name
 from payclient.cli._streams import Exit
-from payclient.errors import ConfigurationError
+from payclient.errors import ConfigurationError, TransportError
 from payclient.reconcile import (
     Bucket,
     DecisionError,
@@ -135,7 +135,8 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
         return [reading(words, keys)]
     if not bound:
         return [command([*words[:1], "--help"])]
-    if status is Exit.REFUSED or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
+    is_unreachable = isinstance(error, TransportError)
+    if status is Exit.REFUSED or is_unreachable or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
         return [diagnosis(words)]
     if isinstance(error, JournalError) and name == "reconcile":
         may_rejudge = error.rules and {"not_found_messages", "statement"}.isdisjoint(error.rules)

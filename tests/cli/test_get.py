@@ -2,6 +2,9 @@
 
 import json
 
+from payclient import ConnectionFailedError
+from payclient.cli._next import after_error
+from payclient.cli._streams import Exit
 from payclient.testing import Reply, changed
 from support.misses import check_each
 
@@ -89,9 +92,12 @@ def test_wrong_address(configured, base_url):
 
 
 def test_nobody_there(configured):
-    """A service that cannot be reached may be there later."""
-    result = configured("get", "T1", "--base-url", "http://127.0.0.1:9", "--deadline", "0.2")
-    assert (result.status, "no answer" in result.out) == (75, True)
+    """A service that cannot be reached may be there later; the command that says where it fails follows."""
+    nowhere = ("--base-url", "http://127.0.0.1:9")
+    result = configured("get", "T1", *nowhere, "--deadline", "0.2")
+    assert (result.status, "no answer" in result.out, result.following) == (75, True, [["doctor", *nowhere]])
+    error = ConnectionFailedError("cannot connect", step="connect")
+    assert after_error(error, Exit.AGAIN, ["get", "-"], {"references": ("-",)}) == ["payclient doctor"]
 
 
 def test_stdin(configured):

@@ -15,6 +15,7 @@ import pytest
 
 from payclient.reconcile import Journal
 from payclient.testing import Reply
+from support.untraced import untraced
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals, and pipes that close, are those of POSIX")
 
@@ -64,6 +65,15 @@ def test_sandbox_in_the_background(configured):
         process.terminate()
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err.splitlines()[-1]) == (0, "serving; Ctrl-C stops")
+
+
+def test_get_is_light(configured):
+    """While something is found, `get` imports only what it needs."""
+    absent = {"httpx", "payclient.engines", "payclient.reconcile", "rich.console", "rich.live", "sqlite3"}
+    program = f"import sys; from payclient import cli; cli.main(['get', 'T1']); print(sys.modules.keys() & {absent})"
+    with start(sys.executable, "-c", program, env=untraced()) as process:
+        out, _ = process.communicate(timeout=60)
+    assert (out.count("\n"), out.splitlines()[-1]) == (3, "set()")
 
 
 def test_closed_pipe(configured):
