@@ -46,12 +46,14 @@ _OF_JUDGING = ("--rules", "--settles-within", *(option_name(each.name) for each 
 _OF_SERVICE = ("--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key")
 
 
-def new_path(path: Path) -> str:
-    """Return *path* or, if it exists, the first one like it with a number that does not."""
+def new_path(path: Path, ending: str = "") -> str:
+    """Return *path* with *ending* or, if that exists, the first one like it with a number that does not."""
+    path = path if path.name.strip(".") else path.resolve()  # nothing can be added to the names `.` and `..`
+    path = path.parent / f"{path.name}{ending}"
     stem, first = path.stem, 2
     if re.search(r"-[2-9]\Z", stem):  # a number from here; a month or a day has two digits
         stem, first = stem[:-2], int(stem[-1]) + 1
-    numbered = (path.with_name(f"{stem}-{number}{path.suffix}") for number in count(first))
+    numbered = (path.parent / f"{stem}-{number}{path.suffix}" for number in count(first))
     return str(next(each for each in chain([path], numbered) if not each.exists()))
 
 
@@ -116,7 +118,7 @@ def status_ways(unused: Iterable[UnusedColumn]) -> list[list[str]]:
 
 
 def rejudging(words: Sequence[str], folder: Path, options: Sequence[str] = ()) -> str:
-    out = ("--out", new_path(folder.with_name(f"{folder.name}-rejudged")))
+    out = ("--out", new_path(folder, "-rejudged"))
     return command(["rejudge", str(folder), *_only(words, _OF_JUDGING), *out], options)
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.cli._next import command
+from payclient.cli._next import command, rejudging
 from payclient.cli._options import JudgingOptions, settling_within
 from payclient.cli._output import (
     SEVERITY,
@@ -436,7 +436,7 @@ def decisions(
     added = {each.evidence for each in add_decisions(run_folder, found)} if found else set[str]()
     known = len({each.evidence for each in found} - added)
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"
-    streams.show([f"{taken}; {known:,} known before"])
+    streams.show([f"{taken}; {known:,} known before", f"Next: {rejudging((), run_folder)}"])
     return Exit.DONE
 
 

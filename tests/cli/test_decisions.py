@@ -99,7 +99,9 @@ def test_from_night_to_night(run, first, take, command, tmp_path):
     """What was decided shows in the report, counts in the next run, and is known there; nothing else is changed."""
     second = tmp_path / "second"
     result = take(first / "report.xlsx", T1="accepted until 2999-12-31", T3="corrected in the ledger")
-    assert (result.status, result.out) == (0, f"2 decisions taken into {first}/decisions.jsonl; 0 known before\n")
+    taken = f"2 decisions taken into {first}/decisions.jsonl; 0 known before"
+    assert (result.status, result.out.splitlines()[0]) == (0, taken)
+    assert result.following == [["rejudge", str(first), "--out", f"{first}-rejudged"]]
     rows = (first / "rows.jsonl").read_bytes()
     assert command("report", str(first), "--quiet").status == 1
     assert command("verify", str(first)).status == 0

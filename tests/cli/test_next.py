@@ -8,7 +8,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from payclient.cli._next import new_path
+from payclient.cli._next import new_path, rejudging
 from payclient.testing import Reply
 from support.misses import check_each
 
@@ -226,8 +226,10 @@ def test_other_sheet(follow):
     )
 
 
-def test_new_path(tmp_path):
-    """The number at the end of a name is counted on; a day is not such a number."""
+def test_new_path(tmp_path, monkeypatch):
+    """The number at the end of a name is counted on; a day is not such a number, and `.` is not a name."""
     for name, new in {"c2d-2": "c2d-3", "run": "run-2", "2026-11-20": "2026-11-20-2"}.items():
         (tmp_path / name).mkdir()
-        assert Path(new_path(tmp_path / name)).name == new
+        monkeypatch.chdir(tmp_path / name)
+        assert Path(new_path(tmp_path / name)).name == Path(new_path(Path())).name == new
+        assert rejudging((), Path()) == f"payclient rejudge . --out {tmp_path / name}-rejudged"
