@@ -123,8 +123,6 @@ Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the service r
 75 some lookups failed: try again. 130 interrupted.
 """
 
-_STDIN = ("-",)
-
 
 async def get(
     *references: Annotated[str, Parameter(name="REFERENCE", allow_leading_hyphen=True)],
@@ -146,12 +144,13 @@ async def get(
     """
     if not references:
         refuse("get needs at least one reference, or - to read them from standard input")
-    if "-" in references and (references != _STDIN or connection.takes_key_from_stdin):
+    is_stream = references == ("-",)
+    if "-" in references and (not is_stream or connection.takes_key_from_stdin):
         refuse("standard input holds either all references or the key; name - once")
     shown = Outcomes(streams, as_json=as_json)
     async with connection.client(streams, deadline=deadline) as client:
         try:
-            if references == _STDIN:
+            if is_stream:
                 async with client.stream_transactions(read_references(streams.stdin)) as outcomes:
                     async for outcome in outcomes:
                         shown.add(outcome)

@@ -47,6 +47,7 @@ from payclient.reconcile import (
     judging,
     moved_by,
     read_own,
+    rule_changes,
     step_of,
     utc_now,
     verify_journal,
@@ -501,7 +502,8 @@ def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within
         if not _is_there(out, again, rules):
             new.commit()
     kept = [name for name in changed_rules(wanted, rules) if name != "accepted"]
-    return [again.sentence, *_remarks(kept, unconfirmed, out)]
+    changed = [each.sentence for each in rule_changes(about.rules, rules)]
+    return [again.sentence, *_remarks(changed, kept, unconfirmed, out)]
 
 
 def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
@@ -515,7 +517,9 @@ def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
     return True
 
 
-def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
+def _remarks(changed: Sequence[str], kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
+    if changed:
+        yield f"Changed: {'; '.join(changed[:_MAX_BREAKS])}{'; …' if changed[_MAX_BREAKS:] else ''}."
     if kept:
         names = " and ".join(kept)
         yield f"Not changed: {names}, because reading the ledger or the answers in another way takes a new run."

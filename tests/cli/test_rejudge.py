@@ -100,9 +100,10 @@ def test_other_rules(run, rejudge, command, tmp_path):
     name = summary_of(night)["run"]
     sentence = f"The answers of the run {name} in 'night', judged again by other rules (tolerances); "
     sentence += "nothing was looked up again."
-    assert result.out.splitlines()[:2] == [
+    assert result.out.splitlines()[:3] == [
         "BREAKS: amount and status of 3 ledger rows: 2 matched (1 within tolerance or accepted), 1 break.",
         sentence,
+        "Changed: tolerances.amount.above was nothing, and is 500 now.",
     ]
     assert sentence.replace("'", "&#39;") in (again / "report.html").read_text()
     origin = {
@@ -139,7 +140,7 @@ def test_missing_lookups(run, rejudge, configured, service, tmp_path):
 
 
 def test_rules(run, rejudge, tmp_path):
-    """Options override the rules of the run, which hold without a file; those about reading stay, which is said."""
+    """Options override the rules of the run, which hold without a file; it is said which change, and which cannot."""
     night = run(rules=f"not_found_messages = ['gone']\n{LOOSE}")
     assert rejudge(night, "--time-zone", "Asia/Jakarta").status == 1
     rules = summary_of(tmp_path / "again")["rules"]
@@ -147,7 +148,13 @@ def test_rules(run, rejudge, tmp_path):
     shutil.rmtree(tmp_path / "again")
     result = rejudge(night, rules=f"require = ['amount']\n{LOOSE}")
     assert "Not changed: require and not_found_messages, because reading" in result.out
+    assert "Changed:" not in result.out
     assert summary_of(tmp_path / "again")["rules"]["not_found_messages"] == ["gone"]
+    (tmp_path / "again").rename(tmp_path / "first")
+    many = "".join(f"w{each:02} = 'paid'\n" for each in range(11))
+    result = rejudge(tmp_path / "first", rules=f"[statuses]\n{many}")
+    assert '\nChanged: statuses.w00 was nothing, and is "paid" now; ' in result.out
+    assert 'statuses.w09 was nothing, and is "paid" now; ….\n' in result.out
 
 
 def test_killed_before(run, rejudge, tmp_path):
