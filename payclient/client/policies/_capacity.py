@@ -3,7 +3,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
 
 1.  There is no rate until a request is refused for load. Then a token bucket is filled at a rate that begins a tenth
     below the good throughput (`w_max`), approaches it, stays near it and grows again: a cubic in time, so a raised
-    limit is found.
+    limit is found. A cut lowers `w_max` by half of that tenth, so that those who share a limit converge.
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut says nothing.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
@@ -218,7 +218,7 @@ class Capacity:
         rate = self._cubic(now)
         w_max = throughput
         if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:
-            w_max = max(throughput, min(rate, self.w_max) * _KEEP)
+            w_max = max(throughput, min(rate, self.w_max) * (1 + _KEEP) / 2)
         self.w_max = max(self._min_rate, min(rate, w_max))
         self._doubling = _DOUBLING
         self._cut_at, self.tokens, self._filled_at = now, 0.0, now
