@@ -52,7 +52,7 @@ class PayClientError(Exception):
 
     def __attrs_post_init__(self) -> None:
         super().__init__(self._message)
-        self._message = ""  # `args` alone has the text, which is redacted there
+        del self._message  # `args` alone has the text, which is redacted there
 
     @property
     def message(self) -> str:
