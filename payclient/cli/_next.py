@@ -24,6 +24,7 @@ from payclient.reconcile import (
     Verdict,
     read_status,
 )
+from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn, as_option, as_word
 from payclient.reconcile.report import MANIFEST
 
@@ -133,10 +134,9 @@ def diagnosis(words: Sequence[str]) -> str:
 def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Mapping[str, Any]) -> list[str]:
     """Return the commands that follow a refusal of the command of these *words*; several if a person has to choose."""
     message, name = str(error), words[0] if words else ""
-    if not bound and (keys := [word for each in _parsed(words) if each[0] in LEDGER_ONLY for word in each]):
-        return [reading(words, keys)]
     if not bound:
-        return [command([*words[:1], "--help"])]
+        keys = _only(words, [*LEDGER_ONLY])
+        return [reading(words, keys) if keys else command([*words[:1], "--help"])]
     is_unreachable = isinstance(error, TransportError)
     if status is Exit.REFUSED or is_unreachable or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
         return [diagnosis(words)]
@@ -147,12 +147,11 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
         return [elsewhere(words, bound["out"])]
     if isinstance(error, LedgerError) and "ledger" in bound:
         return _after_reading(message, words, bound)
-    if isinstance(error, PastRunError) and name == "reconcile" and not bound["earlier"].previous.is_dir():
-        return [_with_a_report(words, bound["earlier"].previous)]
     folders = [getattr(bound.get(each), "previous", bound.get(each)) for each in ("folder", "earlier", "later")]
     named = next((each for each in folders if each is not None and f"{each}" in message), None)
     if named is not None and type(error) in (ConfigurationError, JournalError, PastRunError, DecisionError):
-        return [command(["verify", str(named)])]
+        is_run = any((named / each).exists() for each in (JOURNAL, MANIFEST))
+        return [command(["verify", str(named)]) if is_run else _with_a_report(words, named)]
     if isinstance(error, RulesError) and "--column" in message:
         return [reading(words)]
     is_of_file = isinstance(error, RulesError) and (error.line or "file" in message)
@@ -161,13 +160,17 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
 
 
 def _with_a_report(words: Sequence[str], missing: Path) -> str:
-    """Return the same command with the report that is named most like *missing*, or else the newest next to it."""
-    # Without one, earlier breaks would not be carried; so only a first run is proposed without.
-    found = sorted(missing.parent.glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime)
-    names = [path.parent.name for path in found]
-    if named := get_close_matches(missing.name, names, n=1) or names[-1:]:
-        return command(words, ["--previous", str(missing.with_name(named[0]))])
-    return command(word for each in _parsed(words) if each[0] != "--previous" for word in each)
+    """Return the same command with the report of the file *missing*, or another one in this folder or next to it."""
+    # Without a previous run, earlier breaks would not be carried; so only a first run is proposed without.
+    around = missing if missing.is_dir() else missing.parent
+    found = sorted(around.glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime)
+    folders = {path.parent.name: path.parent for path in ([missing] if missing.is_file() else found)}
+    parts = [part for each in _parsed(words) for part in each]
+    if not folders:
+        first = [part for each in _parsed(words) if each[0] != "--previous" for part in each]
+        return command(first if len(first) < len(parts) else [words[0], "--help"])
+    named = get_close_matches(missing.name, folders, n=1) or [*folders][-1:]
+    return command(str(folders[named[0]]) if Path(part) == missing else part for part in parts)
 
 
 def _after_reading(message: str, words: Sequence[str], bound: Mapping[str, Any]) -> list[str]:

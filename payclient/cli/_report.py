@@ -55,7 +55,7 @@ from payclient.reconcile import (
     with_reading_of,
 )
 from payclient.reconcile.folders import JOURNAL, RunDiff, about_of, note_about, open_past_run, write_again
-from payclient.reconcile.ledger import ABSENT, Entry
+from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.report import (
     DECISIONS,
     MANIFEST,
@@ -118,10 +118,7 @@ Exit status: 0 when everything was taken; 2 when anything is refused, and then n
 }
 
 _MAX_BREAKS = 10
-_FIELDS = (
-    *("merchant_reff", "amount", "fee", "amount_received", "status"),
-    *("payment_method", "payment_name", "payment_code", "expdate"),
-)
+_FIELDS = (*COMPARED, "payment_name")
 
 
 def report(
@@ -316,10 +313,12 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
             but for the decisions in it.
         streams: Streams of the process.
     """
+    journal = folder / JOURNAL
+    if not any(map(os.path.lexists, (folder / MANIFEST, journal))):
+        refuse(f"there is no report at {folder}")
     found = (*verify_manifest(folder), *verify_decisions(folder))
     is_edited = allow_edits and any(problem.file == WORK_LIST for problem in found)
     problems = [f"{problem.file}: {problem.what}" for problem in found if not is_edited or problem.file != WORK_LIST]
-    journal = folder / JOURNAL
     if has_journal := os.path.lexists(journal):  # a report may be kept without it
         try:
             verify_journal(journal)

@@ -67,8 +67,13 @@ CALLS = {
     "reconcile ledger.csv --out broken": "reconcile ledger.csv --out broken-2",
     "reconcile ledger.csv --out own": "reconcile ledger.csv --out own-2",
     "report broken": "verify broken",
-    "report none": "verify none",
-    "show none": "verify none",
+    f"{RUN} --previous 20/report.html": f"{RUN} --previous 20",
+    "report 20x": "report 20",
+    "report none/20": "report --help",
+    "show 20/report.html": "show 20",
+    "verify 200/": "verify 20",
+    "show ../copy": "show ../copy/breaks",
+    "verify empty": "verify --help",
     "explain broken T1": "verify broken",
     "rejudge 20 --out 20": "rejudge 20 --out 20-2",
     "diff 20 edited": "verify edited",
@@ -154,6 +159,7 @@ def folder(night, prepared, tmp_path, service):
             shutil.copytree(tmp_path / "20", tmp_path / name)
             (tmp_path / name / damaged).write_text("changed")
         (tmp_path / "own").mkdir()
+        (tmp_path / "empty").mkdir()
         (tmp_path / "own" / "breaks.csv").write_text("mine")
 
     prepared("folder", prepare)

@@ -81,9 +81,7 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
     try:
         files = _listed(folder / MANIFEST)
     except FileNotFoundError:
-        return (
-            Problem(MANIFEST, "there is none, so the report was never finished; the command that began it goes on"),
-        )
+        return (Problem(MANIFEST, "there is none: no run has ended here; its command resumes an interrupted one"),)
     except OSError as error:
         return (Problem(MANIFEST, f"it cannot be read: {error.strerror}"),)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

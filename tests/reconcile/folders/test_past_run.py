@@ -69,7 +69,7 @@ def change_rows(report):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda report: (report / "manifest.json").unlink(), "the report was never finished"),
+        (lambda report: (report / "manifest.json").unlink(), "no run has ended here"),
         (lambda report: (report / "breaks.csv").unlink(), "breaks.csv: it is missing"),
         (change_rows, "rows.jsonl: it was changed"),
         (cut_journal, "journal.sqlite"),

@@ -77,7 +77,7 @@ def test_not_listed(report):
 def test_no_manifest(tmp_path):
     """Without a manifest there is no finished report; one that cannot be read is reported, and nothing is raised."""
     assert verify(tmp_path) == (
-        Problem(MANIFEST, "there is none, so the report was never finished; the command that began it goes on"),
+        Problem(MANIFEST, "there is none: no run has ended here; its command resumes an interrupted one"),
     )
     (tmp_path / MANIFEST).mkdir()
     (problem,) = verify(tmp_path)
