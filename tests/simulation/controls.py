@@ -158,7 +158,7 @@ CONTROLS = (
     Control("a lookup that has left the queue is granted no slot", "client.policies._limiter:Limiter._grant_due",
             "if not queue[place].future.done() and (granted :=", "if (granted :="),
     Control("slots are bounded by the limit", "client.policies._limiter:Limiter._opens_at",
-            "self._in_flight >= int(", "self._in_flight > int("),
+            "self._in_flight >= self.capacity.limit(now)", "self._in_flight > self.capacity.limit(now)"),
     Control("a pause is kept", "client.policies._limiter:Limiter.release",
             "if retry_after is not None and retry_after > MAX_OWN_WAIT:", "if False:"),
     Control("a shorter pause does not end a longer one", _PAUSE,

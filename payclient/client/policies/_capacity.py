@@ -48,6 +48,7 @@ _MORE_IN_FLIGHT = 1.2  # the mean load of failures, in multiples of the mean loa
 _REQUESTS_PER_ACCEPTED = 2
 _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
+_ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
 _FAILURES = 2  # that show what one refusal shows: some failures are normal
 _SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
@@ -107,7 +108,7 @@ class Capacity:
         self.start_slowly()
 
     def limit(self, now: float) -> float:
-        return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now))
+        return min(self._slow_start, self._max if self._bound == math.inf else self.concurrency(now) + _ROUNDED) // 1
 
     def concurrency(self, now: float) -> float:
         """Return the number of attempts in flight at which slow start ends."""
@@ -216,10 +217,9 @@ class Capacity:
         self._forget(now)
         throughput = len(self._answered_at) / min(_WINDOW, max(0.5, now - self._began_at))
         rate = self._cubic(now)
-        w_max = throughput
         if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:
-            w_max = max(throughput, min(rate, self.w_max) * (1 + _KEEP) / 2)
-        self.w_max = max(self._min_rate, min(rate, w_max))
+            throughput = max(throughput, min(rate, self.w_max) * (1 + _KEEP) / 2)
+        self.w_max = max(self._min_rate, min(rate, throughput))
         self._doubling = _DOUBLING
         self._cut_at, self.tokens, self._filled_at = now, 0.0, now
         self._accepted_since_cut = self._refused_since_cut = 0

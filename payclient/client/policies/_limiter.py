@@ -256,7 +256,7 @@ class Limiter:
 
     def _opens_at(self, now: float) -> float:
         """Return the time of the next grant if nothing is released before; `inf` if only a release allows one."""
-        if (self._probing and self.in_flight >= self._max) or self._in_flight >= int(self.capacity.limit(now)):
+        if (self._probing and self.in_flight >= self._max) or self._in_flight >= self.capacity.limit(now):
             return math.inf
         return max(self._closed_until, self.capacity.opens_at(now))
 
