@@ -82,8 +82,7 @@ class Outcomes:
         rows = [_cells(outcome) for outcome in sorted(self._waiting, key=lambda outcome: outcome.index)]
         self._waiting.clear()
         lines = _table(rows) if rows else []
-        is_terminal = self._streams.stdout.isatty()
-        if is_terminal and max(map(cell_len, lines), default=0) > get_terminal_size().columns:
+        if self._streams.stdout.isatty() and max(map(cell_len, lines), default=0) > get_terminal_size().columns:
             lines = _blocks(rows)
         self._streams.show(lines)
 

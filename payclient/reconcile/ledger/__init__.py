@@ -10,6 +10,7 @@ from payclient.reconcile.ledger._columns import FIELDS as FIELDS
 from payclient.reconcile.ledger._columns import Columns
 from payclient.reconcile.ledger._columns import column_names as column_names
 from payclient.reconcile.ledger._columns import find_columns as find_columns
+from payclient.reconcile.ledger._columns import read_only as read_only
 from payclient.reconcile.ledger._dialect import PLAIN as PLAIN
 from payclient.reconcile.ledger._dialect import Dialect
 from payclient.reconcile.ledger._money import SignLaw as SignLaw

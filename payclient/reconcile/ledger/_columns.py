@@ -51,6 +51,7 @@ MAX_WORDS = 4
 SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
 _LETTERS = {"p": 1, "n": -1}
 """Positive and negative; next to an amount they may be a currency."""
+_VALUE = re.compile(r"(?:\D*\d){5}")  # more digits than the name of a column has
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
 
 ADVICE = "; say which one it is"
@@ -76,6 +77,10 @@ class Columns:
     ignored: tuple[str, ...]
     places: Mapping[str, int]
     header: tuple[str, ...]
+
+
+def read_only(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(values))
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
@@ -109,11 +114,15 @@ def find_columns(
             found = [place for place, name in free if name == field]
             if found := found or [place for place, name in free if name in SYNONYMS[field]]:
                 places[field] = _only(names, field, found)
+    value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
         similar = (name for name in names if any(word in normalise_name(name) for word in SYNONYMS["reference"]))
-        which = f", as with --column reference={as_word(next(similar, names[0]))}" if names[1:] else ""
-        how = f"{ADVICE}{which} (in Python, columns=), or where the header is with --header-row"
+        which = "" if value or not names[1:] else f", as with --column reference={as_word(next(similar, names[0]))}"
+        how = f"{ADVICE}{which} (in Python, columns=), or where the header is with --header-row, or add one"
         message = f"no column is called reference; the columns are {listed(names)}{how}"
+        raise LedgerError(message, line=1)
+    if value is not None:  # the payment in it would be lost
+        message = f"the names of the columns are missing: {quote(value)} is a value, and no known name is next to it"
         raise LedgerError(message, line=1)
     places = {field: places[field] for field in FIELDS if field in places}
     unused = tuple(name for place, name in enumerate(names) if place not in places.values())

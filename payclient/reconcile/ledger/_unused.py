@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from attrs import define, field, frozen
 
 from payclient._shared.escape import quote
 from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_word
-from payclient.reconcile.ledger._columns import Columns, is_side, refuse_unused, sign_of
+from payclient.reconcile.ledger._columns import Columns, is_side, read_only, refuse_unused, sign_of
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
@@ -40,10 +39,6 @@ _NAME = re.compile(r"(?=.*\d).{4,}")
 _CODE = re.compile(r"0\d+|\d{13,}")
 
 
-def _read_only(words: Mapping[str, int]) -> Mapping[str, int]:
-    return MappingProxyType(dict(words))
-
-
 @frozen
 class UnusedColumn:
     """
@@ -56,7 +51,7 @@ class UnusedColumn:
     """
 
     name: str
-    words: Mapping[str, int] = field(converter=_read_only, hash=False)
+    words: Mapping[str, int] = field(converter=read_only, hash=False)
     amount: int | None = None
 
     @property

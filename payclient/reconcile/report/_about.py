@@ -5,21 +5,16 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
-from types import MappingProxyType
 from typing import Any
 
 from attrs import field, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Summary, expiry_rule, rules_as_json
-from payclient.reconcile.ledger import Excluded, UnusedColumn
+from payclient.reconcile.ledger import Excluded, UnusedColumn, read_only
 from payclient.reconcile.nights import LedgerChange
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.reconcile.rules import as_json
-
-
-def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(columns))
 
 
 @frozen(kw_only=True)
@@ -43,7 +38,7 @@ class LedgerAbout:
     format: str
     size_bytes: int
     sha256: str
-    columns: Mapping[str, str] = field(converter=_read_only)
+    columns: Mapping[str, str] = field(converter=read_only)
     ignored_columns: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     excluded: tuple[Excluded, ...] = ()

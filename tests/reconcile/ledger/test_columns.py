@@ -41,12 +41,21 @@ def test_refused(subtests):
         (["reference", "reference"], {}, r"column 1 .* and column 2 .* both mean"),
         (["reference", "Amount", "amount"], {}, r"column 2 .* and column 3 .* both mean"),
         (["T1", "15000"], {}, "no column is called reference; the columns are 'T1', '15000'"),
+        (["T1", "15000"], {"reference": "T1"}, "names of the columns are missing: '15000' is a value, and no known"),
         (["a"], {"reference": "id"}, "no column is called 'id', which was chosen for reference; there are 'a'"),
     ]:
         with subtests.test(header=header):
             with pytest.raises(LedgerError, match=reason) as caught:
                 find_columns(header, chosen)
             assert caught.value.line == 1
+            assert "--column" not in str(caught.value)
+
+
+def test_digits(subtests):
+    """A name may hold a year, and any number of digits next to a name that is known."""
+    for header in (["Nummer 2026", "Wert 2026"], ["Trx 100200", "amount"]):
+        with subtests.test(header=header):
+            assert find_columns(header, {"reference": header[0]}).places["reference"] == 0
 
 
 def test_chosen_field_unknown():
