@@ -36,6 +36,7 @@ def test_settled_by():
         ([{"amount": 100}, {"amount": -40}], PLAIN, (60, None, 60)),
         ([{"amount": 100, "kind": "charge"}, {"amount": 40, "kind": "refund"}], BY_KIND, (60, None, 60)),
         ([{"amount": 100, "kind": "charge"}, {"amount": -3, "kind": "fee"}], BY_KIND, (100, 97, 97)),
+        ([{"amount": -3, "kind": "fee"}, {"amount_received": -2, "kind": "fee"}], BY_KIND, (0, -5, -5)),
         ([{"amount": 100, "status": "Paid"}, {"amount": 5, "status": "Expired"}], PLAIN, (100, None, 100)),
         ([{"amount": 100, "status": "Failed"}], PLAIN, None),
         ([{"amount": 100, "status": "Refunded"}], PLAIN, None),
@@ -175,6 +176,10 @@ FINDINGS = (
     (BACK, True, paid(status="Refunded"), []),
     (Settled(lines=(7, 8), amount=0), True, paid(status="Canceled"), []),
     (BACK, True, paid(), ["settled_differently"]),
+    (BACK, True, paid(99, status="Refunded"), ["settled_not_paid"]),
+    (BACK, False, None, ["settled_not_paid"]),
+    (Settled(lines=(7,), amount_received=-97, money=-97), False, None, ["settled_not_paid"]),
+    (Settled(lines=(7,), amount=0, amount_received=-3, money=-3), False, None, []),
 )
 
 

@@ -99,9 +99,10 @@ def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
     if not claims:
         return None
     amounts, nets, moneys = zip(*(_money(line, rules) for line in claims), strict=True)
+    are_fees = all(rules.statement.kind_of(line.kind) is Kind.FEE for line in claims)
     return Settled(
         lines=tuple(line.line for line in claims),
-        amount=stated_sum(amounts),
+        amount=0 if are_fees else stated_sum(amounts),
         amount_received=None if stated_sum(nets) is None else sum(moneys),
         money=sum(moneys),
     )
@@ -164,7 +165,7 @@ def statement_findings(
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
     elif found is not None and is_paid:
         yield from _differs(settled, found)
-    elif settled.stated is None or settled.stated > 0:
+    elif settled.stated is None or settled.stated > 0 or -settled.stated > (0 if found is None else found.amount):
         money = "" if settled.stated is None else f" with {settled.stated:,}"
         sentence = f"{name} is on {settled.where}{money}, and {said}"
         yield Finding(

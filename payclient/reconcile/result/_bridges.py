@@ -118,7 +118,8 @@ def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
     is_unusable = row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
     if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and is_unusable):
         return SettlementStep.UNRESOLVED
-    is_back = settled.stated is not None and settled.stated <= 0
+    is_break = any(each.code is Code.SETTLED_NOT_PAID for each in row.findings)
+    is_back = settled.stated is not None and settled.stated <= 0 and not is_break
     return SettlementStep.REFUNDED if is_back else SettlementStep.SETTLED_NOT_PAID
 
 
@@ -126,13 +127,12 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
     """Return the part that is held back from a settled payment, usually negative."""
     if settled.amount_received is None:
         return 0
-    received = None if row.transaction is None else row.transaction.amount_received
-    if received is not None:
-        return received - paid
-    stated = None if row.transaction is None else row.transaction.fee
+    found = row.transaction
+    if found is not None and found.amount_received is not None:
+        return found.amount_received - paid
     is_different = any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
-    if is_different and stated is not None and settled.amount in (None, paid):
-        return -abs(stated)
+    if found is not None and found.fee is not None and is_different and settled.amount in (None, paid):
+        return -abs(found.fee)
     return settled.money - (paid if settled.amount is None else settled.amount)
 
 
