@@ -22,8 +22,8 @@ from simulation.plan import MUTANTS
 from simulation.shrink import shrink
 from simulation.world import run
 
-TWICE = 50
-"""One in so many seeds is run twice, and must give the same trace."""
+TWICE = 47
+"""One in so many seeds is run twice, and must give the same trace: a prime, because the last digit chooses the kind."""
 AIMED = 20
 """More seeds for each cell that is empty, at most."""
 ENOUGH = 10_000

@@ -45,7 +45,7 @@ class _Ready(deque):
         return self.loop.pick(self)
 
 
-class _Task(asyncio.Task):
+class Task(asyncio.Task):
     """A task with the same hash in each run, so that sets of tasks have the same order."""
 
     _numbers = itertools.count()
@@ -84,8 +84,8 @@ class SimulatedLoop(VirtualTimeLoop):
         self.on_told = lambda: None  # called when a thread has told the loop something
         self.on_ending = lambda: None  # called in the last steps of the loop
         self.lateness = None  # returns the seconds by which a timer of the client is late; None for no such timer
-        _Task._numbers = itertools.count()
-        self.set_task_factory(lambda loop, work, **options: _Task(work, loop=loop, **options))
+        Task._numbers = itertools.count()
+        self.set_task_factory(lambda loop, work, **options: Task(work, loop=loop, **options))
         self.set_exception_handler(lambda _, context: self.complaints.append(context))
 
     def pick(self, ready):

@@ -31,7 +31,7 @@ from payclient.client.policies._limiter import MAX_PAUSE
 from payclient.client.policies._retry import MAX_OWN_WAIT
 from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
-from simulation.loop import SimulatedLoop, StuckError
+from simulation.loop import SimulatedLoop, StuckError, Task
 from simulation.network import Network, SimulatedSocket
 from simulation.plan import AIMED, BREAKING, CALLERS, EXTRA, HARMLESS, IDLE, KEYS, RATE, REVOKED, ROTATES, SLOW, SLOWING
 from simulation.service import Service
@@ -531,6 +531,7 @@ def _patched(world):
         patch = mock.patch.object
         undo.enter_context(patch(payclient.client._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
         undo.enter_context(patch(payclient.client.policies._limiter, "Capacity", oracles.ObservedCapacity))
+        undo.enter_context(patch(asyncio, "Task", Task))  # a stream makes its workers without the loop's factory
         undo.enter_context(patch(payclient.client._stream, "_Stream", _kept(_Stream, world, "streams")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
