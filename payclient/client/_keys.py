@@ -62,6 +62,8 @@ class Keys:
         if self._source is not None and self.version == known_version:
             call = self._call = self._call or self._start(self._source)
             call.waiters += 1
+            if call.timer is not None:
+                call.timer.cancel()
             try:
                 await asyncio.wait([call.task])
             finally:
@@ -73,9 +75,8 @@ class Keys:
         return self.version != known_version
 
     def _end_unused(self, call: _Call) -> None:
-        if not (call.waiters or call.task.done()):
-            self._call = None
-            call.task.cancel()
+        self._call = None
+        call.task.cancel()
 
     def close(self) -> None:
         if self._call is not None:
@@ -112,8 +113,7 @@ class Keys:
             self._use(key)
 
     def _use(self, key: ApiKey) -> None:
-        former = self._current
-        self._current = key
+        former, self._current = self._current, key
         self.version += 1
         self.authorization = key.authorization
         self.redact = key.redact if former is None else lambda text: former.redact(key.redact(text))

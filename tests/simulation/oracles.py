@@ -7,6 +7,8 @@ from collections import deque
 from contextlib import asynccontextmanager
 
 from payclient import Transaction, errors
+from payclient.client._keys import _TAKEOVER
+from payclient.client._session import Session
 from payclient.client.policies._capacity import Capacity
 from payclient.client.policies._limiter import Limiter
 from payclient.client.policies._retry import Signal
@@ -232,6 +234,37 @@ class ObservedLimiter(Limiter):
         super().release(ticket, signal, retry_after=retry_after, is_late=True)
         if self.in_flight < in_flight:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
+
+
+class ObservedSession(Session):
+    """A session of which is known since when each lookup waits for a call of the source."""
+
+    def __init__(self, world, **options):
+        super().__init__(**options)
+        self._world = world
+        self._since, self._left_at = {}, 0.0
+
+    async def _renew_key(self, lookup):
+        self._since[id(lookup)] = self._world.loop.time()
+        try:
+            await super()._renew_key(lookup)
+        finally:
+            self._left_at = self._world.loop.time()
+            del self._since[id(lookup)]
+
+    def check_used(self):
+        """Complain of a call that goes on although no lookup has waited for it for some time."""
+        unused = 0.0 if self._since else self._world.loop.time() - self._left_at
+        if unused > _TAKEOVER + slack(self._world) and not self._world.loop.jumped:
+            self._world.fail("source", f"a call that no lookup has waited for, for {unused:.3f} s")
+
+    def check_ended(self):
+        """Complain of a call that was ended while a lookup waits for it, or before another one could take it over."""
+        now = self._world.loop.time()
+        waited, unused = now - min(self._since.values(), default=now), now - self._left_at
+        is_too_early = waited > slack(self._world) or unused < _TAKEOVER - 1e-6
+        if is_too_early and not (self._is_closed or self._world.is_closing):
+            self._world.fail("source", f"a call was ended {unused:.3f} s after one left, {waited:.3f} s after one came")
 
 
 class Heard:

@@ -92,6 +92,8 @@ a call of the key source without a lookup, as the client closes
     seed=5175 work=reconcile concurrency=1 has_source=True timeout=10.0 deadline=10.0 spread=10.0 is_shuffled=False
     latency=(0.001, 0.001) work_seconds=1.0 / T0 T1 T2 T3 T4 T5 T6 T8 / key rotates at 2.114 (0.478); key rotates at
     0.096 (0.034); source hangs at 4 (27.304); stop at 73 (1.613); stop at 145 (5.205)
+a call of the key source that was taken over, and left once more
+    seed=4 has_source=True timeout=1.0 deadline=1.0 spread=4.0 / T0 T0 T0 T0 T0 / source hangs at 0 (30.0)
 nothing is sent before there is a tunnel
     seed=866 transport=fast is_tls=True proxy=True timeout=2.0 / T0 / proxy silence at 0; proxy silence at 1; proxy
     silence at 2; proxy silence at 3; proxy silence at 4; proxy silence at 5; proxy silence at 6; proxy silence at 7

@@ -16,6 +16,7 @@ import httpx
 from anyio._backends._asyncio import CancelScope
 from attrs import field, frozen
 
+import payclient.client._client
 import payclient.client._session
 import payclient.client._stream
 import payclient.client.policies._limiter
@@ -529,6 +530,7 @@ def _patched(world):
     _Date.world = world
     with ExitStack() as undo:
         patch = mock.patch.object
+        undo.enter_context(patch(payclient.client._client, "Session", lambda **o: oracles.ObservedSession(world, **o)))
         undo.enter_context(patch(payclient.client._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
         undo.enter_context(patch(payclient.client.policies._limiter, "Capacity", oracles.ObservedCapacity))
         undo.enter_context(patch(asyncio, "Task", Task))  # a stream makes its workers without the loop's factory
