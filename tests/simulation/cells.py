@@ -66,9 +66,8 @@ KINDS = {kind: works for kinds, works in _KINDS for kind in kinds}
 
 NEVER = {
     ("one a second for ever", "stream defers"),  # its time-outs are too long for that
-    # An answer that refuses a key, or that a predicate is given, has ended the outage.
-    *((kind, "lookup probing") for kind in (*KEYS, "predicate raises")),
-    ("predicate raises", "lookup in an outage"),
+    # An answer that a predicate is given has ended the outage.
+    *(("predicate raises", state) for state in ("lookup in an outage", "lookup probing")),
     *((blow, state) for blow in BLOWS for state in ("lookup shared", "stream full", "stream awaits input")),
 }
 """A reconciliation asks for each reference once, from a file that is there; and its rows are read at once."""

@@ -356,16 +356,17 @@ class Stage:
     count: int = 24  # of them
 
 
-_ANY = Stage(letters="TTTTTTUR")
+_ANY = Stage(letters="TTTTTTUR", count=40)
 _OUTAGE = Stage(
     ("lookups",),
     {"error 500": 1.0, "stall": 0.15},
     {"clients": 1, "spread": 60.0, "deadline": 20.0, "concurrency": 8},
     count=120,
 )
+_ROTATING = evolve(_OUTAGE, works=("lookups", "crowd"), kinds={})
 _KEY = Stage(
     ("lookups", "stream"),
-    {ROTATES: 1.0, "source hangs": 0.4},
+    {ROTATES: 1.0, "source fails": 0.2, "source is behind": 0.1, "source hangs": 0.4},
     {"has_source": True, "spread": 10.0, "work_seconds": 1.0, "deadline": 10.0},
 )
 _NEW = Stage(("lookups", "stream"), {"close after": 0.4, "hang": 0.3}, {"is_tls": True})
@@ -392,8 +393,17 @@ STAGES = {
     "connection opening": _NEW,
     "connection handshake": _NEW,
 }
-AIMED_AT = (*CELLS, *(cell for cell in CELLS for _ in range(2) if cell[1] in STAGES))
-"""The cells, one after the other; the rare ones three times."""
+
+
+def _more(kind, state):
+    """Return how often more a rare cell comes."""
+    if kind in KEYS and STAGES.get(state) is _OUTAGE:
+        return 12
+    return 2 if state in STAGES else 0
+
+
+AIMED_AT = (*CELLS, *(cell for cell in CELLS for _ in range(_more(*cell))))
+"""The cells, one after the other; the rare ones several times."""
 _STEP = 1009
 """From one cell to the next: a prime, so that all come, in a mixed order."""
 
@@ -409,14 +419,14 @@ def seeds_for(cell, *, after):
 def _at_a_cell(seed, kind, state):
     """Return a plan in which faults of one kind, and of some others, strike often while there is one state."""
     chance, stage = Random(f"cell {seed}"), STAGES.get(state, _ANY)
+    if kind in KEYS and stage is _OUTAGE:
+        stage = _ROTATING
     works = sorted(KINDS[kind] & STATES[state])
     work = chance.choice([each for each in works if each in stage.works] or works)
     plan = evolve(
         _plan(chance, seed, work),
         clients=3 if work in ("lookups", "stream") else 1,
-        references=tuple(
-            f"{chance.choice(stage.letters)}{number}" for number in range(24 if len(stage.letters) < 6 else 40)
-        ),
+        references=tuple(f"{chance.choice(stage.letters)}{number}" for number in range(stage.count)),
         has_source=chance.random() < 0.25,
         latency=chance.choice(((0.005, 0.03), (0.01, 0.4))),
         timeout=10.0,
@@ -428,13 +438,22 @@ def _at_a_cell(seed, kind, state):
     plan = evolve(plan, **stage.changes)
     others = [each for each in KINDS if work in KINDS[each] and each not in (*TICKS, *BLOWS, *AIMED)]
     shares = {each: share for each, share in stage.kinds.items() if work in KINDS[each]}
-    if kind in KEYS:  # a source is asked again when its key is refused
-        shares.setdefault(ROTATES, 1.0)
     faults = ()
+    if stage is _ROTATING:
+        shares, faults = {kind: 0.6}, tuple(_rotations_before_outages(chance))
+    elif kind in KEYS:  # a source is asked again when its key is refused
+        shares.setdefault(ROTATES, 1.0)
     for each in (*shares, *chance.sample(others, 1 if state in STAGES else 2), kind):
         plan = _bearing(plan, each)
         faults = (*faults, *_often(chance, each, plan, shares.pop(each, 0.3 if stage is _OUTAGE else 0.4)))
     return evolve(plan, faults=faults)
+
+
+def _rotations_before_outages(chance):
+    """Yield rotations of the key, after each of which the service is down while the source is asked."""
+    for at in range(2, 58, 7):
+        yield Fault(ROTATES, at)
+        yield Fault("restart", round(at + 0.2 + chance.random(), 3), 4.0)
 
 
 def _bearing(plan, kind):

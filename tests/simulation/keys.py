@@ -59,10 +59,12 @@ class Keys:
             self._world.clients[client]._session.check_used()
 
     async def _give(self, client):
-        fault = None if self._world.service.is_calm else self._faults.get(self._asked)
+        fault = self._faults.get(self._asked)
         self._asked += 1
         await asyncio.sleep((0.02, 0.3, 0.6)[self._world.plan.seed % 3])
-        if fault is None:
+        if fault is not None and fault.kind != "source hangs":
+            await asyncio.sleep(fault.value / 10)
+        if fault is None or self._world.service.is_calm:
             return self.current
         self._world.strike(fault.kind)
         if fault.kind == "source fails":

@@ -108,6 +108,7 @@ class World:
         self._order = dict(plan.order or ())
         self.newest = {}
         self.outages, self.asked = [], {}
+        self.keyless = set()  # references of which a lookup has waited for a key
         self.is_closing = False  # whether a client is closed under way
         self.closing_at = float("inf")
         self.asleep = set()  # client and reference of each wait without a poll as its client is closed
