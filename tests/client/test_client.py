@@ -28,11 +28,13 @@ from payclient import (
     TransactionNotFoundError,
 )
 from support.fakes import KEY, ScriptedTransport, answer, client, document, now
+from support.outages import crowd
 
 pytestmark = pytest.mark.virtual_time
 
 NOT_FOUND = answer(b'{"success": false, "message": "no such transaction"}', 404)
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
+UNKNOWN = answer(b'{"success": false, "message": "Kode tak dikenal"}', 404)
 CLOSED = "this client cannot be used: it has been closed"
 
 
@@ -111,6 +113,19 @@ async def test_cancelled_attempts_do_not_raise_the_limit():
                 lookup.cancel()
             await asyncio.wait(lookups)
         assert pay.stats.limit == before
+
+
+async def test_late_response_counts():
+    """A response after its caller has left raises the limit as one in time does, and frees no slot again."""
+    transport, found = ScriptedTransport(latency=60), []
+    async with client(transport, not_found_messages=["kode tak dikenal"]) as pay:
+        for late in (answer(document("T9")), UNKNOWN, answer(document("T2"))):
+            lookups = [asyncio.create_task(pay.get_transaction(f"T{number}")) for number in range(3)]
+            await asyncio.sleep(1)
+            await asyncio.wait([lookup for lookup in lookups if lookup.cancel()])
+            transport.sent[-1].on_late(late)
+            found.append((pay.stats.limit, pay.stats.in_flight))
+    assert found == [(4.0, 0), (5.0, 0), (6.0, 0)]
 
 
 async def test_failure_with_retry_after():
@@ -210,6 +225,14 @@ async def test_deadline_covers_everything():
     assert caught.value.attempts == 2
 
 
+async def test_retry_keeps_its_place():
+    """A lookup that is retried goes before those that began after it."""
+    transport = ScriptedTransport(latency=1.0, T0=[DOWN])
+    async with client(transport, max_concurrency=1, retry=RetryPolicy(initial_backoff=0.0)) as pay:
+        await crowd(pay, rate=10, until=0.25, prefix="T")
+    assert [reference for _, reference in transport.asked] == ["T0", "T1", "T0", "T2"]
+
+
 async def test_attempt_timeout():
     """An attempt that takes longer than `timeout` is cancelled and retried."""
     transport = ScriptedTransport(T1=[lambda: asyncio.sleep(3600)])
@@ -219,6 +242,7 @@ async def test_attempt_timeout():
         transport.script("T2", *[lambda: asyncio.sleep(3600)] * 9)
         with pytest.raises(AttemptTimeoutError, match="no whole answer within 2 s"):
             await pay.get_transaction("T2")
+    assert [request.needs_fresh_connection for request in transport.sent[:2]] == [False, True]
 
 
 async def test_foreign_timeout_error():
@@ -239,6 +263,7 @@ async def test_mismatch_discards_the_connection():
         with pytest.raises(ReferenceMismatchError):
             await pay.get_transaction("T2")
     assert [response.body for response in transport.discarded] == [document("T9")] * 3
+    assert [request.needs_fresh_connection for request in transport.sent] == [False, True] * 2
 
 
 @pytest.mark.parametrize("refused", [NOT_FOUND, DOWN], ids=["not-found", "down"])
@@ -520,7 +545,7 @@ async def test_doubtful_verdict_while_closing():
 
 async def test_not_found_messages():
     """A message in `not_found_messages` means "no such transaction"."""
-    transport = ScriptedTransport(default=lambda _: answer(b'{"success": false, "message": "Kode tak dikenal"}', 404))
+    transport = ScriptedTransport(default=lambda _: UNKNOWN)
     async with client(transport, not_found_messages=["kode tak dikenal"]) as pay:
         with pytest.raises(TransactionNotFoundError):
             await pay.get_transaction("T1")
@@ -586,7 +611,7 @@ async def test_bare_not_found_is_said_twice(first, status):
         assert (await pay.get_transaction("T1")).reference == "T1"
         with pytest.raises(TransactionNotFoundError):
             await pay.get_transaction("T2")
-    assert [request.needs_fresh_connection for request in transport.sent] == [False, True, True] * 2
+    assert ([request.needs_fresh_connection for request in transport.sent], now()) == ([False, True, True] * 2, 0.0)
 
 
 def test_refused_rate_changes_nothing():

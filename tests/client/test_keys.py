@@ -7,6 +7,7 @@ import pickle
 import traceback
 from functools import partial
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,7 +98,15 @@ async def test_refused_twice():
     transport, vault = Guarded(accepts="sk-none-of-these-000"), Vault(OLD, NEW, "sk-a-third-key-00003")
     with pytest.raises(AuthenticationError):
         await client(transport, api_key=vault).get_transaction("T1")
-    assert transport.sent == [OLD, NEW]
+    assert (transport.sent, now()) == ([OLD, NEW], 2.0)
+
+
+async def test_refusal_with_the_new_key():
+    """With the new key, a refusal over a reused connection has to be confirmed again."""
+    refused = [attrs.evolve(answer(b"{}", status), is_fresh=False) for status in (401, 401, 404)]
+    transport = ScriptedTransport(T1=refused)
+    assert (await client(transport, api_key=Vault(OLD, NEW)).get_transaction("T1")).reference == "T1"
+    assert len(transport.sent) == 4
 
 
 async def test_not_asked_when_the_service_fails():
@@ -143,13 +152,14 @@ async def test_deadline_counts_asking():
     async def timed(lookup):
         with pytest.raises(DeadlineExceededError) as caught:
             await lookup
-        return now(), type(caught.value.__cause__)
+        return now(), repr(caught.value.__cause__)
 
     patient = pay.with_options(deadline=7.0)
     lookups = [pay.get_transaction("T1"), pay.get_transaction("T2"), patient.get_transaction("T3")]
     found = await asyncio.gather(*map(timed, lookups))
     await asyncio.sleep(1.0)
-    assert (found, ended_at) == ([(5.0, KeySourceError)] * 2 + [(7.0, KeySourceError)], [7.1])
+    cause = "KeySourceError('the key source has not answered')"
+    assert (found, ended_at) == ([(5.0, cause), (5.0, cause), (7.0, cause)], [7.1])
     async with patient.stream_transactions(["T4"], stall_timeout=60.0) as stream:  # which has no deadline in the queue
         with pytest.raises(DeadlineExceededError):
             await anext(stream)

@@ -195,7 +195,7 @@ def test_without_asyncio():
         pay.get_transaction("T1").send(None)
     assert (str(caught.value), str(again.value)) == (message, message)
     with pytest.raises(StopIteration):
-        pay.aclose().send(None)
+        client("httpx").aclose().send(None)
 
 
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
@@ -218,16 +218,20 @@ def test_shown():
     assert (repr(pay), repr(pay.with_options(timeout=1))) == (shown, shown)
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
 @pytest.mark.parametrize("transport", ["httpx", "fast"])
-def test_unclosed(transport):
-    """An unclosed client is named in a `ResourceWarning` if it owns its connections."""
+def test_unclosed(transport, is_kept):
+    """An unclosed client is named in a `ResourceWarning` if it owns its connections, even if it outlives its loop."""
 
     async def use():
-        client(transport, environment="live").stream_transactions([])
-        gc.collect()
+        pay = client(transport, environment="live")
+        pay.stream_transactions([])
+        return pay if is_kept else gc.collect()
 
-    with pytest.warns(ResourceWarning, match=r"^unclosed AsyncClient\(url='https://pay.example/.*; use it in `async w"):
+    match = r"^unclosed AsyncClient\(url='https://pay.example/.*; use it in `async w"
+    with pytest.warns(ResourceWarning, match=match) as caught:
         asyncio.run(use())
+    assert type(caught[0].source).__name__ == "Session"
 
 
 @pytest.mark.filterwarnings("error::ResourceWarning", "error::pytest.PytestUnraisableExceptionWarning")

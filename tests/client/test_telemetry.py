@@ -79,7 +79,7 @@ async def test_longer_pause_is_logged(caplog, later, lines):
 
 async def test_short_pause_is_logged(caplog):
     """The first pause of the client is logged; one of up to 2 s holds its own request only."""
-    transport = ScriptedTransport(T1=[answer(b"", 429, retry_after="2.5")])
+    transport = ScriptedTransport(T1=[answer(b"", 429, retry_after=seconds) for seconds in ("1", "2.5")])
     with caplog.at_level(logging.WARNING, "payclient"):
         await client(transport).get_transaction("T1")
     assert [record.getMessage() for record in caplog.records] == ["the service asks for a pause of 2.5 s (status 429)"]

@@ -37,6 +37,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self.in_threads = 0
         super().__init__(selector)
         self._clock_resolution = 1e-6
+        self._unhandled = []
+        self.set_exception_handler(lambda _, context: self._unhandled.append(context.get("exception", context)))
+
+    def close(self):
+        """End the test with an error if a callback has failed, or nobody has asked for the exception of a task."""
+        super().close()
+        # A server of a test may find its socket closed.
+        assert all(isinstance(each, OSError) for each in self._unhandled), self._unhandled
 
     def time(self):
         return self._now
