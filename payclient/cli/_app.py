@@ -11,6 +11,7 @@ import shlex
 import signal
 import traceback
 from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -142,25 +143,25 @@ _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
 def run(arguments: Sequence[str], streams: Streams) -> int:
-    arguments = list(arguments)
     streams, bound = attrs.evolve(streams, arguments=tuple(arguments)), dict[str, Any]()
     try:
-        status = _dispatch(arguments, streams, bound)
-        streams.stdout.flush()
-    except CycloptsError as error:
-        return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
-    except PayClientError as error:
-        message = _for_command_line(str(error), arguments) if isinstance(error, ConfigurationError) else str(error)
-        return _refused(streams, status_of(error), message, error, bound)
-    except BrokenPipeError:
-        abandon(streams.stdout)
-        return Exit.CLOSED
-    except ModuleNotFoundError as error:
-        return _end(streams, Exit.USAGE, str(error))
-    except OSError as error:
-        return _refused(streams, *_about_system(error), error, bound)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return _end(streams, Exit.INTERRUPTED, "interrupted")
+        try:
+            status = _dispatch(arguments, streams, bound)
+            streams.stdout.flush()
+        except CycloptsError as error:
+            return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
+        except PayClientError as error:
+            message = _for_command_line(str(error), arguments) if isinstance(error, ConfigurationError) else str(error)
+            return _refused(streams, status_of(error), message, error, bound)
+        except BrokenPipeError:
+            abandon(streams.stdout)
+            return Exit.CLOSED
+        except ModuleNotFoundError as error:
+            return _end(streams, Exit.USAGE, str(error))
+        except OSError as error:
+            return _refused(streams, *_about_system(error), error, bound)
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            return _end(streams, Exit.INTERRUPTED, "interrupted")
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
         for line in traceback.format_exc().splitlines():
             streams.tell(line)
@@ -208,8 +209,9 @@ def _refused(streams: Streams, status: Exit, message: str, error: Exception, bou
         from payclient.cli._next import after_error  # noqa: PLC0415  it imports reconciliation
 
         words = streams.arguments if {*streams.arguments[:1]} & COMMANDS.keys() else ()
-        for number, each in enumerate(after_error(error, status, words, bound)):
-            streams.tell(f"{'Or' if number else 'Next'}: {each}")
+        with suppress(OSError):  # of a path that cannot be looked at, no command is known
+            for number, each in enumerate(after_error(error, status, words, bound)):
+                streams.tell(f"{'Or' if number else 'Next'}: {each}")
     return status
 
 
@@ -227,7 +229,7 @@ def _dispatch(arguments: Sequence[str], streams: Streams, taken: dict[str, Any])
         refuse(
             "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
         )
-    if arguments[:1] in (["help"], ["version"]):
+    if arguments and arguments[0] in ("help", "version"):
         arguments = [*arguments[1:], f"--{arguments[0]}"]
     app = make_app(arguments)
     if arguments and arguments[0] in COMMANDS:

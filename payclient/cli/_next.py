@@ -136,7 +136,7 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
     message, name = str(error), words[0] if words else ""
     if not bound:
         keys = _only(words, [*LEDGER_ONLY])
-        return [reading(words, keys) if keys else command([*words[:1], "--help"])]
+        return [reading(words, keys) if keys and name != "ledger" else command([*words[:1], "--help"])]
     is_unreachable = isinstance(error, TransportError)
     if status is Exit.REFUSED or is_unreachable or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
         return [diagnosis(words)]

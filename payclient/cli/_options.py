@@ -222,11 +222,9 @@ class StatementOptions:
         given = [name for name, value in attrs.asdict(self).items() if value not in (None, ())]
         if self.statement is None and given:
             refuse(f"{option_name(given[0])} needs --statement, the list that it is about")
-        statement = settling_within(rules, self.settles_within).statement
-        chosen = chosen_columns(self.statement_column, option="--statement-column")
-        if chosen:
-            statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
-        rules = attrs.evolve(rules, statement=statement)
+        rules = settling_within(rules, self.settles_within)
+        columns = {**rules.statement.columns, **chosen_columns(self.statement_column, option="--statement-column")}
+        rules = attrs.evolve(rules, statement=attrs.evolve(rules.statement, columns=columns))
         rules.check_zone()
         return rules
 

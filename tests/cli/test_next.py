@@ -80,6 +80,7 @@ CALLS = {
     "diff edited 20": "verify edited",
     "decisions take 20/report.xlsx --by=": "decisions --help",
     "get": "get --help",
+    "ledger ledger.csv --minor-units x": "ledger --help",
     "sandbox --rate-limit x": "sandbox --help",
 }
 """A call that is refused, and the command that follows."""
@@ -230,6 +231,15 @@ def test_other_sheet(follow):
         f"{RUN} --format xlsx --sheet 'Nov 26'",
         f"{RUN} --format xlsx --allow-empty",
     )
+
+
+def test_no_command(command, monkeypatch):
+    """A path that cannot be looked at has no next command; a bug in finding one has the exit status of a bug."""
+    result = command("show", "x" * 300)
+    assert (result.status, result.following, "Traceback" in result.err) == (2, [], False)
+    monkeypatch.setattr("payclient.cli._next.command", None)
+    result = command("show", "none")
+    assert (result.status, "this is a bug of payclient" in result.err) == (70, True)
 
 
 def test_new_path(tmp_path, monkeypatch):
