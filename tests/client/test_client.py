@@ -28,7 +28,6 @@ from payclient import (
     TransactionNotFoundError,
 )
 from support.fakes import KEY, ScriptedTransport, answer, client, document, now
-from support.outages import crowd
 
 pytestmark = pytest.mark.virtual_time
 
@@ -223,14 +222,6 @@ async def test_deadline_covers_everything():
     assert isinstance(caught.value.__cause__, ServiceError)
     assert sum(caught.value.seconds.values()) == pytest.approx(10)
     assert caught.value.attempts == 2
-
-
-async def test_retry_keeps_its_place():
-    """A lookup that is retried goes before those that began after it."""
-    transport = ScriptedTransport(latency=1.0, T0=[DOWN])
-    async with client(transport, max_concurrency=1, retry=RetryPolicy(initial_backoff=0.0)) as pay:
-        await crowd(pay, rate=10, until=0.25, prefix="T")
-    assert [reference for _, reference in transport.asked] == ["T0", "T1", "T0", "T2"]
 
 
 async def test_attempt_timeout():

@@ -103,8 +103,7 @@ async def test_refused_twice():
 
 async def test_refusal_with_the_new_key():
     """With the new key, a refusal over a reused connection has to be confirmed again."""
-    refused = [attrs.evolve(answer(b"{}", status), is_fresh=False) for status in (401, 401, 404)]
-    transport = ScriptedTransport(T1=refused)
+    transport = ScriptedTransport(T1=[attrs.evolve(answer(b"{}", each), is_fresh=False) for each in (401, 401, 404)])
     assert (await client(transport, api_key=Vault(OLD, NEW)).get_transaction("T1")).reference == "T1"
     assert len(transport.sent) == 4
 

@@ -532,6 +532,19 @@ async def test_hanging_probes_give_way(kind, slots):
     assert pay.stats.refused - len(rejected) in (0, 1)  # one in the queue may become the first probe
 
 
+async def test_confirmation_joins_no_probe():
+    """A confirmation asks for itself, although a probe has asked for the same reference before."""
+    service = AbsentService("503", absences=((0.0, 3.9),))
+    async with client(service) as pay:
+        await crowd(pay, rate=20, until=3.0)
+        await asyncio.sleep(1.0)
+        probing = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(0.05)
+        confirming = pay.with_options(on_outage="wait").confirm("T1", amount=1, status={"Paid"})
+        await asyncio.gather(probing, confirming)
+    assert len(service.times("T1")) == 2
+
+
 async def test_slow_start():
     """After an outage the crowd that was rejected is let in slowly."""
     service = AbsentService("refused", absences=((2.0, 12.0),), latency=0.05)
