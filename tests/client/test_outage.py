@@ -533,7 +533,7 @@ async def test_hanging_probes_give_way(kind, slots):
 
 
 async def test_confirmation_joins_no_probe():
-    """A confirmation asks for itself, although a probe has asked for the same reference before."""
+    """A confirmation asks for itself, although a probe, which has a fresh connection, has asked for it before."""
     service = AbsentService("503", absences=((0.0, 3.9),))
     async with client(service) as pay:
         await crowd(pay, rate=20, until=3.0)
@@ -542,7 +542,7 @@ async def test_confirmation_joins_no_probe():
         await asyncio.sleep(0.05)
         confirming = pay.with_options(on_outage="wait").confirm("T1", amount=1, status={"Paid"})
         await asyncio.gather(probing, confirming)
-    assert len(service.times("T1")) == 2
+    assert (len(service.times("T1")), service.sent[-2].needs_fresh_connection) == (2, True)
 
 
 async def test_slow_start():
