@@ -117,8 +117,9 @@ CASES = [
     ([line(90, amount_received=60)], {"fee": 3}, {"fees": -30, "settled_differently": -10}),
     ([line(90, amount_received=97)], {"amount_received": 97}, {"fees": -3, "settled_differently": 0}),
     ([line(9), line(-9, number=3)], {"status": "Canceled"}, {"refunded": 0}),
-    ([line(-100)], {"status": "Canceled"}, {"refunded": -100}),
-    ([line(-101)], {"status": "Canceled"}, {"settled_not_paid": -101}),
+    ([line(-100)], {"status": "Refunded"}, {"refunded": -100}),
+    ([line(-101)], {"status": "Refunded"}, {"settled_not_paid": -101}),
+    ([line(-1)], {"status": "Canceled"}, {"settled_not_paid": -1}),
     ([line(100), other_line()], {}, {"settled": 0, "rejected": 0}),
     ([CHARGE, other_line(-60, kind="payout"), other_line(amount_received=-40, kind="payout")], {}, {"settled": 0}),
 ]

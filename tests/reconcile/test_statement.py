@@ -177,6 +177,7 @@ FINDINGS = (
     (Settled(lines=(7, 8), amount=0), True, paid(status="Canceled"), []),
     (BACK, True, paid(), ["settled_differently"]),
     (BACK, True, paid(99, status="Refunded"), ["settled_not_paid"]),
+    (BACK, True, paid(status="Canceled"), ["settled_not_paid"]),
     (BACK, False, None, ["settled_not_paid"]),
     (Settled(lines=(7,), amount_received=-97, money=-97), False, None, ["settled_not_paid"]),
     (Settled(lines=(7,), amount=0, amount_received=-3, money=-3), False, None, []),

@@ -151,21 +151,20 @@ def statement_findings(
 ) -> Iterator[Finding]:
     settled, name = side.settled, quote(entry.reference)
     is_paid = found is not None and rules.read_status(found.status) is Status.PAID
+    refundable = found.amount if found is not None and rules.read_status(found.status) is Status.REFUNDED else 0
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
     if found is not None and is_paid and not side.is_in_ledger:
         sentence = f"{name} is paid at the service, {found.amount:,}, and no usable row of the ledger has it"
         yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount)
     if settled is None:
         if found is not None and is_paid and side.is_in_ledger:
-            line = side.unusable_line
-            listed = (
-                "does not list it as settled" if line is None else f"lists it only on line {line}, which cannot be used"
-            )
+            only = f"lists it only on line {side.unusable_line}, which cannot be used"
+            listed = "does not list it as settled" if side.unusable_line is None else only
             sentence = f"{name} is paid at the service, {found.amount:,}, and the statement {listed}"
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
     elif found is not None and is_paid:
         yield from _differs(settled, found)
-    elif settled.stated is None or settled.stated > 0 or -settled.stated > (0 if found is None else found.amount):
+    elif settled.stated is None or not -refundable <= settled.stated <= 0:
         money = "" if settled.stated is None else f" with {settled.stated:,}"
         sentence = f"{name} is on {settled.where}{money}, and {said}"
         yield Finding(
