@@ -12,7 +12,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
     round trips, or nothing else is in flight: the attempts before it may still be accepted.
 4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
     concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic. Attempts
-    under a bound start at least two thirds of their even spacing apart: if two start together and one is refused, it
+    under a bound start at least four fifths of their even spacing apart: if two start together and one is refused, it
     may have met a limit of the rate that allows no burst. Once there is a rate, an early refusal is about it.
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt.
@@ -34,7 +34,7 @@ from attrs import frozen
 _KEEP = 0.9  # of the rate at a cut
 _DOUBLING = 8.0  # seconds in which a cubic doubles from its flat part
 _SHARED = 0.17  # for each of many workers it takes longer, by this power of their number
-_PACE = 1.5  # the highest rate under a bound in flight, in multiples of its throughput
+_PACE = 1.25  # the highest rate under a bound in flight, in multiples of its throughput
 _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds

@@ -197,7 +197,7 @@ def test_pace_under_a_bound():
     capacity, now = attempts.capacity, attempts.now
     assert capacity.opens_at(now) == now
     capacity.sent_at = now
-    assert capacity.opens_at(now) - now == pytest.approx(0.1 / 8 / 1.5)
+    assert capacity.opens_at(now) - now == pytest.approx(0.1 / 8 / 1.25)
 
 
 @pytest.mark.parametrize(("seconds", "mean"), [(2.0, 0.3), (0.0, 0.1)], ids=["slow", "quick"])
