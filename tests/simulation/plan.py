@@ -111,6 +111,7 @@ SLOWING = (
     *("endless head", "endless body", "address dead for ever", "one a second for ever"),
     *("hang", "vanish", "partition", "mute", "slowness", "dead address", "dead name", "jump"),
     *("proxy silence", "proxy drip", "proxy late", "proxy silence behind", "proxy hang"),
+    "proxy bytes behind",  # in a part of its own, the first byte of a record that does not end
 )
 """What may let an attempt wait for its time-out."""
 
