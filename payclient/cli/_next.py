@@ -137,7 +137,7 @@ def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Map
     if not bound:
         keys = _only(words, [*LEDGER_ONLY])
         return [reading(words, keys) if keys and name != "ledger" else command([*words[:1], "--help"])]
-    is_unreachable = isinstance(error, TransportError)
+    is_unreachable = isinstance(error.__cause__ or error, TransportError)
     if status is Exit.REFUSED or is_unreachable or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
         return [diagnosis(words)]
     if isinstance(error, JournalError) and name == "reconcile":
