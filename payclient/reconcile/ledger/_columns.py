@@ -51,7 +51,7 @@ MAX_WORDS = 4
 SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
 _LETTERS = {"p": 1, "n": -1}
 """Positive and negative; next to an amount they may be a currency."""
-_VALUE = re.compile(r"(?:\D*\d){5}")  # more digits than the name of a column has
+_VALUE = re.compile(r"(?:[^\d\s]*\d){5}\S*\Z")  # more digits than a name has, in one word
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
 
 ADVICE = "; say which one it is"

@@ -52,8 +52,8 @@ def test_refused(subtests):
 
 
 def test_digits(subtests):
-    """A name may hold a year, and any number of digits next to a name that is known."""
-    for header in (["Nummer 2026", "Wert 2026"], ["Trx 100200", "amount"]):
+    """A name may hold a year, a date after a word, and any number of digits next to a name that is known."""
+    for header in (["Nummer 2026", "Wert 2026"], ["Ref 20261128", "Sum 2026-11-28"], ["Trx100200", "amount"]):
         with subtests.test(header=header):
             assert find_columns(header, {"reference": header[0]}).places["reference"] == 0
 
