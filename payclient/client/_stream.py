@@ -117,8 +117,7 @@ class Deferral:
     def _is_hopeless(self, error: errors.PayClientError) -> bool:
         is_refused = isinstance(error, errors.PermissionDeniedError) or _is_elsewhere(error)
         self._refused_in_a_row = self._refused_in_a_row + 1 if is_refused else 0
-        last = error.__cause__ if isinstance(error, errors.DeadlineExceededError) else error
-        is_unsent = isinstance(last, errors.ConnectionFailedError) and last.sent == "no"
+        is_unsent = isinstance(error, errors.ConnectionFailedError) and error.sent == "no"
         is_keyless = isinstance(error, errors.KeySourceError) and not error.attempts
         if is_unsent or is_keyless or _is_elsewhere(error):
             self._unreached += 1

@@ -171,8 +171,6 @@ def test_wrong_address():
         "an-answer-and-no-connection": (errors.ConnectionFailedError("x", sent="yes"), False),
     }
     check_table(cases.values(), lambda first: dispositions(deferral(), first, REFUSED, REFUSED, REFUSED)[-1] is FATAL)
-    assert dispositions(deferral(), *[after_deadline(REFUSED)] * 3) == [LATER, LATER, FATAL]
-    assert FATAL not in dispositions(deferral(), *[after_deadline(None)] * 9)
 
 
 def test_denials_in_a_row():
