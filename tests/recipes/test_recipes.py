@@ -58,6 +58,7 @@ def server(monkeypatch):
     with Server() as running:
         monkeypatch.setenv("PAYCLIENT_BASE_URL", running.url)
         monkeypatch.setenv("PAYCLIENT_API_KEY", running.service.api_key)
+        monkeypatch.delenv("PYTHONSAFEPATH", raising=False)  # programs import an example from their folder
         yield running
 
 
