@@ -49,18 +49,20 @@ async def test_split_after_half_have_left(count):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", ["token bucket", "fixed window"])
-async def test_workers_adapt_together(name, seed):
+@pytest.mark.parametrize(
+    ("name", "most_refused", "least_fair"), [("token bucket", 0.02, 0.75), ("fixed window", 0.055, 0.9)]
+)
+async def test_workers_adapt_together(name, most_refused, least_fair, seed):
     """
     With `workers=16`, few requests are refused, nearly all of the limit is used, and freed capacity is found.
 
-    Jain's index depends on the seed: of eight of each limit it is 0.78 to 0.98.
+    Jain's index depends on the seed: of eight it is 0.78 to 0.91 with a bucket, and 0.93 to 0.98 with a window.
     """
     service = limits_of(250, seed)[name]
     sharing = await share_key(service, 250, count=16, seed=seed, workers=16, half_leaves_at=60.0, until=100.0)
-    assert sharing.refused(0, 60) < 0.06, f"seed {seed}"
+    assert sharing.refused(0, 60) < most_refused, f"seed {seed}"
     assert sharing.used(0, 60) > 0.92, f"seed {seed}"
-    assert sharing.fairness(0, 60) > 0.75, f"seed {seed}"
+    assert sharing.fairness(0, 60) > least_fair, f"seed {seed}"
     assert sharing.seconds_until_used(60.0, 100.0) <= 30, f"seed {seed}"
 
 
