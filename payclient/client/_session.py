@@ -129,13 +129,13 @@ class Session:
 
     async def aclose(self, *, grace: float) -> None:
         """Refuse new lookups, end waits, wait up to *grace* seconds for lookups in flight, then close the transport."""
-        # In another process or event loop the session is only marked as closed, because its connections cannot be
-        # closed there.
+        # A fork cannot close the connections, and only their own event loop can: from another one, it is asked to.
         if self._is_closed:
             return
         self._is_closed = True
         loop = running_loop()
         if self._process != os.getpid() or loop is None or (self._clock is not None and self._clock.loop is not loop):
+            self._abort()
             return
         self._limiter.close(closed)
         self._closing.set()
@@ -157,12 +157,18 @@ class Session:
                 await shielded(self._transport.aclose())
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        if self._clock is not None and self._name is not None and not self._is_closed and self._process == os.getpid():
-            if (abort := getattr(self._transport, "abort", None)) is not None:
-                with suppress(RuntimeError):  # the event loop is closed, and its sockets with it
-                    self._clock.loop.call_soon_threadsafe(abort)
+        if not self._is_closed and self._abort():
             message = f"unclosed {self._name}; use it in `async with`, or await its aclose()"
             warn(message, ResourceWarning, source=self)
+
+    def _abort(self) -> bool:
+        """Disconnect at once, in the client's own event loop; return whether there is something to close."""
+        if self._clock is None or self._name is None or self._process != os.getpid():
+            return False
+        if (abort := getattr(self._transport, "abort", None)) is not None:
+            with suppress(RuntimeError):  # the event loop is closed, and its sockets with it
+                self._clock.loop.call_soon_threadsafe(abort)
+        return True
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
         self._limiter.share(max_rate, workers)

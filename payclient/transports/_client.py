@@ -214,6 +214,7 @@ class HttpxTransport:
         finally:
             del proxy  # it may hold a password
         self._connections, library = connections, self.library
+        self.abort: Callable[[], object] = connections.abort
         # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
         transport: Any = library.AsyncHTTPTransport.__new__(library.AsyncHTTPTransport)  # without its own pool
         transport._pool = PoolAdapter(connections, library)  # noqa: SLF001
@@ -259,10 +260,6 @@ class HttpxTransport:
         """Close the connection of *response*."""
         if isinstance(response.connection, Connection):
             response.connection.abort()
-
-    def abort(self) -> None:
-        """Close all connections of a client that was dropped."""
-        self._connections.abort()
 
     async def aclose(self) -> None:
         await self._client.aclose()

@@ -121,8 +121,7 @@ class Connections:
                 pool.add(connection)
             is_left = False
             try:
-                if self._is_closed:  # meanwhile
-                    self._check_open()
+                self._check_open()  # it may have been closed meanwhile
                 return await connection.exchange(message())
             except BrokenError as error:
                 is_stale = is_stale_possible and error.silent

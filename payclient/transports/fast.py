@@ -56,6 +56,7 @@ class FastTransport:
             self._connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
         finally:
             del proxy  # it may hold a password
+        self.abort: Callable[[], object] = self._connections.abort
         self._shared = SharedPart(lambda request: (self._connections.pool(Origin.of(request.url)), head(request)))
 
     async def send(self, request: Request) -> Response:
@@ -70,10 +71,6 @@ class FastTransport:
         """Close the connection of *response*."""
         if isinstance(response.connection, Connection):
             response.connection.abort()
-
-    def abort(self) -> None:
-        """Close all connections of a client that was dropped."""
-        self._connections.abort()
 
     async def aclose(self) -> None:
         """Close all connections, also those in use."""

@@ -465,7 +465,7 @@ async def test_close_does_not_wait_for_ever(caplog):
 
 
 def test_other_event_loop():
-    """A client used in a second event loop raises, and closing it there has no effect."""
+    """A client used in a second event loop raises, and closing it there does not close what the first one has."""
     transport = ScriptedTransport()
     pay = client(transport)
     asyncio.run(pay.get_transaction("T1"))

@@ -404,8 +404,9 @@ async def test_renegotiation(kind, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:unclosed AsyncClient:ResourceWarning")
 @pytest.mark.parametrize("transport", ["httpx", "fast"])
-async def test_dropped_client(transport):
-    """A client that is dropped without being closed closes its sockets."""
+@pytest.mark.parametrize("is_dropped", [True, False], ids=["dropped", "other-loop"])
+async def test_dropped_client(transport, is_dropped):
+    """A client that is dropped without being closed closes its sockets, as does one closed in another event loop."""
     left = asyncio.Event()
 
     async def serve_once(connection):
@@ -415,10 +416,13 @@ async def test_dropped_client(transport):
         left.set()
 
     async def use(url):
-        return await own(url, transport).get_transaction("T1")
+        pay = own(url, transport)
+        assert (await pay.get_transaction("T1")).reference == "T1"
+        return None if is_dropped else pay
 
     async with RawServer(serve_once) as server:
-        assert (await use(server.url)).reference == "T1"
+        if (pay := await use(server.url)) is not None:
+            await asyncio.to_thread(asyncio.run, pay.aclose())
         gc.collect()
         async with asyncio.timeout(30):
             await left.wait()
