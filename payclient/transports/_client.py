@@ -145,6 +145,8 @@ class HttpxClientTransport:
         try:
             return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
         except self._library.HTTPStatusError as error:  # of a hook that calls `raise_for_status`
+            if error.request is not native:  # but for another request, which the hook has made
+                raise
             return error.response
 
     async def discard(self, response: Response) -> None:

@@ -362,6 +362,25 @@ async def test_hook_that_raises_for_status(library, status, body, error):
             await http_client.get(server.url)
 
 
+@pytest.mark.parametrize("event", ["request", "response"])
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+async def test_hook_that_raises_for_another_request(library, event):
+    """The status of what a hook has asked elsewhere is no answer of the service: it could not be asked."""
+
+    async def log_in(_):
+        elsewhere = library.Request("GET", "https://login.example/")
+        body = b'{"success": false, "message": "Transaction not found"}'
+        library.Response(404, content=body, request=elsewhere).raise_for_status()
+
+    async with (
+        RawServer() as server,
+        library.AsyncClient(trust_env=False, event_hooks={event: [log_in]}) as http_client,
+        own(server, http_client=http_client, retry=None) as pay,
+    ):
+        with pytest.raises(ConnectionFailedError, match="404 Not Found"):
+            await pay.get_transaction("T1")
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs OpenSSL's command: no other server renegotiates")
 async def test_renegotiation(kind, tmp_path):
     """A server of TLS 1.2 that renegotiates on an idle connection is answered, and the connection is used again."""
