@@ -94,6 +94,8 @@ def read_url(text: str) -> tuple[SplitResult, str]:
         _ = parts.hostname, parts.port
     except ValueError:
         return nothing, "is not a URL: its host or port cannot be read"
+    if parts.port == 0:
+        return nothing, "names port 0, which cannot be connected to"
     return parts, ""
 
 

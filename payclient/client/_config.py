@@ -171,8 +171,6 @@ def _address_problem(parts: SplitResult) -> str | None:
         return "must not hold a user name or password"
     if not _is_host(host):
         return "names a host that cannot be one"
-    if parts.port == 0:
-        return "names port 0, which cannot be connected to"
     if parts.scheme == "http" and not is_loopback(host):
         return "must begin with https://: plain http is for loopback addresses only"
     return None

@@ -21,7 +21,7 @@ from payclient.transports._proxy import Origin, Proxy, as_proxy
 __all__ = ["FastTransport"]
 
 _Value = TypeVar("_Value")
-_ENDS_LINE = re.compile(rb"[\0\r\n]")
+_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\x00-\x08\x0a-\x1f\x7f]*\r\n")
 
 
 class FastTransport:
@@ -107,14 +107,14 @@ def head(request: Request) -> bytes:
 
 def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
     """Return the lines of headers, which may come from a tracing context or an instrumentation."""
-    # RFC 9110, part 5.5. A line end in one would begin another header.
-    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-    if lines.count(b"\n") + lines.count(b"\r") + lines.count(b"\0") != 2 * len(headers):
-        wrong = next(name for name, value in headers if _ENDS_LINE.search(name + value))
+    # RFC 9110, part 5. A line end in one would begin another header.
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    if not all(map(_LINE.fullmatch, lines)):
+        wrong = next(line for line in lines if not _LINE.fullmatch(line)).partition(b": ")[0]
         del headers, lines  # a traceback may come with the local variables of its frames, and these hold the API key
-        message = f"the header {wrong.decode('latin-1')!r} holds a line end"
+        message = f"the header {wrong.decode('latin-1')!r} has a name that is not one, or a control character"
         raise ConfigurationError(message)
-    return lines
+    return b"".join(lines)
 
 
 def _message(beginning: bytes, request: Request) -> bytes:

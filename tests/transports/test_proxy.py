@@ -39,6 +39,7 @@ def test_refused(subtests):
         ("socks5://proxy:1080", f"must be an http:// proxy; payclient cannot use one of socks5://{OWN_CLIENT}"),
         ("quic://proxy", "must be an http:// proxy; payclient cannot use one of quic://"),
         ("http://", "names no host; it must be like http://host:port"),
+        ("http://proxy:0", "names port 0, which cannot be connected to"),
         ("http://proxy:port", "is not a URL: its host or port cannot be read"),
         ("http://proxy/pac", "must not hold a path, a query or a fragment"),
         ("http://proxy?x=1", "must not hold a path, a query or a fragment"),
