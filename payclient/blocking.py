@@ -34,6 +34,10 @@ _Result = TypeVar("_Result")
 _Given = ParamSpec("_Given")
 _END: Final = object()
 _IS_CLOSED = "it has been closed"
+_GREEN_THREADS = (
+    ("gevent", "monkey", "is_module_patched", ("threading", "select")),
+    ("eventlet", "patcher", "is_monkey_patched", ("thread",)),
+)
 
 
 class LoopThread:
@@ -241,13 +245,13 @@ class _Items(Iterator[_Result], Generic[_Result]):
 
 
 def _check_threads() -> None:
-    patches = sys.modules.get("gevent.monkey")
-    if patches is not None and patches.is_module_patched("threading"):
-        message = (
-            "payclient.blocking needs threads of the operating system, which gevent has replaced in this process; "
-            "use a worker with threads, such as gunicorn -k gthread or celery -P threads"
-        )
-        raise ConfigurationError(message)
+    for name, module, is_replaced, parts in _GREEN_THREADS:
+        if (patches := sys.modules.get(f"{name}.{module}")) and any(map(getattr(patches, is_replaced), parts)):
+            message = (
+                f"payclient.blocking needs threads of the operating system, which {name} has replaced in this process; "
+                "use a worker with threads, such as gunicorn -k gthread or celery -P threads"
+            )
+            raise ConfigurationError(message)
 
 
 class Client:
@@ -265,7 +269,7 @@ class Client:
         thread, lazily; an input that blocks holds up all calls.
 
     Raises:
-        ConfigurationError: When the client cannot be created, such as in a process that gevent has patched.
+        ConfigurationError: When the client cannot be created, such as in a process that gevent or eventlet has patched.
     """
 
     _viewed: "Client | None" = None  # a view keeps its client

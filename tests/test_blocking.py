@@ -296,13 +296,19 @@ def test_stream():
                 list(outcomes)
 
 
-def test_gevent(monkeypatch):
-    """In a process whose threads gevent has replaced, the client is refused by name, before anything is started."""
-    patches = SimpleNamespace(is_module_patched=lambda name: name == "threading")
-    monkeypatch.setitem(sys.modules, "gevent.monkey", patches)
-    with pytest.raises(
-        ConfigurationError, match="which gevent has replaced in this process; use a worker with threads"
-    ):
+@pytest.mark.parametrize(
+    ("library", "module", "question", "part"),
+    [
+        *(("gevent", "monkey", "is_module_patched", part) for part in ("threading", "select")),
+        ("eventlet", "patcher", "is_monkey_patched", "thread"),
+    ],
+)
+def test_green_threads(monkeypatch, library, module, question, part):
+    """In a process whose threads gevent or eventlet has replaced, the client is refused, before anything is started."""
+    patches = SimpleNamespace(**{question: lambda name: name == part})
+    monkeypatch.setitem(sys.modules, f"{library}.{module}", patches)
+    expected = f"which {library} has replaced in this process; use a worker with threads"
+    with pytest.raises(ConfigurationError, match=expected):
         Client(api_key=KEY, base_url="https://pay.example")
 
 

@@ -3,7 +3,7 @@
 import os
 import ssl
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from os import PathLike
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
@@ -65,12 +65,16 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
     """Return the network settings of *options* and the environment, for a service at *url*."""
     given = {name for name, value in options.items() if value is not None}
     proxy = Proxy(options.pop("proxy")) if options.get("proxy") is not None else None
-    _check(options, given, is_ours=is_ours)
+    if given and not is_ours:
+        message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"
+        raise ConfigurationError(message)
+    if not isinstance(trust_env := options.get("trust_env", True), bool):
+        raise unfit("trust_env", "True or False", repr(trust_env))
     if not is_ours:
         return Network()
     parts = urlsplit(url)
     if proxy is None and not is_loopback(parts.hostname or ""):
-        proxy = _environment_proxy(parts, trust_env=bool(options.get("trust_env", True)))
+        proxy = _environment_proxy(parts, trust_env=trust_env)
     if proxy is not None and parts.scheme != "https":
         message = (
             f"{proxy.source}: plain http does not go through a proxy, which would see the API key; "
@@ -79,14 +83,6 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         raise ConfigurationError(message)
     kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
     return Network(proxy, make_context(options) if given & _TRUST else None, **kept)
-
-
-def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:
-    if given and not is_ours:
-        message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"
-        raise ConfigurationError(message)
-    if not isinstance(trust_env := options.get("trust_env", True), bool):
-        raise unfit("trust_env", "True or False", repr(trust_env))
 
 
 def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:

@@ -58,7 +58,7 @@ asyncio.run(main(sys.argv[1]))
 @pytest.mark.parametrize(
     ("when", "transport", "using"),
     [
-        *(("late", "httpx", "httpcore"), ("after", "httpx2", "httpcore")),
+        *(("late", "httpx", "httpcore"), ("after", "httpx2", "httpcore2")),
         *(pytest.param(when, "httpx", "httpcore", marks=pytest.mark.slow) for when in ("before", "after")),
         *(pytest.param(when, "httpx2", "httpcore2", marks=pytest.mark.slow) for when in ("before", "late")),
     ],
