@@ -311,7 +311,7 @@ async def test_header_that_would_be_two(connect, name, value):
 
     trace.headers = {name: value}
     async with RawServer() as server, connect(server, tracing=lambda: nullcontext(trace)) as pay:
-        with pytest.raises(ConfigurationError, match=r"the header '|Illegal header") as caught:
+        with pytest.raises(ConfigurationError, match=f"the header '{name[:3]}|Illegal header") as caught:
             await pay.get_transaction("T1")
         assert (server.requests, pay.stats.attempts) == ([], 1)
     shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
