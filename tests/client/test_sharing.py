@@ -43,11 +43,12 @@ async def test_confirm_asks_after_it_was_called():
     assert (found, transport.times()) == (("0.0", "0.5", "0.5"), [0.0, 0.5])
 
 
-async def test_second_lookup_of_a_reconciliation():
+@pytest.mark.parametrize("fresh", [False, True], ids=["after a plain one", "after a fresh one"])
+async def test_second_lookup_of_a_reconciliation(fresh):
     """What confirms an answer is asked after it: it shares no lookup that was sent before."""
     transport = stating()
     pay = client(transport)
-    page = asyncio.create_task(pay.get_transaction("T1"))
+    page = asyncio.create_task(pay.get_transaction("T1", fresh=fresh))
     await asyncio.sleep(0.5)
     assert ((await pay.get_transaction("T1", fresh=True)).status, (await page).status) == ("0.5", "0.0")
 
@@ -203,11 +204,12 @@ async def test_fresh_lookup_joins_what_is_as_fresh():
     assert [request.needs_fresh_connection for request in transport.sent] == [False, False, True]
 
 
-async def test_fresh_row_of_a_stream():
+@pytest.mark.parametrize("fresh", [False, True], ids=["after a plain one", "after a fresh one"])
+async def test_fresh_row_of_a_stream(fresh):
     """The second lookup of a stream joins no request that was sent before it."""
     transport = stating()
     pay = client(transport)
-    page = asyncio.create_task(pay.get_transaction("T1"))
+    page = asyncio.create_task(pay.get_transaction("T1", fresh=fresh))
     await asyncio.sleep(0.5)
     async with pay.stream_transactions(["T1"], fresh={"T1"}) as outcomes:
         (outcome,) = [each async for each in outcomes]
