@@ -15,7 +15,7 @@ from payclient.protocol._phrases import Meaning, meaning
 from payclient.protocol.transaction import is_list, is_object, kind
 
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
-_RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,12})", re.ASCII)
+_RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,13}(?:\.\d{1,9})?)(?![\d.])", re.ASCII)
 _EPOCH = 1_000_000_000
 """A number from here on is a Unix time, even in `Retry-After`, where it is a mistake; below, it is seconds."""
 
@@ -35,14 +35,13 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
     if (moment := _date(value)) is not None:
         return until(moment.timestamp())
     resets = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset") if is_throttled else ()
-    for name in ("retry-after", *resets):
-        if _NUMBER.fullmatch(value := headers.get(name, "").strip()):
-            number = float(value)
-            if number >= _EPOCH * 1000:
-                number /= 1000  # milliseconds
-            return until(number) if number >= _EPOCH else number
-    match = _RESET.search(headers.get("ratelimit", "")) if is_throttled else None
-    return float(match[1]) if match else None
+    values = [value, *(headers.get(name, "").strip() for name in resets)]
+    if is_throttled:
+        values += _RESET.findall(headers.get("ratelimit", ""))
+    for value in filter(_NUMBER.fullmatch, values):
+        number = float(value) / (1000 if float(value) >= _EPOCH * 1000 else 1)  # milliseconds
+        return until(number) if number >= _EPOCH else number
+    return None
 
 
 def _date(value: str) -> datetime | None:
