@@ -54,6 +54,8 @@ async def health(pay: Pay) -> dict[str, str | float]:
     stats = pay.stats
     if stats.is_ready:
         return {"payments": "overloaded" if stats.is_overloaded else "ready"}
+    if not stats.outage_seconds:
+        return {"payments": "paused by the service", "seconds": stats.paused_seconds}
     return {"payments": "outage", "seconds": stats.outage_seconds, "last_failure": stats.last_failure}
 
 

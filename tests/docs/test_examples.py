@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from payclient import ClientClosedError, ConfigurationError
-from payclient.testing import FakeService, serve
+from payclient.testing import FakeService, Reply, serve
 from support.visits import assert_answers, assert_could_not_ask, assert_outage_is_logged_once, keyless_client
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -74,13 +74,19 @@ async def test_outage(service, caplog, name):
 
 
 async def test_fastapi_health(service, caplog):
-    """In an outage the health page says so, as 200, and why."""
+    """In an outage the health page says so, as 200, and why; in a pause it says for how long."""
     async with visiting("fastapi_app") as (visitor, _):
         assert (await visitor.get("/health")).json() == {"payments": "ready"}
         await assert_outage_is_logged_once(visitor, service, caplog)
         health = await visitor.get("/health")
     assert (health.status_code, health.json()["payments"]) == (200, "outage")
     assert "ServiceError" in health.json()["last_failure"]
+    async with visiting("fastapi_app") as (visitor, _):
+        service.script("T1", Reply(status=429, headers={"Retry-After": "60"}))
+        refused = await visitor.get("/payments/T1")
+        health = await visitor.get("/health")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "60")
+    assert (health.json()["payments"], round(health.json()["seconds"])) == ("paused by the service", 60)
 
 
 async def test_script(service):
