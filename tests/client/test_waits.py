@@ -116,7 +116,7 @@ RARELY = {"interval": 45.0, "max_interval": 45.0}
         ([(0, DOWN), (10, "Pending")], {}, 0.1, 409),
         ([(0, DOWN)], {}, 0.1, 503),
         ([(0, "Pending"), (10, DOWN)], RARELY, 0.1, 503),
-        ([(0, "Pending"), (10, DOWN)], {**RARELY, "deadline": 45.0}, 0.1, 503),
+        ([(0, "Pending"), (10, DOWN)], {**RARELY, "deadline": 45.5}, 0.1, 503),
         ([], {"deadline": 5.0}, 1000.0, 503),
         ([], {}, 1000.0, 503),
     ],
