@@ -107,8 +107,8 @@ class CouldNotAskError(PayClientError):
     The service was not asked, or gave no answer about the transaction: it may exist, or not, in any status.
 
     Attributes:
-        retry_after: Seconds until it makes sense to ask again: the pause that the service asked for, the time to the
-            next probe in an outage, and 5 if nothing is known.
+        retry_after: Seconds until it makes sense to ask again: the rest of a pause, the time to the next probe in an
+            outage, and 5 if nothing is known.
     """
 
     http_status = 503

@@ -31,7 +31,7 @@ from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
 from payclient.client._wait import Condition, LastPoll, Wait
 from payclient.client.policies import Clock, Priority, RetryPolicy
-from payclient.errors import DeadlineExceededError, PayClientError, TransactionNotFoundError
+from payclient.errors import CouldNotAskError, DeadlineExceededError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Environment, Outcome, Transaction, check_reference, check_references, endpoint
 from payclient.transports import HttpClient, NetworkOptions, Transport, TransportName, make_transport, resolve_network
 
@@ -482,9 +482,9 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _until(self, now: float, given: float | None) -> float | None:
+    def _until(self, now: float, given: float | None) -> float:
         seconds = self._options.deadline if given is None else check_seconds("deadline", given)
-        return None if seconds is None else now + seconds
+        return math.inf if seconds is None else now + seconds
 
     def _concurrency(self, given: int | None) -> int:
         return self._session.max_concurrency if given is None else check_count("concurrency", given)
@@ -494,7 +494,7 @@ class AsyncClient:
         reference: str,
         clock: Clock,
         now: float,
-        until: float | None = None,
+        until: float = math.inf,
         *,
         budget: float | None = None,
         max_pause: float = math.inf,
@@ -505,36 +505,41 @@ class AsyncClient:
         check_reference(reference)
         options, is_bulk = self._options, in_bulk.get()
         observers = () if options.on_attempt is None else options.observers
-        outage = None if is_poll or is_bulk or options.on_outage == "wait" else self._session.outage
+        is_rejectable = not (is_poll or is_bulk or options.on_outage == "wait")
         priority = Priority.POLL if is_poll else Priority.BULK if is_bulk else Priority.AWAITED
         after = now if is_newer else -math.inf  # a confirmation is sent after what it confirms
-        lookup = Lookup(reference, clock, until, budget, observers, outage, priority, after, is_fresh, max_pause, now)
+        most = min(max_pause, options.retry.max_retry_after)
+        lookup = Lookup(reference, clock, until, budget, observers, is_rejectable, priority, after, is_fresh, most, now)
         return self._join_or_start(lookup) if options.tracing is None else self._traced(options.tracing, lookup)
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the result of an equal lookup in flight, or make the lookup itself."""
         is_fresh = lookup.needs_fresh_connection
         kind = POLL if lookup.priority is Priority.POLL else self._kind
-        rejectable = {} if lookup.outage is None else lookup.outage.rejectable
-        rejectable[lookup] = None
+        self._session.lookups[lookup] = None
         try:
             while lookup.reference in self._calls and (
                 other := self._calls.joinable(lookup.reference, kind, after=lookup.after, is_fresh=is_fresh)
             ):
-                self._session.reject(lookup)
+                lookup.joined = other.made
+                self._session.check(lookup)
                 with LookupPhase(lookup, "queued"):
                     transaction = await other.join()
                 if transaction is not None:
                     return transaction
+            lookup.joined = None
             with InFlight(lookup.reference, self._calls, lookup, is_fresh, kind) as call:
                 try:
                     transaction = call.value = await self._session.look_up(lookup, self._options)
-                except PayClientError:
-                    call.is_cut_short = self._session.is_rejected(lookup)  # an equal lookup in bulk is not
+                except CouldNotAskError as error:
+                    call.is_cut_short = self._session.is_cut_short(lookup, error)
                     raise
                 return transaction
+        except CouldNotAskError as error:
+            self._session.tell(lookup, error)
+            raise
         finally:
-            del rejectable[lookup]
+            del self._session.lookups[lookup]
 
     async def _traced(self, tracing: Tracing, lookup: Lookup) -> Transaction:
         found: list[Transaction] = []

@@ -12,7 +12,6 @@ from attrs import Factory, define, field
 
 from payclient import errors
 from payclient._shared.escape import plural
-from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, OnAttempt
 from payclient.client.policies import Clock, Priority, Retries, Timeout, names_no_reference
 from payclient.protocol import Transaction
@@ -23,7 +22,7 @@ Unconfirmed: TypeAlias = tuple[errors.PayClientError, bool]
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 POLL = "poll"
 """The kind of the lookups in flight that waits share."""
-_NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
+NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
 
 class LookupPhase(Timeout):
@@ -35,8 +34,8 @@ class LookupPhase(Timeout):
         self, lookup: Lookup, name: PhaseName, *, at_most: float | None = None, now: float | None = None
     ) -> None:
         began = lookup.clock.now() if now is None else now
-        when = math.inf if lookup.until is None else lookup.until
-        if lookup.until is None and lookup.budget is not None and name != "queued":
+        when = lookup.until
+        if lookup.budget is not None and name != "queued":
             when = began + lookup.budget - lookup.seconds["attempts"] - lookup.seconds["backoff"]
         if at_most is not None and began + at_most < when:
             when = began + at_most
@@ -44,12 +43,11 @@ class LookupPhase(Timeout):
             at_most = None
         self._clock, self._when, self._has_fired, self._is_over = lookup.clock, when, False, False
         self._lookup, self.name, self._began, self._at_most = lookup, name, began, at_most
-        self.rejection: errors.OutageError | None = None
+        self.rejection: errors.PayClientError | None = None
         lookup.current = self
 
-    def reject(self, error: errors.OutageError) -> None:
+    def reject(self, error: errors.PayClientError) -> None:
         self.rejection = error
-        self._clock.cancel(self)
         self.fire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> Literal[False]:
@@ -60,9 +58,9 @@ class LookupPhase(Timeout):
         if not is_over:
             return False
         progress, rejection = progress_of(error), self.rejection
-        if rejection is not None and self.name == "attempts":
+        if isinstance(rejection, errors.OutageError) and self.name == "attempts":
             rejection.sent, rejection.step, rejection.address = progress.sent, progress.step, progress.address
-        failure = lookup.exceeded(self._at_most, progress) if rejection is None else lookup.rejected(rejection)
+        failure = rejection or lookup.exceeded(self._at_most, progress)
         try:
             raise failure
         finally:
@@ -76,17 +74,18 @@ class Lookup:
 
     reference: str
     clock: Clock
-    until: float | None  # on the clock; None for no limit
+    until: float  # on the clock; infinite for no limit
     budget: float | None  # seconds of attempts and back-off: a lookup in bulk may queue for long
     observers: tuple[OnAttempt, ...]
-    outage: Outage | None = None  # None if the lookup waits for the end of every outage
+    is_rejectable: bool = False  # by an outage
     priority: Priority = Priority.AWAITED
     after: float = -math.inf  # no request sent earlier is shared
     needs_fresh_connection: bool = False
-    max_pause: float = math.inf  # seconds that its stream waits out
+    max_pause: float = math.inf  # seconds that it waits out if it has no deadline
     began_at: float = Factory(lambda self: self.clock.now(), takes_self=True)
     at: float = field(default=-math.inf, init=False)  # when it last looked at the clock
     current: LookupPhase | None = field(default=None, init=False)
+    joined: Lookup | None = field(default=None, init=False)  # for whose result it waits
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
     declined_version: int = field(default=0, init=False)  # of the key that the service declined, once in a lookup
@@ -100,18 +99,24 @@ class Lookup:
     is_fresh: bool = field(default=False, init=False)  # the connection of the last response
     is_probe: bool = field(default=False, init=False)
     headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
-    seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)  # by phase
+    seconds: dict[str, float] = field(factory=NO_TIME.copy, init=False)  # by phase
 
     def rejected_at(self, allowed: float) -> float:
         """Return when an outage ends its wait, if an attempt may take *allowed* seconds."""
         phase = self.current
-        if phase is None or phase.rejection is not None or self.is_probe:
+        if phase is None or phase.rejection is not None or self.is_probe or not self.is_rejectable:
             return math.inf
         return self.began_at + allowed if phase.name == "attempts" else -math.inf
 
-    def reject(self, error: errors.OutageError) -> None:
+    def reject(self, error: errors.PayClientError) -> None:
         if self.current is not None:
             self.current.reject(error)
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether an attempt is made for it, or for the lookup whose result it waits for."""
+        made = self.joined or self
+        return made.is_probe or (made.current is not None and made.current.name == "attempts")
 
     def record_failure(self, error: errors.PayClientError) -> None:
         """Keep *error* as the last one; its `sent` covers the attempts before it."""
@@ -122,9 +127,6 @@ class Lookup:
             self.sent = error.sent
         elif not isinstance(error, errors.KeySourceError):  # without a key there was no request
             self.sent = "yes"
-
-    def remaining_time(self, max_retry_after: float) -> float:
-        return min(max_retry_after, self.max_pause) if self.until is None else self.until - self.clock.now()
 
     def add_observer(self, observer: object) -> None:
         """Add what a tracing context has yielded, and send the `headers` that it has, if any."""
@@ -141,22 +143,6 @@ class Lookup:
             if asyncio.iscoroutine(made := observer(attempt)):
                 made.close()
                 raise TypeError("on_attempt gave a coroutine, which would never be awaited; pass a plain function")
-
-    def rejected(self, error: errors.OutageError) -> errors.OutageError:
-        self.record_failure(error)
-        return error
-
-    def as_probe(self) -> Lookup:
-        """Return the lookup for an attempt that goes on although its caller has left, or has been rejected."""
-        probe = copy.copy(self)
-        probe.until = probe.budget = probe.outage = None
-        probe.seconds, probe.needs_fresh_connection = _NO_TIME.copy(), True
-        return probe
-
-    def take(self, probe: Lookup) -> None:
-        """Take over what the attempt of *probe* has found about key and connection."""
-        self.key_version, self.redact, self.is_fresh = probe.key_version, probe.redact, probe.is_fresh
-        self.needs_fresh_connection = True
 
     def exceeded(
         self, at_most: float | None, progress: Progress

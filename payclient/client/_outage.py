@@ -5,11 +5,11 @@ Detect that the service answers no lookup, and reject the lookups that would wai
 |---|---|---|---|---|
 | quiet | the last attempt was answered | queues | goes on | has `timeout` |
 | suspected | since the last answer attempts have failed, or are silent | queues | goes on | has `timeout` |
-| paused | the service asked to wait | queues, or fails if its time ends first | goes on | has `timeout` |
+| paused | the service asked to wait | queues, or fails if its time ends first | likewise | has `timeout` |
 | out | nothing was answered for the time allowed | probes, or is rejected | is rejected | has twice the time allowed |
 
-A lookup waits in the queue, in back-off, or for an equal lookup. Polls and rows of a stream are never rejected: for
-them *out* is the same as *suspected*.
+A lookup waits in the queue, in back-off, or for an equal lookup that waits. Polls and rows of a stream are never
+rejected: for them *out* is the same as *suspected*.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
     fails without a response, or with one that says nothing (5xx, 408, 425, malformed). An untrusted certificate or a
@@ -22,8 +22,8 @@ them *out* is the same as *suspected*.
     failed counts again, here and for the limiter, once it has been answered: two that always fail do not make
     an outage. The first response ends it.
 4.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
-    reference has failed before, no attempt may have been sent for a second. So a reference that always fails takes no
-    probe from the others.
+    reference has failed before, or is in flight, no attempt may have been sent for a second. So a reference that always
+    fails takes no probe from the others.
 5.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
     the time allowed, or leaves; the response still counts.
 6.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
@@ -33,6 +33,7 @@ breaker of "Release It!" (Nygard), with probes instead of a half-open state.
 """
 
 import math
+from collections.abc import Collection
 from typing import Protocol
 
 from payclient._shared.escape import plural
@@ -63,13 +64,10 @@ class Outage:
 
     _clock: Clock  # of the first attempt; nothing is done before
 
-    def __init__(self, limiter: Limiter) -> None:
-        self.is_on: bool = False
+    def __init__(self, limiter: Limiter, lookups: Collection[Rejectable] = ()) -> None:
         self.allowed: float = _MIN_ALLOWED  # seconds that a response may take
-        self.last_failure: str = ""  # class and text, since the last response
         self.rejected: int = 0  # lookups, in all outages together
-        self.rejectable: dict[Rejectable, None] = {}
-        self._limiter = limiter
+        self._limiter, self._lookups = limiter, lookups
         self._fires_at = math.inf
         self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
@@ -79,7 +77,8 @@ class Outage:
         self._forget()
 
     def _forget(self) -> None:
-        self.is_on, self.last_failure = False, ""
+        self.is_on: bool = False
+        self.last_failure: str = ""  # class and text, since the last response
         self._failures = self._finals = self._last_final = 0  # each in a row, and the number of the last final one
         self._references: set[str] = set()  # that failed; two are enough
         self._since = math.inf  # start of the first attempt that failed
@@ -110,8 +109,7 @@ class Outage:
 
     def answered(self, ticket: Ticket, now: float, *, is_accepted: bool) -> None:
         _, reference = self._in_flight.pop(ticket.number)
-        if self._failing:
-            self._failing.pop(reference, None)
+        self._failing.pop(reference, None)
         if is_accepted:
             took = now - ticket.started_at
             self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
@@ -172,11 +170,6 @@ class Outage:
         elif due_at < math.inf:
             self._schedule(due_at)
 
-    def stop(self) -> None:
-        if self._fires_at < math.inf:
-            self._fires_at = math.inf
-            self._clock.cancel(self)
-
     def _schedule(self, when: float) -> None:
         self._fires_at = when
         self._clock.schedule(self, when)
@@ -192,7 +185,7 @@ class Outage:
 
     def _reject_due(self, now: float) -> None:
         following = math.inf
-        for waiting in tuple(self.rejectable):
+        for waiting in tuple(self._lookups):
             if (when := waiting.rejected_at(_SLOWER * self.allowed)) <= now:
                 waiting.reject(self.rejection())
             else:
@@ -202,28 +195,30 @@ class Outage:
 
     def probe(self, reference: str) -> Ticket | None:
         """Return a ticket if a lookup of *reference* is the probe now."""
-        now, is_first = self._clock.now(), reference not in self._failing
+        in_flight = (each for _, each in self._in_flight.values())
+        now, is_first = self._clock.now(), reference not in self._failing and reference not in in_flight
         if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:
             return None
-        ticket = self._limiter.probe()
-        if ticket is not None:
+        if (ticket := self._limiter.probe()) is not None:
             self._sent_at = now  # another may ask before this one is sent
             self._probed_at = now if is_first else self._probed_at
         return ticket
 
     def rejection(self) -> OutageError:
-        self.rejected += 1
-        seconds, rejected = self.seconds(), self.rejected - self._rejected_before
-        if rejected == 1:
-            message = "no answer for %.1f s: lookups are refused until there is one; the last failure was %s"
-            extra = {"seconds": seconds, "failure": self.last_failure}
-            logger.warning(message, seconds, self.last_failure, extra=extra)
         probe_due_in = max(0.0, self._probed_at + _PROBE_GAP - self._clock.now())
         return OutageError(
             f"the service does not answer; the last failure was {self.last_failure}",
             sent="no",
             last_failure=self.last_failure,
-            outage_seconds=seconds,
+            outage_seconds=self.seconds(),
             retry_after=max(probe_due_in or _PROBE_GAP, self._limiter.paused_seconds()),
-            refused=rejected,
         )
+
+    def count(self, error: OutageError) -> None:
+        """Record that a caller is told of a rejection; until then its lookup may become the probe."""
+        self.rejected += 1
+        error.refused = self.rejected - self._rejected_before
+        if error.is_first:
+            message = "no answer for %.1f s: lookups are refused until there is one; the last failure was %s"
+            extra = {"seconds": error.outage_seconds, "failure": error.last_failure}
+            logger.warning(message, error.outage_seconds, error.last_failure, extra=extra)

@@ -13,6 +13,7 @@ Design rules:
 """
 
 import asyncio
+import copy
 import logging
 import math
 import os
@@ -31,7 +32,7 @@ from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded, until_done
 from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
-from payclient.client._lookup import Lookup, LookupPhase, is_believed
+from payclient.client._lookup import NO_TIME, Lookup, LookupPhase, is_believed
 from payclient.client._outage import Outage
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import Again, Clock, Limiter, Retries, Signal, Ticket, classify, names_no_reference
@@ -94,10 +95,12 @@ class Session:
     _random: Callable[[], float] = field(default=random.random, alias="random")
     _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
     _limiter: Limiter = field(init=False)
+    lookups: dict[Lookup, None] = field(init=False, factory=dict)  # that are not done
     outage: Outage = field(init=False)
     _counts: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_COUNTED, 0))
     _probes: dict[asyncio.Task[Transaction], bool] = field(init=False, factory=dict)  # and whether its caller has left
     _pending: int = field(init=False, default=0)
+    _told_until: float = field(init=False, default=-math.inf)  # the end of the pause that was told
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
 
@@ -106,7 +109,7 @@ class Session:
         self._limiter = Limiter(
             max_concurrency=self.max_concurrency, max_rate=self._max_rate, workers=self._workers, random=self._random
         )
-        self.outage = Outage(self._limiter)
+        self.outage = Outage(self._limiter, self.lookups)
 
     # Life cycle
 
@@ -150,8 +153,8 @@ class Session:
             for probe in self._probes:
                 probe.cancel()
             await until_done(self._probes)
-            self.outage.stop()
             if self._clock is not None:
+                self._clock.cancel(self.outage)
                 self._clock.stop()
             if self._name is not None:
                 await shielded(self._transport.aclose())
@@ -196,8 +199,8 @@ class Session:
         try:
             while True:
                 lookup.sent_at = None
-                if self._limiter.paused_until > lookup.at:
-                    self._check_remaining_time(lookup, options)
+                if self._limiter.paused_until > lookup.at and (failure := self._too_late(lookup)):
+                    raise failure
                 try:
                     if self._keys.version == lookup.declined_version:
                         await self._renew_key(lookup)
@@ -206,7 +209,7 @@ class Session:
                     raise
                 except errors.PayClientError as error:
                     delay = self._delay(error, lookup, options)
-                if delay:
+                if delay and self._limiter.paused_until <= lookup.at:  # a pause takes the place of the back-off
                     with LookupPhase(lookup, "backoff"):
                         await self.sleep(lookup.clock.now() + delay)
         except errors.PayClientError as error:
@@ -268,21 +271,36 @@ class Session:
             raise lookup.key_error
         lookup.unconfirmed = None
 
-    def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
-        """Raise at once when the pause is longer than the remaining time of the lookup."""
-        pause = self._limiter.paused_seconds()
-        if not pause or pause <= lookup.remaining_time(options.retry.max_retry_after):
-            return
-        if isinstance(lookup.last_error, errors.ResponseError) and lookup.last_error.asked_pause is not None:
-            raise lookup.last_error
-        raise errors.RateLimitedError("the service asked this client to wait", asked_pause=pause)
+    def _too_late(self, lookup: Lookup) -> errors.PayClientError | None:
+        """Return the error for a lookup that waits, and has less time than the pause lasts."""
+        pause, last = self._limiter.paused_seconds(), lookup.last_error
+        remaining = lookup.max_pause if lookup.until == math.inf else lookup.until - lookup.clock.now()
+        if not pause or lookup.is_in_flight or pause <= remaining:
+            return None
+        if isinstance(last, errors.ResponseError) and last.asked_pause is not None:
+            return last
+        return errors.RateLimitedError("the service asked this client to wait", asked_pause=pause)
 
-    def reject(self, lookup: Lookup) -> None:
-        if self.is_rejected(lookup):
-            raise lookup.rejected(self.outage.rejection())
+    def check(self, lookup: Lookup) -> None:
+        """Raise at once when *lookup* would wait in vain for another one, or for its own probe."""
+        if failure := self.outage.rejection() if self.is_rejected(lookup) else self._too_late(lookup):
+            raise failure
 
     def is_rejected(self, lookup: Lookup) -> bool:
-        return self.outage.is_on and lookup.outage is not None
+        return self.outage.is_on and lookup.is_rejectable
+
+    def is_cut_short(self, lookup: Lookup, error: errors.CouldNotAskError) -> bool:
+        """Return whether *error* is about this lookup only: others may have more time, or wait out an outage."""
+        return isinstance(error, errors.OverloadedError) or bool(self._too_late(lookup)) or self.is_rejected(lookup)
+
+    def tell(self, lookup: Lookup, error: errors.CouldNotAskError) -> None:
+        """Complete an error for its caller: an outage counts it, and a pause says when to ask again."""
+        if isinstance(error, errors.OutageError):
+            lookup.record_failure(error)
+            self.outage.count(error)
+        if pause := self._limiter.paused_seconds():
+            is_shorter = isinstance(error, errors.ResponseError) and pause + 1 < error.retry_after  # than asked for
+            error.retry_after = pause if is_shorter else max(pause, error.retry_after)
 
     async def _probe(self, lookup: Lookup, options: Options, error: errors.OutageError | None = None) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
@@ -290,10 +308,12 @@ class Session:
             left = (task for task, is_left in self._probes.items() if is_left)
             if len(self._probes) >= self.max_concurrency and (oldest := next(left, None)) is not None:
                 oldest.cancel()  # it hangs, and gives way to the next
-            raise error or lookup.rejected(self.outage.rejection())
+            raise error or self.outage.rejection()
         lookup.attempts += 1
-        probe = lookup.as_probe()
-        probe.at = lookup.sent_at = ticket.started_at
+        lookup.needs_fresh_connection, lookup.sent_at = True, ticket.started_at
+        probe = copy.copy(lookup)
+        probe.until, probe.budget, probe.is_rejectable, probe.at = math.inf, None, False, ticket.started_at
+        probe.seconds = NO_TIME.copy()
         task = asyncio.create_task(self._attempt(probe, options, ticket), name="payclient-probe")
         self._probes[task] = False
         task.add_done_callback(partial(self._end_probe, ticket, probe))
@@ -303,11 +323,11 @@ class Session:
                 with LookupPhase(lookup, "attempts"):
                     await asyncio.wait([task], timeout=self.outage.allowed)
                 if not task.done():
-                    self.reject(lookup)
+                    self.check(lookup)
             return task.result()
         finally:
             lookup.is_probe = False
-            lookup.take(probe)
+            lookup.key_version, lookup.redact, lookup.is_fresh = probe.key_version, probe.redact, probe.is_fresh
             if not task.done():
                 self._probes[task] = True
                 probe.observers = options.observers  # the trace of the lookup ends with it
@@ -384,10 +404,9 @@ class Session:
         self, result: _Result, ticket: Ticket, lookup: Lookup, response: Response | None, found: Transaction | None
     ) -> None:
         """Tell the outage, the limiter and the observers how an attempt ended, and free its slot."""
-        signal, now, paused = result.signal, lookup.at, 0.0
+        signal, now = result.signal, lookup.at
         self._counts["throttled"] += signal is Signal.THROTTLED
         try:
-            paused = self._limiter.paused_seconds() if result.pause else 0.0
             if result.failure == "":
                 self.outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED)
             else:
@@ -397,7 +416,7 @@ class Session:
         finally:
             self._limiter.release(ticket, signal, retry_after=result.pause, now=now)
         if result.pause:
-            self._log_pause(paused, response)
+            self._tell_of_pause(response)
         if lookup.observers or logger.isEnabledFor(logging.DEBUG):
             self._report(lookup, response, now - ticket.started_at, result, found)
 
@@ -410,14 +429,14 @@ class Session:
             result = _Result.of(error)
         if not self._is_closed:
             self._limiter.release(ticket, result.signal, retry_after=result.pause, is_late=True)
+            self._tell_of_pause(response)
 
     async def _queue(self, lookup: Lookup) -> Ticket:
         try:
             with ExitStack() as on_failure:
                 with LookupPhase(lookup, "queued"):
-                    until = math.inf if lookup.until is None else lookup.until
                     ticket = await self._limiter.acquire(
-                        lookup.priority, began_at=lookup.began_at, until=until, is_again=lookup.attempts > 0
+                        lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
                     )
                     on_failure.callback(self._limiter.release, ticket, Signal.SILENT)
                 on_failure.pop_all()
@@ -433,13 +452,16 @@ class Session:
         failure = self.outage.last_failure
         return f"the last failure of this client was {failure}; {limit}" if failure else limit
 
-    def _log_pause(self, before: float, response: Response | None) -> None:
-        """Log the pause that the service asks for, once instead of once per attempt in flight."""
-        seconds = self._limiter.paused_seconds()
-        if seconds > (before + 1 if before else 0):
-            status = None if response is None else response.status_code
-            extra = {"status": status, "seconds": seconds}
-            logger.warning("the service asks for a pause of %.3g s (status %s)", seconds, status, extra=extra)
+    def _tell_of_pause(self, response: Response | None) -> None:
+        """Log a new pause, once instead of once per attempt in flight, and end the waits that would end in it."""
+        if self._limiter.paused_until <= self._told_until + 1:
+            return
+        self._told_until, seconds = self._limiter.paused_until, self._limiter.paused_seconds()
+        extra = {"status": None if response is None else response.status_code, "seconds": seconds}
+        logger.warning("the service asks for a pause of %(seconds).3g s (status %(status)s)", extra, extra=extra)
+        for lookup in tuple(self.lookups):
+            if failure := self._too_late(lookup):
+                lookup.reject(failure)
 
     def _report(
         self, lookup: Lookup, response: Response | None, seconds: float, result: _Result, found: Transaction | None
@@ -449,6 +471,7 @@ class Session:
             message = "attempt %d: status %s in %.3f s, %s"
             extra = {"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds}
             logger.debug(message, lookup.attempts, status, seconds, result.name or "found", extra=extra)
+        names = (text.partition(":")[0] for text in (() if found is None else found.deviations))
         attempt = Attempt(
             reference=lookup.reference,
             number=lookup.attempts,
@@ -457,15 +480,10 @@ class Session:
             error=result.name or None,
             url=self._url,
             request_id=None if response is None else request_id_of(response.headers, lookup.redact),
-            deviations=() if found is None else _deviating(found),
+            deviations=tuple(name if name in _FIELDS else "other" for name in names),
             is_throttled=result.signal is Signal.THROTTLED,
         )
         lookup.notify(attempt)
-
-
-def _deviating(transaction: Transaction) -> tuple[str, ...]:
-    names = (text.partition(":")[0] for text in transaction.deviations)
-    return tuple(name if name in _FIELDS else "other" for name in names)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

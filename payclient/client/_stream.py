@@ -220,6 +220,7 @@ class _Stream:
     _following: PendingRow | None = field(default=None, init=False)
     _count: int = field(default=0, init=False)
     _deferred: list[tuple[float, int, PendingRow]] = field(factory=list, init=False)  # a heap, by the time when due
+    _max_deferred: int = field(default=Factory(lambda self: self._concurrency * _DEFERRED_PER_WORKER, True), init=False)
     _started: int = field(default=0, init=False)
     _asking: int = field(default=0, init=False)
     _began: float = field(default=Factory(lambda self: self._clock.now(), takes_self=True), init=False)
@@ -391,10 +392,6 @@ class _Stream:
     def _row(self, reference: str) -> PendingRow:
         self._count += 1
         return PendingRow(self._count - 1, reference)
-
-    @property
-    def _max_deferred(self) -> int:
-        return self._concurrency * _DEFERRED_PER_WORKER
 
     async def _ask(self, row: PendingRow) -> Outcome | None:
         row.answers_when_sent = self._deferral.answers

@@ -34,6 +34,7 @@ pytestmark = pytest.mark.virtual_time
 NOT_FOUND = answer(b'{"success": false, "message": "no such transaction"}', 404)
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
 UNKNOWN = answer(b'{"success": false, "message": "Kode tak dikenal"}', 404)
+REFUSED = answer(status=429, retry_after="60")
 CLOSED = "this client cannot be used: it has been closed"
 
 
@@ -162,7 +163,8 @@ async def test_pause_beyond_the_deadline_raises_at_once():
     async with client(transport) as pay:
         with pytest.raises(RateLimitedError) as caught:
             await pay.get_transaction("T1")
-        assert (caught.value.retry_after, caught.value.status_code) == (86400, 429)  # as it was said
+        told = caught.value
+        assert (told.asked_pause, told.retry_after, told.status_code) == (86400, 300, 429)  # then one asks
         with pytest.raises(RateLimitedError) as caught:
             await pay.get_transaction("T2")
         expected = ("the service asked this client to wait [retry after 300 s]", 300)
@@ -171,6 +173,67 @@ async def test_pause_beyond_the_deadline_raises_at_once():
         await asyncio.sleep(290)
         await pay.get_transaction("T3")
         assert loop.time() >= 300
+
+
+async def test_pause_ends_waits():
+    """As a pause begins, a lookup that waits is told if its time ends before the pause; one in flight is answered."""
+    random.seed(1)  # the back-off is longer than the deadline
+    transport, told = ScriptedTransport(latency=1.0, B=[DOWN], L=[DOWN], P=[REFUSED]), {}
+    transport.script("A", lambda: asyncio.sleep(3, answer(document("A"))))
+
+    async def ask(name, deadline):
+        try:
+            told[name] = (await pay.get_transaction(name[0], deadline=deadline)).reference, now()
+        except RateLimitedError as error:
+            told[name] = error.retry_after, now()
+
+    retry = RetryPolicy(initial_backoff=1000.0, max_backoff=1000.0)
+    async with client(transport, max_concurrency=2, retry=retry) as pay, asyncio.TaskGroup() as callers:
+        for at, name, deadline in (
+            *((0.0, "B backs off", 30.0), (0.0, "L backs off", 1000.0), (0.5, "L is shared", 30.0)),
+            *((1.5, "A", 30.0), (1.5, "P", 30.0), (2.0, "A is shared", 30.0), (2.0, "Q queues", 30.0)),
+            *((2.0, "R queues", 1000.0), (3.0, "R is shared", 30.0), (3.0, "N", 30.0)),
+        ):
+            await asyncio.sleep(at - now())
+            callers.create_task(ask(name, deadline))
+    late = {name: told.pop(name) for name in ("L backs off", "R queues")}
+    assert told == {
+        **dict.fromkeys(("B backs off", "L is shared", "P", "Q queues"), (60.0, 2.5)),
+        **dict.fromkeys(("A", "A is shared"), ("A", 5.5)),
+        **dict.fromkeys(("R is shared", "N"), (59.5, 3.0)),
+    }
+    assert {(reference, at > 62.5) for reference, at in late.values()} == {("L", True), ("R", True)}
+
+
+async def test_late_pause(caplog):
+    """A pause that is asked for when its caller has left is logged, and ends waits as any other."""
+    transport = ScriptedTransport(latency=9.0)
+    async with client(transport, max_concurrency=1) as pay:
+        lookups = [asyncio.create_task(pay.get_transaction(reference)) for reference in ("T1", "T2", "T2")]
+        await asyncio.sleep(0.5)
+        lookups[1].cancel()  # the other makes its lookup
+        await asyncio.sleep(0.5)
+        last = asyncio.create_task(pay.get_transaction("T3"))
+        lookups[0].cancel()
+        await asyncio.sleep(1)
+        transport.sent[0].on_late(REFUSED)
+        with pytest.raises(RateLimitedError):
+            await last
+        assert (now(), (await lookups[2]).reference) == (2.0, "T2")
+    assert [record.message for record in caplog.records] == ["the service asks for a pause of 60 s (status 429)"]
+
+
+async def test_pause_instead_of_back_off():
+    """A failure that asks for a pause has no back-off: its lookup is told at once, or sent as the pause ends."""
+    transport = ScriptedTransport(default=lambda _: answer(DOWN.body, 503, retry_after="60") if now() < 90 else found)
+    found, retry = answer(document("T2")), RetryPolicy(initial_backoff=1000.0, max_backoff=1000.0)
+    async with client(transport, retry=retry) as pay:
+        with pytest.raises(ServiceError):
+            await pay.get_transaction("T1", deadline=30.0)
+        assert now() == 0.0
+        await asyncio.sleep(70)
+        await pay.get_transaction("T2", deadline=100.0)
+    assert transport.times() == [0.0, 70.0, 130.0]
 
 
 @pytest.mark.parametrize(("seconds", "holds_all"), [(1, False), (2, False), (3, True)])

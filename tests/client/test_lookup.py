@@ -21,7 +21,7 @@ from payclient.transports import Progress
 pytestmark = pytest.mark.virtual_time
 
 
-def make(*, until=None, budget=None, observers=()):
+def make(*, until=math.inf, budget=None, observers=()):
     return Lookup("R", clock=Clock(asyncio.get_running_loop()), until=until, budget=budget, observers=observers)
 
 
@@ -40,7 +40,7 @@ async def exceeded(lookup, *phases):
 
 
 @pytest.mark.parametrize(
-    ("until", "budget"), [(None, None), (11.0, None), (None, 10.0)], ids=["none", "until", "budget"]
+    ("until", "budget"), [(math.inf, None), (11.0, None), (math.inf, 10.0)], ids=["none", "until", "budget"]
 )
 async def test_in_time(until, budget):
     """A block that finishes in time is not ended."""
@@ -51,6 +51,7 @@ async def test_in_time(until, budget):
 async def test_rejected_once():
     """An outage does not reject a lookup again in the turn in which it has rejected it: its task is cancelled once."""
     lookup = make(until=10.0)
+    lookup.is_rejectable = True
     task = asyncio.create_task(spend(lookup, ("queued", 100)))
     await asyncio.sleep(1)
     assert lookup.rejected_at(0.5) == -math.inf
@@ -118,19 +119,6 @@ async def test_time_that_is_over():
     await asyncio.sleep(11)
     await exceeded(lookup, ("attempts", 1))
     assert lookup.clock.now() == 11
-
-
-async def test_remaining_time_ends_with_the_lookup():
-    """A lookup waits for a pause no longer than until its own end."""
-    lookup = make(until=10.0)
-    await asyncio.sleep(4)
-    assert lookup.remaining_time(900.0) == 6.0
-
-
-@pytest.mark.parametrize("budget", [None, 5.0], ids=["unbounded", "budget"])
-async def test_remaining_time_without_an_end(budget):
-    """A lookup without a deadline waits up to `max_retry_after`, because a pause does not use its budget."""
-    assert make(budget=budget).remaining_time(900.0) == 900.0
 
 
 async def test_notify():

@@ -134,7 +134,7 @@ def test_slow_start(subtests):
         with subtests.test(rejected=rejected):
             outage, clock = play(*failing(0, 0, 0.9))
             for _ in range(rejected):
-                outage.rejection()
+                outage.count(outage.rejection())
             assert outage.sent(Ticket(9, clock.at, 1), "T9", clock) is None
             outage.answered(Ticket(9, clock.at, 1), clock.at + 0.1, is_accepted=True)
             assert outage._limiter.limit == (1.0 if rejected else 4.0)
@@ -169,9 +169,9 @@ async def test_rejection():
     outage, clock = play(*failing(0, 0, 0.9))
     outage.probe("N")
     clock.at = 1.5
-    first = outage.rejection()
+    outage.count(first := outage.rejection())
     clock.at = 3.0
-    second = outage.rejection()
+    outage.count(second := outage.rejection())
     assert (first.refused, second.refused, outage.rejected) == (1, 2, 2)
     assert (first.sent, first.last_failure, first.outage_seconds, first.retry_after) == ("no", DOWN, 1.5, 0.5)
     assert second.retry_after == 1.0  # one is due, but was not allowed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient import ConfigurationError, DeadlineExceededError, Transaction
+from payclient import ConfigurationError, DeadlineExceededError, OverloadedError, RateLimitedError, Transaction
 from support.chance import examples
 from support.fakes import ScriptedTransport, answer, client, document, now
 
@@ -72,6 +72,20 @@ async def test_confirmation_shares_what_is_sent_again():
     await asyncio.sleep(1)
     assert (await pay.confirm("T1", **CLAIM)).transaction == await page
     assert len(transport.sent) == 2
+
+
+PAUSE = {"T1": [answer(b"{}", 429, retry_after="5")]}
+
+
+@pytest.mark.parametrize(("refused", "script", "ahead"), [(RateLimitedError, PAUSE, ""), (OverloadedError, {}, "AB")])
+async def test_who_has_more_time(refused, script, ahead):
+    """A caller with more time is answered, although the one who made the lookup has none for a pause or the queue."""
+    async with client(ScriptedTransport(latency=2.0, **script), max_concurrency=1) as pay:
+        lookups = [*((name, 30.0) for name in ahead), ("T1", 4.1), ("T1", 4.05), ("T1", 30.0), ("Z", 30.0)]
+        asking = (pay.get_transaction(name, deadline=seconds) for name, seconds in lookups)
+        told = await asyncio.gather(*asking, return_exceptions=True)
+    expected = [*[Transaction] * len(ahead), *[refused] * 2, *[Transaction] * 2]
+    assert list(map(type, told)) == expected
 
 
 async def test_nobody_joins_what_may_be_older(subtests):

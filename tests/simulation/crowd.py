@@ -35,6 +35,8 @@ async def ask(world, client, reference, call):
     early = world.plan.deadline - (loop.time() - began)
     if isinstance(answer, errors.DeadlineExceededError) and early > 0.001:
         world.fail("deadline", f"{reference} ended {early:.3f} s before its deadline")
+    if isinstance(answer, errors.DeadlineExceededError) and reference not in world.keyless:
+        oracles.check_paused(world, client, reference, began, answer)
     loop.note("answer", reference, type(answer).__name__)
     world.count(f"answer {type(answer).__name__}")
     return answer

@@ -96,6 +96,15 @@ class KnownOutage:
             self._world.fail("waits", f"{reference} for {waited:.3f} s in a known outage: {type(error).__name__}")
 
 
+def check_paused(world, client, reference, began, error):
+    """Complain of a caller who has waited for his deadline in a pause that was known to be longer."""
+    session = client._session
+    is_in_flight = "[step" in error.message or any(each == reference for _, each in session.outage._in_flight.values())
+    waited = world.loop.time() - max(began, session._limiter.paused_at) - world.loop.jumped
+    if session._limiter.paused_seconds() and not is_in_flight and waited > slack(world):
+        world.fail("waits", f"{reference} for {waited:.3f} s in a known pause")
+
+
 class ObservedCapacity(Capacity):
     """A capacity that says when it cuts its rate twice for one congestion, or grows by what shows nothing."""
 
@@ -136,6 +145,7 @@ class ObservedLimiter(Limiter):
         self._is_out = False
         self.paused_by_service_until = float("-inf")
         self.pause_begins = float("inf")
+        self.paused_at = float("-inf")
         super().__init__(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, **options)
         self.capacity.fail = world.fail
         world.limiters.append(self)
@@ -188,6 +198,12 @@ class ObservedLimiter(Limiter):
         self._probed_at.append(now)
         self._is_out = self._outage.is_on  # else it has ended since its caller was refused
         return ticket
+
+    def pause(self, seconds):
+        """Note since when a pause is known."""
+        before = self.paused_until
+        super().pause(seconds)
+        self.paused_at = self._now() if self.paused_until > before + 1 else self.paused_at
 
     async def acquire(self, *place, **options):
         try:

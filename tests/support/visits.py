@@ -9,7 +9,7 @@ from support.fakes import ScriptedTransport
 CODE = "************0001"
 REFUSED_KEY = Reply(status=401)
 DECLINED = Reply(status=422)
-BUSY = Reply(status=429, headers={"Retry-After": "600"})
+BUSY = Reply(status=429, headers={"Retry-After": "600"})  # of which five minutes are believed
 
 
 async def assert_answers(visitor, service, caplog, path="/payments"):
@@ -28,7 +28,7 @@ async def assert_answers(visitor, service, caplog, path="/payments"):
         "T4": 503,
         "T5": 503,
     }
-    assert [answers[reference].headers.get("Retry-After") for reference in asked] == [None, None, None, "5", "600"]
+    assert [answers[reference].headers.get("Retry-After") for reference in asked] == [None, None, None, "5", "300"]
     logged = [record.message for record in caplog.records if record.message.startswith("could not ask")]
     errors = ["AuthenticationError", "RateLimitedError"]
     assert [message.split(": ")[1] for message in logged] == errors
