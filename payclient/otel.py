@@ -77,7 +77,7 @@ class OpenTelemetry:
 
     def __call__(self) -> "_Lookup":
         """Return the context manager for one lookup."""
-        return _Lookup(self._tracer, self._record, self._lookups)
+        return _Lookup(self._tracer, self._lookups)
 
     def observe(self, client: AsyncClient) -> None:
         """
@@ -98,7 +98,8 @@ class OpenTelemetry:
 
         self._meter.create_observable_gauge(name, [observed], unit=unit, description=words)
 
-    def _record(self, attempt: Attempt) -> None:
+    def measure(self, attempt: Attempt) -> None:
+        """Measure one attempt; the client calls it."""
         self._requests.record(attempt.seconds, _attributes(attempt.url, attempt.status, attempt.error))
         if attempt.number > 1:
             self._retries.add(1)
@@ -111,10 +112,9 @@ class OpenTelemetry:
 class _Lookup:
     """One lookup: its span and its measurements. A class, because a generator costs twice as much."""
 
-    __slots__ = ("_began", "_durations", "_now", "_record", "_scope", "_span", "headers")
+    __slots__ = ("_began", "_durations", "_now", "_scope", "_span", "headers")
 
-    def __init__(self, tracer: trace.Tracer, record: Callable[[Attempt], None], durations: metrics.Histogram) -> None:
-        self._record = record
+    def __init__(self, tracer: trace.Tracer, durations: metrics.Histogram) -> None:
         self._durations = durations
         self._scope = tracer.start_as_current_span(
             "payclient.get_transaction",
@@ -146,7 +146,6 @@ class _Lookup:
             self._durations.record(self._now() - self._began, {"payclient.outcome": outcome})
 
     def __call__(self, attempt: Attempt) -> None:
-        self._record(attempt)
         self._span.set_attribute("payclient.attempts", attempt.number)
         attributes: dict[str, str | int | float] = {"payclient.attempt.duration": attempt.seconds}
         if attempt.number > 1:

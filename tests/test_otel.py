@@ -19,7 +19,8 @@ import payclient
 from payclient import RetryPolicy, ServiceError, TransactionNotFoundError
 from payclient.otel import OpenTelemetry
 from payclient.testing import FakeService, serve
-from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document, throttled, timeline
+from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document, now, throttled, timeline
+from support.outages import crowd
 
 DOWN = answer(b'{"success": false, "message": "try later"}', 503)
 
@@ -147,6 +148,28 @@ async def test_throttled_counts_as_stats_do(meter):
     pay = client(transport, tracing=metrics, retry=RetryPolicy(initial_backoff=0))
     await pay.get_transaction("T1")
     assert (read()["payclient.throttled",], pay.stats.throttled) == (2, 2)
+
+
+@pytest.mark.virtual_time
+async def test_probe_whose_caller_was_told(meter):
+    """The answer to a probe is measured as `stats` counts it, even if it comes after its caller was told."""
+    metrics, read = meter
+
+    def state(reference):
+        return answer(document(reference)) if now() < turns_at else late
+
+    async def late():
+        await asyncio.sleep(3.0)
+        return throttled(0)
+
+    turns_at = now() + 2.0
+    async with client(ScriptedTransport(default=state), tracing=metrics, retry=None) as pay:
+        await crowd(pay, rate=20, until=now() + 10.0)
+        await asyncio.sleep(10.0)
+        counted = pay.stats.attempts, pay.stats.throttled
+    measured = [value[0] for (name, *_), value in read().items() if name == "http.client.request.duration"]
+    assert (sum(measured), read()["payclient.throttled",]) == counted
+    assert pay.stats.refused > 0 < counted[1]
 
 
 @pytest.mark.virtual_time

@@ -504,7 +504,7 @@ class AsyncClient:
     ) -> Awaitable[Transaction]:
         check_reference(reference)
         options, is_bulk = self._options, in_bulk.get()
-        observers = () if options.on_attempt is None else options.observers
+        observers = () if options.on_attempt is None and options.tracing is None else options.observers
         is_rejectable = not (is_poll or is_bulk or options.on_outage == "wait")
         priority = Priority.POLL if is_poll else Priority.BULK if is_bulk else Priority.AWAITED
         after = now if is_newer else -math.inf  # a confirmation is sent after what it confirms

@@ -76,7 +76,8 @@ class Options:
 
     @property
     def observers(self) -> tuple[OnAttempt, ...]:
-        return () if self.on_attempt is None else (self.on_attempt,)
+        """The functions that get every attempt, even if its caller has left; the object `tracing` may have one."""
+        return tuple(each for each in (self.on_attempt, getattr(self.tracing, "measure", None)) if each is not None)
 
 
 def refuse_other(method: Callable[..., object], other: Iterable[str], known: Iterable[str] = ()) -> None:
