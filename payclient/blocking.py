@@ -247,11 +247,8 @@ class _Items(Iterator[_Result], Generic[_Result]):
 def _check_threads() -> None:
     for name, module, is_replaced, parts in _GREEN_THREADS:
         if (patches := sys.modules.get(f"{name}.{module}")) and any(map(getattr(patches, is_replaced), parts)):
-            message = (
-                f"payclient.blocking needs threads of the operating system, which {name} has replaced in this process; "
-                "use a worker with threads, such as gunicorn -k gthread or celery -P threads"
-            )
-            raise ConfigurationError(message)
+            message = f"payclient.blocking needs threads of the operating system, which {name} has replaced"
+            raise ConfigurationError(f"{message}; use a worker with them: gunicorn -k gthread, celery -P threads")
 
 
 class Client:

@@ -307,7 +307,7 @@ def test_green_threads(monkeypatch, library, module, question, part):
     """In a process whose threads gevent or eventlet has replaced, the client is refused, before anything is started."""
     patches = SimpleNamespace(**{question: lambda name: name == part})
     monkeypatch.setitem(sys.modules, f"{library}.{module}", patches)
-    expected = f"which {library} has replaced in this process; use a worker with threads"
+    expected = f"which {library} has replaced; use a worker with them: gunicorn -k gthread"
     with pytest.raises(ConfigurationError, match=expected):
         Client(api_key=KEY, base_url="https://pay.example")
 

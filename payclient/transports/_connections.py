@@ -121,7 +121,8 @@ class Connections:
                 pool.add(connection)
             is_left = False
             try:
-                self._check_open()  # it may have been closed meanwhile
+                if self._is_closed:  # meanwhile
+                    self._check_open()
                 return await connection.exchange(message())
             except BrokenError as error:
                 is_stale = is_stale_possible and error.silent

@@ -115,6 +115,7 @@ async def test_attempt_has_what_the_response_tells():
         ("a\x85b", "a b"),
         ("x" * 900, "x" * 199 + "…"),
     ],
+    ids=["plain", "none", "key", "control", "long"],
 )
 async def test_transaction_has_request_id(sent, kept):
     """A transaction has the identifier of its request without any observer, cleaned; the rest of it is as before."""
