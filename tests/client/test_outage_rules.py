@@ -29,7 +29,8 @@ def play(*steps):
     Return an outage after *steps*, and its clock.
 
     A step is a time, the number of an attempt and its fate: `sent`, `again` (for one reference with others),
-    `answered`, `throttled`, `failed`, `cancelled` or `over` (the deadline of its lookup).
+    `answered`, `throttled`, `failed`, `final` (an untrusted certificate), `cancelled` or `over` (the deadline of its
+    lookup).
     """
     outage, clock, tickets = Outage(Limiter(max_concurrency=64)), Clock(), {}
     for clock.at, number, what in steps:
@@ -39,8 +40,8 @@ def play(*steps):
         elif what in ("answered", "throttled"):
             outage.answered(tickets[number], clock.at, is_accepted=what == "answered")
         else:
-            failure = DOWN if what == "failed" else None
-            outage.ended(tickets[number], clock.at, failure, is_over=what == "over", is_final=False)
+            failure = DOWN if what in ("failed", "final") else None
+            outage.ended(tickets[number], clock.at, failure, is_over=what == "over", is_final=what == "final")
     return outage, clock
 
 
@@ -118,8 +119,25 @@ def test_beginning(name):
 def test_late_failure_begins_it():
     """A failure that comes after the time allowed begins the outage itself, so its lookup has its own error."""
     assert play(*failing(0, 0, 0.9))[0].is_on
-    assert play(*SENT, *((4.0, n, "over") for n in range(3)))[0].is_on
+    over, _ = play(*SENT, *((4.0, n, "over") for n in range(3)))
+    assert (over.is_on, over.last_failure) == (True, "no answer within 3.0 s")
     assert not play(*failing(0, 0, 0))[0].is_on
+
+
+def test_silence_has_a_cause():
+    """If attempts are silent and none has failed, the cause is their number."""
+    outage, clock = play(*answer(0.0), *SENT)
+    clock.at = 2.4
+    outage.fire()
+    assert outage.last_failure == "no answer to 3 attempts in flight"
+
+
+@pytest.mark.parametrize(("fates", "is_on"), [("final final final", False), ("final final failed final final", True)])
+def test_final_failures(fates, is_on):
+    """Three untrusted certificates in a row end an outage, and say nothing of the time that a response takes."""
+    sent = [(2.0, number, "sent") for number in range(9, 14)]
+    outage, _ = play(*failing(0, 0, 0.9), *sent, *((9.0, number, fate) for number, fate in enumerate(fates.split(), 9)))
+    assert (outage.is_on, outage.allowed) == (is_on, 1.3)
 
 
 def test_answer_ends_it():
@@ -164,8 +182,9 @@ async def test_pause():
     assert outage.rejection().retry_after == pytest.approx(7.0, abs=0.5)
 
 
-async def test_rejection():
+async def test_rejection(caplog):
     """The error of a rejected lookup says since when, why, when to ask again, and how many were rejected."""
+    caplog.set_level("INFO", "payclient")
     outage, clock = play(*failing(0, 0, 0.9))
     outage.probe("N")
     clock.at = 1.5
@@ -178,12 +197,24 @@ async def test_rejection():
     assert str(first) == (
         "the service does not answer; the last failure was ServiceError: down (for 1.5 s; 1 refused; next try in 0.5 s)"
     )
+    outage.sent(Ticket(9, 3.0, 1), "T9", clock)
+    outage.answered(Ticket(9, 3.0, 1), 3.1, is_accepted=True)
+    told = "no answer for 1.5 s: lookups are refused until there is one; the last failure was ServiceError: down"
+    assert [record.message for record in caplog.records] == [told, "lookups are sent again"]
+    assert (caplog.records[0].seconds, caplog.records[0].failure) == (1.5, DOWN)
+    outage._begin(4.0)
+    outage.count(again := outage.rejection())
+    assert (again.refused, outage.rejected, len(caplog.records)) == (1, 3, 3)
 
 
 def test_memory():
     """Of references that fail, the last thousand are known."""
-    outage, _ = play(*failing(*range(1500)))
-    assert len(outage._failing) <= 1000
+    outage, clock = play()
+    for number in range(1500):
+        ticket = Ticket(number, 0.0, 1)
+        outage.sent(ticket, f"T{number}", clock)
+        outage.ended(ticket, 0.1, DOWN, is_over=False, is_final=False)
+    assert [*outage._failing] == [f"T{number}" for number in range(500, 1500)]
 
 
 IS_ANSWER = (
