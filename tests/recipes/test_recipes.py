@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import math
 import shutil
 import socket
 import subprocess
@@ -243,7 +244,7 @@ class Retries(list):
 
     def note(self, reason, **_):
         with self.changed:
-            self.append((type(reason.exc), reason.when))
+            self.append((type(reason.exc), math.ceil(reason.when)))
             self.changed.notify()
 
     def wait_for(self, number):
@@ -255,8 +256,8 @@ def test_celery(server, monkeypatch):
     """
     A worker's tasks look up with the client of their process, and are retried when the service could not be asked.
 
-    It is asked again when it says, and else after 30 s; so a dead service loses no task. An answer is not retried, and
-    neither is the refusal of a proxy, which could lock an account.
+    It is asked again when it says, in five minutes at most, and else after 30 s; so a dead service loses no task. An
+    answer is not retried, and neither is the refusal of a proxy, which could lock an account.
     """
     from celery.contrib.testing.worker import start_worker  # noqa: PLC0415  only the session recipes installs it
     from celery.signals import task_retry  # noqa: PLC0415  the same
@@ -292,7 +293,7 @@ def test_celery(server, monkeypatch):
             example.look_up.delay("T1").get(timeout=60)
     example.close()
     assert (found["status"], found["payment_code"]) == ("Paid", CODE)
-    assert retries[:2] == [(RateLimitedError, 600.0), (KeySourceError, 30)]
+    assert retries[:2] == [(RateLimitedError, 300), (KeySourceError, 30)]
     assert {kind for kind, _ in retries[2:]} == {ConnectionFailedError, OutageError}
     assert [seconds for _, seconds in retries[2:]] == [30] * 20
 
