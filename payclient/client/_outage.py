@@ -6,10 +6,10 @@ Detect that the service answers no lookup, and reject the lookups that would wai
 | quiet | the last attempt was answered | queues | goes on | has `timeout` |
 | suspected | since the last answer attempts have failed, or are silent | queues | goes on | has `timeout` |
 | paused | the service asked to wait | queues, or fails if its time ends first | likewise | has `timeout` |
-| out | nothing was answered for the time allowed | probes, or is rejected | is rejected | has twice the time allowed |
+| out | nothing was answered for the time allowed | probes, or is rejected | likewise | has twice that since it began |
 
-A lookup waits in the queue, in back-off, or for an equal lookup that waits. Polls and rows of a stream are never
-rejected: for them *out* is the same as *suspected*.
+A lookup waits in the queue, in back-off, or for an equal lookup that waits. Polls, rows of a stream and lookups that
+are to wait (`on_outage`) are never rejected: for them *out* is the same as *suspected*. No probe is sent in a pause.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
     fails without a response, or with one that says nothing (5xx, 408, 425, malformed). An untrusted certificate or a
@@ -22,8 +22,8 @@ rejected: for them *out* is the same as *suspected*.
     failed counts again, here and for the limiter, once it has been answered: two that always fail do not make
     an outage. The first response ends it.
 4.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
-    reference has failed before, or is in flight, no attempt may have been sent for a second. So a reference that always
-    fails takes no probe from the others.
+    reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
+    reference that always fails takes no probe from the others.
 5.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
     the time allowed, or leaves; the response still counts.
 6.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
@@ -71,7 +71,7 @@ class Outage:
         self._fires_at = math.inf
         self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
-        self._failing: dict[str, float] = {}  # when a reference first failed that was not answered since
+        self._failing: dict[str, float] = {}  # not answered since: when it first failed; infinite if only rejected
         self._answered_at = self._sent_at = self._probed_at = -math.inf
         self._rejected_before = 0
         self._forget()
@@ -126,7 +126,7 @@ class Outage:
         self.last_failure = failure
         if ticket.number > self._last_final:  # else it was sent before, perhaps a probe that nothing has answered
             self._finals = 0
-        self._failing.setdefault(reference, now)
+        self._failing[reference] = min(now, self._failing.get(reference, now))
         if self.is_evidence(reference):
             self._failures += 1
             self._references |= {reference} if len(self._references) < _REFERENCES else set()
@@ -198,6 +198,7 @@ class Outage:
         in_flight = (each for _, each in self._in_flight.values())
         now, is_first = self._clock.now(), reference not in self._failing and reference not in in_flight
         if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:
+            self._failing.setdefault(reference, math.inf)  # so that one that comes again lets others go first
             return None
         if (ticket := self._limiter.probe()) is not None:
             self._sent_at = now  # another may ask before this one is sent
