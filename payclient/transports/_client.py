@@ -178,6 +178,7 @@ class PoolAdapter:
         lookup: Request
         lookup, pool = request.extensions[_LOOKUP]
         message = partial(_message, request, lookup.body)  # with the headers that a tool has added
+        del request  # a traceback may come with the local variables of its frames
         response = await self.connections.exchange(
             pool, message, needs_fresh=lookup.needs_fresh_connection, on_late=lookup.on_late
         )
