@@ -173,8 +173,6 @@ class PoolAdapter:
         import_module(library.__name__.replace("httpx", "httpcore"))
 
     async def handle_async_request(self, request: Any) -> Any:
-        if (mocks := sys.modules.get("respx.mocks")) is not None and _tell_respx(mocks):
-            return await self.handle_async_request(request)  # which may be a mock now
         lookup: Request
         lookup, pool = request.extensions[_LOOKUP]
         message = partial(_message, request, lookup.body)  # with the headers that a tool has added
@@ -256,6 +254,8 @@ class HttpxTransport:
         return native
 
     def _send(self, native: Any) -> Any:
+        if (mocks := sys.modules.get("respx.mocks")) is not None:
+            _tell_respx(mocks)
         # An `auth` that adds nothing, because without any httpx would look for one in the URL.
         return self._client.send(native, stream=True, auth=self._no_auth, follow_redirects=False)
 
@@ -365,13 +365,12 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     return body[:BODY_LIMIT], size > BODY_LIMIT
 
 
-def _tell_respx(mocks: Any) -> bool:
-    """Have the mockers of httpcore and httpcore2 patch `PoolAdapter` too; return whether one of them is new."""
+def _tell_respx(mocks: Any) -> None:
+    """Have the mockers of httpcore and httpcore2 patch `PoolAdapter` too."""
     new = mocks.Mocker.registry.keys() & {"httpcore", "httpcore2"} - _told
     _told.update(new)
     for name in new:
         mocks.Mocker.registry[name].add_targets(f"{__name__}.{PoolAdapter.__name__}")
-    return bool(new)
 
 
 def _message(request: Any, body: bytes) -> bytes:
