@@ -28,8 +28,7 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
     # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
 
     def until(timestamp: float) -> float:
-        today = _date(headers.get("date", "")) or now()
-        return max(timestamp - today.timestamp(), 0.0)
+        return max(timestamp - (_date(headers.get("date", "")) or now()).timestamp(), 0.0)
 
     value = headers.get("retry-after", "").strip()
     if (moment := _date(value)) is not None:

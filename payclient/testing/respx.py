@@ -50,8 +50,7 @@ def answered(reference: str | None, *replies: Reply, **fields: object) -> respx.
         raise ValueError("a route needs at least one reply")
     asked: dict[str, Any] = {} if reference is None else {"json": {"reference": reference}}
     data = envelope(**fields) if reference is None else envelope(**{"reference": reference, **fields})
-    route = respx.Route(method="POST", path__regex=_PATH, **asked)
-    return route.mock(side_effect=_in_turn(replies, data))
+    return respx.Route(method="POST", path__regex=_PATH, **asked).mock(side_effect=_in_turn(replies, data))
 
 
 def found(reference: str, **fields: object) -> respx.Route:

@@ -361,8 +361,7 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
                 break
     finally:
         await response.aclose()
-    body = b"".join(parts)
-    return body[:BODY_LIMIT], size > BODY_LIMIT
+    return b"".join(parts)[:BODY_LIMIT], size > BODY_LIMIT
 
 
 def _tell_respx(mocks: Any) -> None:

@@ -19,6 +19,7 @@ from payclient.transports._tls import TlsSession, default_context
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _BUFFER = 16 * 1024
 _MAX_ADDRESSES = 3
+_MAX_LATENESS = 0.1  # seconds by which a timer may be late on an event loop that is not blocked
 _system_trust = functools.cache(default_context)  # one for the process
 
 
@@ -30,19 +31,23 @@ class Dialer:
 
     async def dial(self, origin: Origin) -> Connection:
         # Cancelling closes everything that has been opened.
-        scope = asyncio.timeout(self._timeout)
+        loop, is_blocked = asyncio.get_running_loop(), False
+        scope, ends_at = asyncio.timeout(self._timeout), loop.time() + self._timeout
         progress = Progress(self._proxy.name if self._proxy else "")
         try:
             async with scope:
                 return await self._connect(origin, progress)
         except (OSError, TunnelError) as error:
             is_late = isinstance(error, TimeoutError) and scope.expired()
+            is_blocked = is_late and loop.time() > ends_at + _MAX_LATENESS
             failure: PayClientError = not_connected(error, origin, progress, is_late=is_late)
         except RuntimeError as error:  # Python or its event loop is about to end, and starts no thread
             failure = ClientClosedError(f"no new connection can be made: {error}")
         except asyncio.CancelledError as error:
             progress.attach_to(error)
             raise
+        if is_blocked:  # meanwhile the connection may have been made: a late timer decides nothing
+            return await self.dial(origin)
         raise failure
 
     async def _connect(self, origin: Origin, progress: Progress) -> Connection:

@@ -144,8 +144,7 @@ def translated(error: Exception, origin: Origin, *, library: Any, answered: bool
         message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"
         return errors.ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
-        is_late = isinstance(error, library.ConnectTimeout)
-        return not_connected(error, origin, progress, is_late=is_late)
+        return not_connected(error, origin, progress, is_late=isinstance(error, library.ConnectTimeout))
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: errors.Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
         message = f"{origin} did not answer in time: {reason_of(error)}"

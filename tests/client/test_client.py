@@ -70,18 +70,6 @@ async def test_throttled_costs_no_attempt():
         assert pay.stats.throttled == 8
 
 
-async def test_pause_stops_the_whole_client():
-    """After `Retry-After: 7` no lookup is sent for seven seconds, and then all are."""
-    loop, transport = asyncio.get_running_loop(), ScriptedTransport(T1=[answer(status=429, retry_after="7")])
-    async with client(transport) as pay:
-        first = asyncio.create_task(pay.get_transaction("T1"))
-        await asyncio.sleep(0.1)
-        began = loop.time()
-        await pay.get_transaction("T2")
-        assert loop.time() - began >= 6.9
-        await first
-
-
 async def test_stats():
     """`stats` shows the current lookups, limit and pause."""
     transport = ScriptedTransport(T1=[answer(status=429, retry_after="7")])

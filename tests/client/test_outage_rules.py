@@ -174,14 +174,6 @@ async def test_probes():
     assert [at for what, at in sent if what != "first"] == [4.1, 5.1]
 
 
-async def test_pause():
-    """No probe is sent before the end of a pause that the service asked for."""
-    outage, _ = play(*failing(0, 0, 0.9))
-    outage._limiter.pause(7.0)
-    assert (outage.is_on, outage.probe("N")) == (True, None)
-    assert outage.rejection().retry_after == pytest.approx(7.0, abs=0.5)
-
-
 async def test_rejection(caplog):
     """The error of a rejected lookup says since when, why, when to ask again, and how many were rejected."""
     caplog.set_level("INFO", "payclient")

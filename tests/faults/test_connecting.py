@@ -106,6 +106,16 @@ async def test_black_hole(row):
                 assert await signal_of(pay) is Signal.OVERLOADED
 
 
+@pytest.mark.virtual_time
+async def test_blocked_loop():
+    """While the event loop was blocked, a connection may have been made, whatever its timer says: it is made again."""
+    async with stage(RawServer(well_behaved), transport=ours(connect_timeout=1.0), retry=None) as pay:
+        asking = asyncio.create_task(ask(pay))
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(asyncio.get_running_loop().advance, 3.0)
+        assert type(await asking) is Transaction
+
+
 async def test_no_descriptors(row):
     """Without a descriptor to be had, attempts fail with the remedy, and succeed when there is one again."""
     row("no file descriptors left", ConnectionFailedError.__name__)

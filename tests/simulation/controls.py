@@ -190,11 +190,15 @@ CONTROLS = (
             "self._limiter.capacity.recover()", "pass", oracle="slow start"),
     # Time
     Control("an earlier time-out moves the timer", "client.policies._timeouts:Clock.schedule",
-            "if when < self._fires_at:", "if self._timer is None:"),
+            "if when < self._fires_at and", "if self._timer is None and"),
     Control("the timer goes on to the next time-out", "client.policies._timeouts:Clock._fire",
             "if following < math.inf:", "if False:"),
     Control("a clock that was stopped keeps no timer", "client.policies._timeouts:Clock.cancel",
             "if self._is_stopped:", "if False:"),
+    Control("a late timer lets the loop read first", "client.policies._timeouts:Clock._fire",
+            "if is_late and not self._has_waited:", "if False:", oracle="late timer", needs=("jump",)),
+    Control("a late timer ends no connecting", "transports._dial:Dialer.dial", "if is_blocked:", "if False:", OURS,
+            oracle="late timer", needs=("jump",)),
     # Equal lookups
     Control("a failed call is no longer in flight", "client._lookup:SingleFlight.end",
             "call is ended or (", "("),

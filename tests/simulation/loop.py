@@ -80,6 +80,7 @@ class SimulatedLoop(VirtualTimeLoop):
         self.at_tick = {}  # functions to call before the step of that number
         self.ticks = 0  # steps run
         self.jumped = 0.0  # virtual seconds by which the clock was moved by `jump`
+        self.jumped_at = float("-inf")  # the first time
         self.complaints = []
         self.on_told = lambda: None  # called when a thread has told the loop something
         self.on_ending = lambda: None  # called in the last steps of the loop
@@ -135,6 +136,7 @@ class SimulatedLoop(VirtualTimeLoop):
     def jump(self, seconds):
         """Let the clock jump, as when a machine was suspended, or a callback has blocked it."""
         self._now += seconds
+        self.jumped_at = self.jumped_at if self.jumped else self._now
         self.jumped += seconds
 
     def call_at(self, when, callback, *arguments, context=None):

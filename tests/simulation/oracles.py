@@ -105,6 +105,13 @@ def check_paused(world, client, reference, began, error):
         world.fail("waits", f"{reference} for {waited:.3f} s in a known pause")
 
 
+def check_late(world, attempt):
+    """Complain of an attempt that was ended by a late timer before the loop has read what had come."""
+    late = attempt.seconds - world.plan.timeout
+    if attempt.error == "AttemptTimeoutError" and late > 0.1 and world.loop.time() < world.loop.jumped_at + 0.09:
+        world.fail("late timer", f"{attempt.reference}, by a timer that was {late:.3f} s late")
+
+
 class ObservedCapacity(Capacity):
     """A capacity that says when it cuts its rate twice for one congestion, or grows by what shows nothing."""
 

@@ -300,6 +300,7 @@ class World:
             self.loop.note("attempt", attempt.reference, attempt.status, attempt.error)
             self.count(f"{attempt.error or 'found'}")
             self.outages[number].hear(attempt)
+            oracles.check_late(self, attempt)
             self.asked[attempt.reference] = self.asked.get(attempt.reference, 0.0) + attempt.seconds
             # httpx's own pool may have given a connection in doubt to another lookup before it is closed.
             is_certain = self.plan.transport != "injected" or all(each[0] == "T" for each in self.plan.references)

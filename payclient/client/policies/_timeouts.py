@@ -41,7 +41,7 @@ class Clock:
 
     def schedule(self, timeout: Timed, when: float) -> None:
         self._timeouts[timeout] = when
-        if when < self._fires_at:
+        if when < self._fires_at and self.now() < self._fires_at and not self._has_waited:
             self._schedule(when)
 
     def cancel(self, timeout: Timed) -> None:

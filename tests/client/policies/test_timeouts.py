@@ -55,6 +55,18 @@ async def test_late_timer_decides_nothing(clock):
     assert await blocks == ["ended at 5.1", "done"]
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+async def test_block_that_is_over_as_it_begins(clock, seconds):
+    """After the event loop was blocked, a block whose time is over ends no other one before that has read."""
+    read = asyncio.create_task(bounded(clock, 1.0, asleep(5.05)))
+    await asyncio.sleep(0.5)
+    clock.loop.advance(4.5)
+    await asyncio.sleep(seconds)  # at 0.0 the late timer has not fired yet
+    with Timeout(clock, 0.6):
+        await asyncio.sleep(9.0)
+    assert await read == "done"
+
+
 async def test_ended_twice(clock):
     """A block that is ended twice before its task runs cancels that once."""
     block = Timeout(clock, clock.now() + 9.0)
