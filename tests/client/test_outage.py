@@ -516,9 +516,12 @@ async def test_probe_that_is_left():
     service = AbsentService("black hole", absences=((2.0, 6.0),), latency=0.1)
     async with client(service) as pay:
         asyncio.get_running_loop().call_at(6.0, setattr, service, "seconds", 4.0)
-        await crowd(pay, rate=20, until=7.2)
+        await crowd(pay, rate=20, until=5.9)
+        await asyncio.sleep(7.0 - now())
+        with pytest.raises(OutageError):
+            await pay.get_transaction("T1", deadline=2.0)
         assert not pay.stats.is_ready
-        await asyncio.sleep(5.0)  # the probe of about 6 s is answered, and nobody asks
+        await asyncio.sleep(3.0)  # the probe is answered after its deadline, and nobody asks
         assert pay.stats.is_ready
     service = AbsentService("black hole", absences=((0.0, 1000.0),))
     async with client(service, timeout=500.0, deadline=None) as pay:
