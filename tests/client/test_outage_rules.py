@@ -68,6 +68,7 @@ BEGINNINGS = {
     "one reference fails alone, ten times: at once": (failing(*[0.01 * n for n in range(10)], again=True), 0.8),
     "an answer among failures: it counts from new": ([*failing(0, 0, 0), *answer(0.5)], math.inf),
     "three wait: 1.3 s after the third was sent": ([*answer(0.0), *SENT[:2], (1.5, 2, "sent")], 2.8),
+    "three wait, after an answer that took no time": ([*answer(0.0, 0.0), *SENT], 2.3),
     "three wait for a slow service: twice its slowest answer": ([*answer(0.0, 0.9), *SENT], 2.8),
     "a slow answer is soon forgotten": ([*answer(0, 3.0), *(step for n in range(30) for step in answer(5 + n))], None),
     "three wait, before the first answer: never": (SENT, math.inf),

@@ -188,6 +188,8 @@ CONTROLS = (
             oracle="probes"),
     Control("after an outage the limiter starts slowly", "client._outage:Outage.answered",
             "self._limiter.capacity.recover()", "pass", oracle="slow start"),
+    Control("what is slow is not silent", "client._outage:Outage.due_at", "attempts + 1, began, self.allowed",
+            "attempts + 1, began, 0.3", oracle="refused"),
     # Time
     Control("an earlier time-out moves the timer", "client.policies._timeouts:Clock.schedule",
             "if when < self._fires_at and", "if self._timer is None and"),
