@@ -279,8 +279,7 @@ class Client:
         finally:
             del options  # a traceback with locals would show the key when any option is refused
         if not isinstance(made, AsyncClient):
-            message = f"client must be an AsyncClient, got {type(made).__name__}; pass options by name"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"client must be an AsyncClient, got {type(made).__name__}; pass options by name")
         if client is not None and has_options:
             raise ConfigurationError("pass a client or its options, not both")
         self._client, self._thread = made, LoopThread(made)

@@ -44,8 +44,7 @@ def check_seconds(name: str, given: object) -> float:
 def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
     """Refuse *given* above *limit* if neither is its default; a default is bounded by what was given."""
     if given > limit and given != defaults[0] and limit != defaults[1]:
-        message = f"{name} must not be above {bound}, got {given} and {limit}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"{name} must not be above {bound}, got {given} and {limit}")
 
 
 def check_callback(name: str, given: object) -> None:
@@ -58,8 +57,7 @@ def check_callback(name: str, given: object) -> None:
     for outer in (inner, type(inner).__call__):
         function = inspect.unwrap(outer)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            message = f"{name} must be a plain function, got an async one, which would never be awaited"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"{name} must be a plain function, got an async one, which would never be awaited")
 
 
 def is_callback(_: object, attribute: Any, value: Any) -> None:

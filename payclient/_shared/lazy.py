@@ -25,8 +25,7 @@ def load_at_first_use(
             found = vars(import_module(f"{package}.{room}"))
             if name in found:
                 return found[name]
-        message = f"module {package!r} has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
         of_package = vars(sys.modules[package])

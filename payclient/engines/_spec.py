@@ -196,8 +196,7 @@ def key_of(spec: LookupSpec) -> str:
     """Return the API key of this worker; do not keep it in a variable."""
     if spec.key_file is None:
         if not os.environ.get(spec.key_variable, "").strip():
-            message = f"no API key: this worker has no environment variable {spec.key_variable}"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"no API key: this worker has no environment variable {spec.key_variable}")
         return os.environ[spec.key_variable]
     try:
         return read_key_file(spec.key_file)

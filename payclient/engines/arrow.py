@@ -251,8 +251,7 @@ def _place(schema: _Schema, name: str) -> int:
     places: list[int] = schema.get_all_field_indices(name)
     if len(places) != 1:
         found = f"{len(places)} columns are" if places else "no column is"
-        problem = f"{found} called {name!r}; the columns are {', '.join(schema.names)}"
-        raise ConfigurationError(problem)
+        raise ConfigurationError(f"{found} called {name!r}; the columns are {', '.join(schema.names)}")
     return places[0]
 
 

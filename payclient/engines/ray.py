@@ -70,8 +70,7 @@ def lookup(
     """
     for name, value, least in (("workers", workers, 1), ("rows", rows, 1), ("retries", retries, 0)):
         if value < least:
-            problem = f"{name} must be at least {least}, got {value}"
-            raise ConfigurationError(problem)
+            raise ConfigurationError(f"{name} must be at least {least}, got {value}")
     spec = attrs.evolve(spec, reference=reference or spec.reference, workers=workers)
     _check_cluster(spec, workers * cpus)
     if ds.context.max_errored_blocks:

@@ -59,8 +59,7 @@ def check_reference(reference: object) -> str:
     else:  # the only blank that prints
         place = 0 if reference[0] == " " else len(reference) - 1
         problem = f"has a blank at position {place}; strip it, because a reference is sent exactly as given"
-    message = f"reference {problem}"
-    raise errors.InvalidReferenceError(message)
+    raise errors.InvalidReferenceError(f"reference {problem}")
 
 
 def check_references(references: object) -> None:
@@ -71,8 +70,7 @@ def check_references(references: object) -> None:
         problem = type(references).__name__
     else:
         return
-    message = f"references must be an iterable of references, got {problem}"
-    raise TypeError(message)
+    raise TypeError(f"references must be an iterable of references, got {problem}")
 
 
 def inflate(body: bytes, coding: str, *, limit: int) -> tuple[bytes, str]:

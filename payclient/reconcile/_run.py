@@ -153,8 +153,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     """
     rules.check_zone()
     if isinstance(entries, str | bytes):
-        message = f"entries must be ledger entries, got {type(entries).__name__}; read a file with open_ledger"
-        raise TypeError(message)
+        raise TypeError(f"entries must be ledger entries, got {type(entries).__name__}; read a file with open_ledger")
     if canary is not None:
         check_canary(canary)
     check_count("concurrency", concurrency)
@@ -373,8 +372,7 @@ class _Reconciler:
 
     def _check_stop(self) -> None:
         if self._stop is not None and self._stop.is_set():
-            message = "the reconciliation was stopped; what was answered is kept"
-            raise StoppedError(message)
+            raise StoppedError("the reconciliation was stopped; what was answered is kept")
 
     async def _look_up(self, reference: str) -> Transaction:
         """Look up *reference*, and commit the answer before the worker takes the next one."""
@@ -418,8 +416,7 @@ class _Reconciler:
     def _now(self) -> datetime:
         now = self._clock()
         if now.tzinfo is None:
-            message = "clock must return an aware datetime, got one without a time zone"
-            raise ValueError(message)
+            raise ValueError("clock must return an aware datetime, got one without a time zone")
         return now if now.tzinfo is UTC else now.astimezone(UTC)
 
     # Progress

@@ -40,8 +40,7 @@ FIELDS = tuple(Fields.__annotations__)
 def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
     """Return the `data` object of an answer, as `FakeService.add` stores it."""
     if unknown := sorted(fields.keys() - Fields.__annotations__.keys()):
-        message = f"a transaction has no field {', '.join(unknown)}; it has {', '.join(FIELDS)}"
-        raise TypeError(message)
+        raise TypeError(f"a transaction has no field {', '.join(unknown)}; it has {', '.join(FIELDS)}")
     reference = fields.get("reference", REFERENCE)
     amount = fields.get("amount", 15000)
     check_type(amount, int, "amount must be an int")
@@ -74,8 +73,7 @@ class Becoming:
                 case [int() | float() as seconds, str() as status]:
                     self._steps.append((seconds, status))
                 case _:
-                    message = f"becomes must be pairs such as (30, 'Paid'), got {step!r}"
-                    raise TypeError(message)
+                    raise TypeError(f"becomes must be pairs such as (30, 'Paid'), got {step!r}")
 
     def change(self, stored: dict[str, Any], now: float, advanced: float) -> None:
         """Give a transaction the status that it has *now*, with the seconds that were added to the service's clock."""
@@ -87,8 +85,7 @@ class Becoming:
 
 def check_type(given: object, kind: type, rule: str) -> None:
     if not isinstance(given, kind):
-        message = f"{rule}, got {given!r}"
-        raise TypeError(message)
+        raise TypeError(f"{rule}, got {given!r}")
 
 
 def envelope(**fields: object) -> dict[str, Any]:

@@ -219,8 +219,7 @@ class FakeService:
             ValueError: When it is not HTTP; this tells ASGI servers that there is no lifespan.
         """
         if scope["type"] != "http":
-            message = f"the fake service speaks http, not {scope['type']}"
-            raise ValueError(message)
+            raise ValueError(f"the fake service speaks http, not {scope['type']}")
         started_at = asyncio.get_running_loop().time()
         if (body := await receive_body(receive)) is None:
             return

@@ -68,8 +68,7 @@ def _money(name: str, value: object, _: object) -> int | None:
         return None
     number = _exact_integer(value)
     if number is None:
-        message = f"{name}: {_shown(name, value)} is not an exact whole number"
-        raise FieldProblem(message)
+        raise FieldProblem(f"{name}: {_shown(name, value)} is not an exact whole number")
     return number
 
 
@@ -82,8 +81,7 @@ def _text(value: object, _: object = None) -> str | None:
 def _required_text(name: str, value: object, _: object) -> str:
     text = _text(value)
     if not text:
-        message = f"{name}: {_shown(name, value)} where text is needed"
-        raise FieldProblem(message)
+        raise FieldProblem(f"{name}: {_shown(name, value)} where text is needed")
     return text
 
 

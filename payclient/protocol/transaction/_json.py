@@ -25,18 +25,15 @@ def read_json(body: bytes) -> Any:
     try:
         text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        message = f"not UTF-8 at byte {error.start}"
-        raise JSONProblem(message) from None
+        raise JSONProblem(f"not UTF-8 at byte {error.start}") from None
     _check_structure(body)
     text = text.strip(" \t\r\n")
     try:
         value, end = _decode(text)
     except json.JSONDecodeError as error:
-        message = f"not JSON: {error.msg} at character {error.pos}"
-        raise JSONProblem(message) from None
+        raise JSONProblem(f"not JSON: {error.msg} at character {error.pos}") from None
     if end < len(text):
-        message = f"not JSON: Extra data at character {end}"
-        raise JSONProblem(message)
+        raise JSONProblem(f"not JSON: Extra data at character {end}")
     if b"\\u" in body:
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
@@ -86,26 +83,22 @@ def _check_structure(body: bytes) -> None:
         if depth < 0:  # the end, or where the parser stops
             return
         if depth > _MAX_DEPTH:
-            message = f"nested deeper than {_MAX_DEPTH} levels"
-            raise JSONProblem(message)
+            raise JSONProblem(f"nested deeper than {_MAX_DEPTH} levels")
         if values > _MAX_VALUES:
-            message = f"more than {_MAX_VALUES} values"
-            raise JSONProblem(message)
+            raise JSONProblem(f"more than {_MAX_VALUES} values")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        message = f"the key {named(twice)} is duplicated in one object"
-        raise JSONProblem(message)
+        raise JSONProblem(f"the key {named(twice)} is duplicated in one object")
     return value
 
 
 def _checked(text: str) -> str:
     if len(text) > _MAX_DIGITS:
-        message = f"a number of {len(text)} digits"
-        raise JSONProblem(message)
+        raise JSONProblem(f"a number of {len(text)} digits")
     return text
 
 
@@ -113,17 +106,14 @@ def _decimal(text: str) -> Decimal:
     try:
         value = Decimal(_checked(text))
     except InvalidOperation:  # an exponent beyond 18 digits
-        message = f"the number {text}, which is out of all bounds"
-        raise JSONProblem(message) from None
+        raise JSONProblem(f"the number {text}, which is out of all bounds") from None
     if abs(value.adjusted()) > _MAX_DIGITS:
-        message = f"a number of magnitude 1e{value.adjusted()}"
-        raise JSONProblem(message)
+        raise JSONProblem(f"a number of magnitude 1e{value.adjusted()}")
     return value
 
 
 def _constant(text: str) -> NoReturn:
-    message = f"{text} is not JSON"
-    raise JSONProblem(message)
+    raise JSONProblem(f"{text} is not JSON")
 
 
 _decode = json.JSONDecoder(

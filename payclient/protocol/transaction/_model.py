@@ -75,8 +75,7 @@ class Transaction:
         # One look at all: a validator for each field would be a call for each.
         if type(self.amount) is not int or type(self.fee) not in _MONEY or type(self.amount_received) not in _MONEY:
             given = f"{self.amount!r}, {self.fee!r} and {self.amount_received!r}"
-            message = f"amount must be an int, and fee and amount_received an int or None, got {given}"
-            raise TypeError(message)
+            raise TypeError(f"amount must be an int, and fee and amount_received an int or None, got {given}")
 
     def expires_at(self, tz: tzinfo) -> datetime | None:
         """
@@ -169,8 +168,7 @@ def read_transaction(
     # Transaction detail specification, part 2.
     for name in REQUIRED:
         if name not in data:
-            message = f"{name}: absent"
-            raise FieldProblem(message)
+            raise FieldProblem(f"{name}: absent")
     transaction = _structure(data, Transaction)
     # It is still unshared, and a copy by `evolve` would take 2 µs.
     object.__setattr__(transaction, "raw", MappingProxyType(data))

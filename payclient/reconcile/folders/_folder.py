@@ -172,13 +172,11 @@ def open_past_run(folder: Path) -> PastRun:
     """Check the report in *folder*, and its journal if there is one, without changing anything."""
     # The work list may be edited or missing, because nothing is read from it.
     if not folder.is_dir():
-        message = f"there is no report at {folder}"
-        raise PastRunError(message)
+        raise PastRunError(f"there is no report at {folder}")
     problems = {each.file: each.what for each in verify(folder)}
     edited = problems.pop(WORK_LIST, "")
     if problem := _problem(folder, problems):
-        message = f"{folder} cannot be compared: {problem}"
-        raise PastRunError(message)
+        raise PastRunError(f"{folder} cannot be compared: {problem}")
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
     since = summary["since"]

@@ -45,16 +45,14 @@ def read_work_list(path: Path, run: str) -> list[WorkItem]:
             _check_run(file, run)
             return [item for sheet in _SHEETS for item in _items(file, sheet)]
     except LedgerError as error:
-        message = f"{path} cannot be read: {error.message}"
-        raise DecisionError(message) from error
+        raise DecisionError(f"{path} cannot be read: {error.message}") from error
 
 
 def _check_run(file: IO[bytes], run: str) -> None:
     said = [cells.get(1) for _, cells in read_cells(file, "To sign") if cells.get(0) == RUN_TERM]
     if said != [run]:
         which = quote(said[0]) if len(said) == 1 and isinstance(said[0], str) else "a run that it does not name"
-        message = f"the work list is of {which}, and not of the run {quote(run)} in this folder"
-        raise DecisionError(message)
+        raise DecisionError(f"the work list is of {which}, and not of the run {quote(run)} in this folder")
 
 
 def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
@@ -68,12 +66,10 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
         is_filled = any(work.values())
         if is_filled or seen.get(identity):
             if identity in seen:
-                message = f"sheet {sheet}, row {row}: the row is there twice; delete one of them"
-                raise DecisionError(message)
+                raise DecisionError(f"sheet {sheet}, row {row}: the row is there twice; delete one of them")
             line, reference, code = identity[0], identity[1], identity[2] if code_place >= 0 else UNRESOLVED
             if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
-                message = f"sheet {sheet}, row {row}: it is not a row of the report; undo the changes in it"
-                raise DecisionError(message)
+                raise DecisionError(f"sheet {sheet}, row {row}: it is not a row of the report; undo the changes in it")
             yield WorkItem(sheet=sheet, row=row, line=line, reference=reference, code=code, **work)
         seen[identity] = is_filled
 
@@ -83,25 +79,21 @@ def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
     for title, place in places.items():
         if (found := header.get(place, "")) != title:
             moved = f"{quote(str(found))} is where {quote(title)} must be"
-            message = f"sheet {sheet}: its columns were moved or renamed: {moved}"
-            raise DecisionError(message)
+            raise DecisionError(f"sheet {sheet}: its columns were moved or renamed: {moved}")
     return places
 
 
 def _text(value: Any, place: str) -> str:
     if value is FORMULA:
-        message = f"{place}: it is a formula; write the text itself"
-        raise DecisionError(message)
+        raise DecisionError(f"{place}: it is a formula; write the text itself")
     if type(value) is int:
         return str(value)
     if value is not None and not isinstance(value, str):
-        message = f"{place}: it must be text"
-        raise DecisionError(message)
+        raise DecisionError(f"{place}: it must be text")
     # As every report shows it, so that the same text comes back from the next work list.
     text = escape_unprintable(" ".join((value or "").split()))
     if len(text) > _MAX_TEXT:
-        message = f"{place}: it has more than {_MAX_TEXT:,} characters"
-        raise DecisionError(message)
+        raise DecisionError(f"{place}: it has more than {_MAX_TEXT:,} characters")
     return text
 
 
@@ -125,8 +117,7 @@ class DecisionImporter:
             for decision in self._decisions(item, row, hashlib.sha256(line).hexdigest()):
                 other, place = found.setdefault(decision.key, (decision, item.place))
                 if other.cells != decision.cells:
-                    message = f"{item.place}: it is decided otherwise than {place}, the same finding"
-                    raise DecisionError(message)
+                    raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
         for item in missing:
             message = f"{item.place}: line {item.line} of this run has no {item.code} of {quote(item.reference)}"
             raise DecisionError(message)
@@ -139,8 +130,7 @@ class DecisionImporter:
             if resolution is Resolution.ACCEPTED:
                 self._check(item, until)
         except DecisionError as error:
-            message = f"{item.place}: {error.message}"
-            raise DecisionError(message) from error
+            raise DecisionError(f"{item.place}: {error.message}") from error
         decided = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
         for code, ledger, service in [(UNRESOLVED, None, None)] if item.code == UNRESOLVED else decided:
             yield Decision(

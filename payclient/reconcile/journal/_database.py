@@ -416,8 +416,7 @@ def copy_journal(path: Path, file: IO[bytes]) -> None:
             copyfileobj(journal, file, _COPY_BYTES)
             file.flush()
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}"
-        raise JournalError(message) from error
+        raise JournalError(f"{path} cannot be read: {error.strerror}") from error
     _check_ended(path)
 
 
@@ -433,8 +432,7 @@ def _check_ended(path: Path) -> None:
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != APPLICATION:
-        message = f"{path} is not a journal of payclient; {_ANOTHER}"
-        raise JournalError(message)
+        raise JournalError(f"{path} is not a journal of payclient; {_ANOTHER}")
     if (version := _pragma(connection, "user_version")) != VERSION:
         message = (
             f"{path} is a journal of version {version}, and this payclient writes version {VERSION}; "
@@ -442,8 +440,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         )
         raise JournalError(message)
     if damage := damage_of(connection):
-        message = f"{path} is damaged ({damage}); {_ANOTHER}"
-        raise JournalError(message)
+        raise JournalError(f"{path} is damaged ({damage}); {_ANOTHER}")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -466,19 +463,15 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
         for suffix in _BESIDE:
             check_own(path.with_name(f"{path.name}{suffix}"))
     except OSError as error:
-        message = f"{error.filename} is {error.strerror}"
-        raise JournalError(message) from error
+        raise JournalError(f"{error.filename} is {error.strerror}") from error
     if must_exist and not path.exists():
-        message = f"{path.parent} is not the folder of a run: there is no {path.name} in it"
-        raise JournalError(message)
+        raise JournalError(f"{path.parent} is not the folder of a run: there is no {path.name} in it")
     if _is_cut(path):
-        message = f"{path} is damaged (hardly anything is left of it); {_ANOTHER}"
-        raise JournalError(message)
+        raise JournalError(f"{path} is damaged (hardly anything is left of it); {_ANOTHER}")
     try:
         path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{path.parent} cannot be created: {error.strerror}"
-        raise JournalError(message) from error
+        raise JournalError(f"{path.parent} cannot be created: {error.strerror}") from error
     with suppress(OSError):  # it is there, or SQLite says why it cannot be made
         open(path, "xb", opener=own).close()
 

@@ -81,8 +81,7 @@ def read_code(cell: Any) -> str | None:
         return cell
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text):
-        message = f"{quote(text)} looks damaged by a spreadsheet; export the column as text"
-        raise CellProblem(message)
+        raise CellProblem(f"{quote(text)} looks damaged by a spreadsheet; export the column as text")
     return text
 
 
@@ -102,8 +101,7 @@ def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
         plain = text.casefold().strip(" .-_/?*#'()[]<>{}\u2013\u2014\u2212")
         if plain in _NO_REFERENCES or not plain.strip("0"):
             how = as_option("allow-reference", text)
-            message = f"{quote(text)} stands for an empty cell, and is not a reference; {how} reads it as one"
-            raise CellProblem(message)
+            raise CellProblem(f"{quote(text)} stands for an empty cell, and is not a reference; {how} reads it as one")
     return text
 
 
@@ -115,8 +113,7 @@ def read_word(cell: Any) -> str | None:
     if not text.isascii() and (hidden := invisible(text)):
         raise CellProblem(hidden)
     if text == r"\N":
-        message = f"{quote(text)} is an empty cell to databases; {as_option('null', text)} reads it as one"
-        raise CellProblem(message)
+        raise CellProblem(f"{quote(text)} is an empty cell to databases; {as_option('null', text)} reads it as one")
     return text or None
 
 
@@ -125,8 +122,7 @@ def _only_text(value: Any) -> str:
         return ""
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
-    message = f"{shown(value)} is {what}; store the column as text"
-    raise CellProblem(message)
+    raise CellProblem(f"{shown(value)} is {what}; store the column as text")
 
 
 def shown(value: Any) -> str:

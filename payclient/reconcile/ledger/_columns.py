@@ -119,8 +119,7 @@ def find_columns(
         similar = (name for name in names if any(word in normalise_name(name) for word in SYNONYMS["reference"]))
         which = "" if value or not names[1:] else f", as with --column reference={as_word(next(similar, names[0]))}"
         how = f"{ADVICE}{which} (in Python, columns=), or where the header is with --header-row, or add one"
-        message = f"no column is called reference; the columns are {listed(names)}{how}"
-        raise LedgerError(message, line=1)
+        raise LedgerError(f"no column is called reference; the columns are {listed(names)}{how}", line=1)
     if value is not None:  # the payment in it would be lost
         message = f"the names of the columns are missing: {quote(value)} is a value, and no known name is next to it"
         raise LedgerError(message, line=1)
@@ -137,8 +136,7 @@ def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
         raise TypeError(message)
     if unknown := next((name for name in chosen if name not in FIELDS), None):
         meant = did_you_mean(unknown, FIELDS)
-        message = f"columns: there is no field {unknown!r}{meant}; the fields are {', '.join(FIELDS)}"
-        raise ValueError(message)
+        raise ValueError(f"columns: there is no field {unknown!r}{meant}; the fields are {', '.join(FIELDS)}")
     return chosen
 
 

@@ -24,8 +24,7 @@ UTF_8 = "utf-8"
 class _Word(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> Self:
-        message = f"{cls.__name__.lower()} must be one of {', '.join(cls)}, got {quote(value)}"
-        raise ValueError(message)
+        raise ValueError(f"{cls.__name__.lower()} must be one of {', '.join(cls)}, got {quote(value)}")
 
 
 class Thousands(_Word):
@@ -194,8 +193,7 @@ class Dialect:
 
     def __attrs_post_init__(self) -> None:
         if self.decimal is not None and self.decimal == self.thousands:
-            message = f"decimal and thousands must differ, got {quote(self.decimal)} for both"
-            raise ValueError(message)
+            raise ValueError(f"decimal and thousands must differ, got {quote(self.decimal)} for both")
         for text in self.date_format:
             TimeFormat(text)
 

@@ -118,12 +118,10 @@ def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int
     if len(digits) > places:
         unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"
         why = f" of the unit that --minor-units {places} declares" if places else f"; if the service counts in {unit}"
-        message = f"{quote(text)} is not a whole number{why}"
-        raise CellProblem(message)
+        raise CellProblem(f"{quote(text)} is not a whole number{why}")
     number = (whole + digits.ljust(places, "0")).lstrip("0") or "0"
     if len(number) > _MAX_DIGITS:
-        message = f"{quote(text)} has more than {_MAX_DIGITS} digits"
-        raise CellProblem(message)
+        raise CellProblem(f"{quote(text)} has more than {_MAX_DIGITS} digits")
     return sign * int(number)
 
 
@@ -178,8 +176,7 @@ def _is_negative(text: str, match: re.Match[str]) -> bool:
     """Return whether the number has a sign for less than zero; two signs are refused."""
     given = _signs(match)
     if len(given) > 1:
-        message = f"{quote(text)} has two signs"
-        raise CellProblem(message)
+        raise CellProblem(f"{quote(text)} has two signs")
     return bool(given) and given[0] != "+"
 
 
@@ -241,8 +238,7 @@ class SignLaw:
             return number
         if in_cell == -beside:
             side = "below" if in_cell < 0 else "above"
-            message = f"{number:,} is {side} zero by its own sign, and {self._said_by} says otherwise"
-            raise CellProblem(message)
+            raise CellProblem(f"{number:,} is {side} zero by its own sign, and {self._said_by} says otherwise")
         if beside < 0:
             self._debits.setdefault(in_cell < 0, number)
             if len(self._debits) > 1:

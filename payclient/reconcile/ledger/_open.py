@@ -68,8 +68,7 @@ _SHOWN: Mapping[LedgerFormat, str] = {"csv": "CSV", "jsonl": "JSON Lines", "xlsx
 def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFormat:
     """Return the format of a ledger: as chosen, or else by suffix, or else by its *first* eight bytes, or else CSV."""
     if first.startswith(_OLE):
-        message = "this is an old .xls file or has a password; save it as .xlsx without a password"
-        raise LedgerError(message)
+        raise LedgerError("this is an old .xls file or has a password; save it as .xlsx without a password")
     if first.startswith(_GZIP):
         message = "this is compressed with gzip; decompress it first, as with gunzip -c NAME | payclient reconcile -"
         raise LedgerError(message)
@@ -103,8 +102,7 @@ class Source:
         try:
             self._stream = self._files.enter_context(self._path.open("rb"))
         except OSError as error:
-            message = f"{self._path} cannot be opened: {error.strerror}"
-            raise LedgerError(message) from error
+            raise LedgerError(f"{self._path} cannot be opened: {error.strerror}") from error
         if not S_ISREG(os.fstat(self._stream.fileno()).st_mode):  # a pipe can be read once, like a stream
             self._path = None
 
@@ -136,11 +134,9 @@ class Source:
             chunk = self._stream.read(_CHUNK_BYTES)
             return chunk.encode() if isinstance(chunk, str) else chunk
         except UnicodeError as error:
-            message = f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode"
-            raise LedgerError(message) from error
+            raise LedgerError(f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode") from error
         except OSError as error:
-            message = f"the ledger cannot be read: {error.strerror or error}"
-            raise LedgerError(message) from error
+            raise LedgerError(f"the ledger cannot be read: {error.strerror or error}") from error
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -222,8 +218,7 @@ class Ledger:
             sheets = () if self.excluded else self._table.other_sheets
             ways = " or ".join(as_option("sheet", each) for each in sheets)
             elsewhere = f"; there are rows in {', '.join(map(quote, sheets))}: {ways} reads them" if ways else ""
-            message = f"the ledger {self._emptiness}{elsewhere}; --allow-empty accepts that"
-            raise LedgerError(message)
+            raise LedgerError(f"the ledger {self._emptiness}{elsewhere}; --allow-empty accepts that")
 
     @property
     def _emptiness(self) -> str:
@@ -344,12 +339,10 @@ def open_ledger(
 
 def _check_given(kind: object, delimiter: object) -> None:
     if kind not in (None, *get_args(LedgerFormat)):
-        message = f"format must be one of {', '.join(get_args(LedgerFormat))}, got {kind!r}"
-        raise ValueError(message)
+        raise ValueError(f"format must be one of {', '.join(get_args(LedgerFormat))}, got {kind!r}")
     is_character = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '\r\n"'
     if delimiter is not None and not is_character:
-        message = f"delimiter must be one character that separates cells, got {delimiter!r}"
-        raise ValueError(message)
+        raise ValueError(f"delimiter must be one character that separates cells, got {delimiter!r}")
 
 
 def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | None, dialect: Dialect) -> None:
@@ -362,8 +355,7 @@ def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | N
     )
     for name, is_given, formats in options:
         if is_given and found not in formats:
-            message = f"{name} is an option of {formats}, and the ledger is {found}"
-            raise ValueError(message)
+            raise ValueError(f"{name} is an option of {formats}, and the ledger is {found}")
 
 
 def _read_whole(
@@ -402,8 +394,7 @@ def check_use(
     """
     if unknown := next((name for name in required if name not in COMPARED), None):
         meant = did_you_mean(unknown, COMPARED)
-        message = f"require: there is no field {unknown!r}{meant}; the fields are {', '.join(COMPARED)}"
-        raise ValueError(message)
+        raise ValueError(f"require: there is no field {unknown!r}{meant}; the fields are {', '.join(COMPARED)}")
     names = column_names(columns.header)
     if not names:
         return ()  # an empty file has nothing to use

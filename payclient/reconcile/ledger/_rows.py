@@ -49,8 +49,7 @@ def _must_be(kind: type[int | str], *others: object) -> Callable[[object, Attrib
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
         if kind is str and isinstance(value, str):
             if not value.isascii() and _SURROGATE.search(value):
-                message = f"{attribute.name} holds half a surrogate pair, which UTF-8 cannot hold"
-                raise ValueError(message)
+                raise ValueError(f"{attribute.name} holds half a surrogate pair, which UTF-8 cannot hold")
         elif type(value) is not kind and value not in others:
             message = f"{attribute.name} must be {'a str' if kind is str else 'an int'}, got {type(value).__name__}"
             raise TypeError(message)
@@ -189,8 +188,7 @@ class _DirectionReader:
         sign = sign_of(word)
         self._first.setdefault(sign, word)
         if sign is None:
-            message = f"{quote(word)} is not known to mean credit or debit"
-            raise CellProblem(message)
+            raise CellProblem(f"{quote(word)} is not known to mean credit or debit")
         is_sign = word.strip("()") in SIGNS
         if self._are_signs not in (None, is_sign):
             message = (
@@ -290,8 +288,7 @@ class RowReader:
             if name in names and of in self.columns.places:
                 found[of] = name, names.index(name), self._reader_of(of)
             else:
-                message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
-                raise LedgerError(message, line=1)
+                raise LedgerError(f"no column is called {quote(name)}, which was chosen for the debits of {of}", line=1)
         return found
 
     def ignore(self, names: Collection[str]) -> None:
@@ -423,8 +420,7 @@ class RowReader:
         column, place, read = self._debits[name]
         debit = read(cells[place])
         if value and debit:
-            message = f"there is an amount here and in {quote(column)} too; a row is either credit or debit"
-            raise CellProblem(message)
+            raise CellProblem(f"there is an amount here and in {quote(column)} too; a row is either credit or debit")
         number, cell, side = (debit, cells[place], -1) if debit else (value, cell, 1)
         if not number:
             return debit if value is None else value

@@ -158,8 +158,7 @@ class Scope:
         currency = values.get("currency")
         if self._wanted:
             if currency is None:
-                message = "currency: the cell is empty, and --only-currency needs it"
-                raise CellProblem(message)
+                raise CellProblem("currency: the cell is empty, and --only-currency needs it")
             return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
         if currency is None:
             return ""

@@ -67,8 +67,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
         if problem:
             raise LedgerError(problem.format(line=line), line=line, offset=place)
         if len(rest) > _MAX_LINE:
-            message = f"line {line} is longer than {_MAX_LINE} characters; this is not a ledger"
-            raise LedgerError(message, line=line)
+            raise LedgerError(f"line {line} is longer than {_MAX_LINE} characters; this is not a ledger", line=line)
     if rest:
         yield rest
 
@@ -118,8 +117,7 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
 
     def columns_of(names: Sequence[str]) -> Columns:
         if not names:
-            message = "the quotes of the header do not pair"
-            raise LedgerError(message)
+            raise LedgerError("the quotes of the header do not pair")
         return find(names)
 
     number, header, reader = read_header(filled, names_of, columns_of, scope, "")
@@ -198,8 +196,7 @@ def _object(text: str) -> dict[str, Any]:
     value = read_json(text.encode())
     if is_object(value):
         return value
-    message = f"found {kind(value)} where an object must be"
-    raise JSONProblem(message)
+    raise JSONProblem(f"found {kind(value)} where an object must be")
 
 
 def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:

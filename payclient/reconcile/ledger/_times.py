@@ -56,15 +56,13 @@ class TimeFormat:
         names = _DIRECTIVE.findall(text)
         if unknown := next((name for name in names if name not in _PARTS), None):
             parts = " ".join(f"%{name}" for name in _PARTS)
-            message = f"date_format has no %{unknown}; its parts are {parts}"
-            raise ValueError(message)
+            raise ValueError(f"date_format has no %{unknown}; its parts are {parts}")
         kinds = ["Y" if name == "y" else "m" if name in "bB" else name for name in names if name and name != "%"]
         hours = {"H", "I", "p"}.intersection(kinds)
         is_whole = {"Y", "m", "d"} <= set(kinds) and len(kinds) == len(set(kinds))
         is_ordered = hours in (set(), {"H"}, {"I", "p"}) and ("M" not in kinds or hours) and ("S" not in kinds or "M")
         if not is_whole or not is_ordered or names != [name for name in names if name]:
-            message = f"date_format must have day, month and year once each, as in %d/%m/%Y, got {quote(text)}"
-            raise ValueError(message)
+            raise ValueError(f"date_format must have day, month and year once each, as in %d/%m/%Y, got {quote(text)}")
         self.has_time = bool(hours)
         literals = _DIRECTIVE.split(text)
         pattern = [re.escape(each) if place % 2 == 0 else _PARTS[each] for place, each in enumerate(literals)]
@@ -134,12 +132,10 @@ class TimeReader:
         found = [(read, form) for form in self._formats if (read := form.read(text)) is not None]
         if not found:
             formats = " or ".join(f"--date-format {quote(form.text)}" for form in self._formats)
-            message = f"{quote(text)} is not a time written {formats}"
-            raise CellProblem(message)
+            raise CellProblem(f"{quote(text)} is not a time written {formats}")
         if any(read != found[0][0] for read, _ in found):
             both = " and ".join(quote(form.text) for _, form in found)
-            message = f"{quote(text)} is another day with each of {both}; declare one of them"
-            raise CellProblem(message)
+            raise CellProblem(f"{quote(text)} is another day with each of {both}; declare one of them")
         return found[-1]
 
 
@@ -148,8 +144,7 @@ def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
         day, clock, zone = match.groups()
         with suppress(ValueError):  # the 31st of February
             return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone) if zone else ''}")
-    message = f"{quote(text)} is not a time {wanted}; another order is declared with --date-format"
-    raise CellProblem(message)
+    raise CellProblem(f"{quote(text)} is not a time {wanted}; another order is declared with --date-format")
 
 
 def _offset(zone: str | None) -> str:
@@ -165,8 +160,7 @@ def _exact(time: datetime, cell: object, *, has_time: bool = True, advice: str =
     elif not has_time:
         problem = "is a date without a time of day"
     if problem:
-        message = f"{quote(cell) if isinstance(cell, str) else shown(cell)} {problem}"
-        raise CellProblem(message)
+        raise CellProblem(f"{quote(cell) if isinstance(cell, str) else shown(cell)} {problem}")
     return time
 
 

@@ -98,8 +98,7 @@ class _Archive:
             message = f"{name} is larger than {max_bytes // _MIB} MiB; this is not a ledger, or one to give as CSV"
             raise LedgerError(message)
         if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
-            message = f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
-            raise LedgerError(message)
+            raise LedgerError(f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger")
         with self._zip.open(info) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 self._bytes -= len(piece)
@@ -123,16 +122,14 @@ class _Archive:
             ended = _take_ended(top, wanted) if piece else list(top)
             held = 0 if ended else held + piece.count(b"<")
             if held > _MAX_HELD_TAGS:
-                message = "the XLSX file has more elements in a row than any ledger; this is not a ledger"
-                raise LedgerError(message)
+                raise LedgerError("the XLSX file has more elements in a row than any ledger; this is not a ledger")
             for element in ended:
                 for name in wanted:
                     yield from element.iter(name)
 
 
 def _refuse_document_type(*_: object) -> None:
-    message = "the XLSX file has a document type inside, which no spreadsheet program writes; it is refused"
-    raise LedgerError(message)
+    raise LedgerError("the XLSX file has a document type inside, which no spreadsheet program writes; it is refused")
 
 
 def _take_ended(top: Element, wanted: Sequence[str]) -> list[Element]:
@@ -149,8 +146,7 @@ def _take_ended(top: Element, wanted: Sequence[str]) -> list[Element]:
 def _text(element: Element) -> str:
     """Return the text of an element that holds no others."""
     if len(element):
-        message = "elements where only text may be"
-        raise ValueError(message)
+        raise ValueError("elements where only text may be")
     return element.text or ""
 
 
@@ -210,8 +206,7 @@ def _choose(book: _Workbook, name: str | None) -> _Sheet:
     if not shown:
         names = ", ".join(quote(each.name) for each in book.sheets) or "none"
         what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
-        message = f"the workbook does not have {what}; its sheets are {names}"
-        raise LedgerError(message)
+        raise LedgerError(f"the workbook does not have {what}; its sheets are {names}")
     return shown[0]
 
 
@@ -267,8 +262,7 @@ class _SheetReader:
             name = cell.get("r")
             before, place = place, place + 1 if name is None else _column(name.rstrip("0123456789"))
             if not before < place < _MAX_COLUMNS:
-                message = f"row {row}: the cells are not in order; open the file and save it again"
-                raise LedgerError(message, line=row)
+                raise LedgerError(f"row {row}: the cells are not in order; open the file and save it again", line=row)
             value = self._value(cell, place, *names)
             if value is not None and not (isinstance(value, str) and not value.strip(BLANK)):
                 cells[place] = value
@@ -278,8 +272,7 @@ class _SheetReader:
         """Return the value of a cell, whose parts have these names; None when it is empty."""
         parts = {part.tag: part for part in cell}
         if len(parts) < len(cell):
-            message = "a cell has a part twice"
-            raise ValueError(message)
+            raise ValueError("a cell has a part twice")
         kind = cell.get("t", "n")
         has_formula = formula in parts
         if has_formula and self._formula is not None:
@@ -429,8 +422,7 @@ def _text_of(element: Element) -> str:
         guide.clear()
     text = "".join(map(_text, element.iter(_beside(element, "t"))))
     if len(text) > _MAX_CHARACTERS:
-        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
-        raise LedgerError(message)
+        raise LedgerError(f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger")
     return _unescape(text)
 
 

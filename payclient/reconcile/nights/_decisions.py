@@ -162,16 +162,14 @@ def read_decisions(lines: Iterable[bytes]) -> Iterator[tuple[Decision, str]]:
         try:
             decision, checksum = _read(line, previous)
         except DecisionError as error:
-            message = f"line {number}: {error.message}"
-            raise DecisionError(message) from error
+            raise DecisionError(f"line {number}: {error.message}") from error
         yield decision, checksum
         previous = checksum
 
 
 def _read(line: bytes, previous: str) -> tuple[Decision, str]:
     if not line.endswith(b"\n"):
-        message = "it is cut"
-        raise DecisionError(message)
+        raise DecisionError("it is cut")
     message = "it was changed, or payclient did not write it"
     try:
         content: dict[str, Any] = json.loads(line)
@@ -182,8 +180,7 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
     if f"{written}\n".encode() != line:  # also the spaces of JSON, which a checksum does not see
         raise DecisionError(message)
     if content["previous"] != previous:
-        message = "it does not follow the line before: one is missing, or was moved"
-        raise DecisionError(message)
+        raise DecisionError("it does not follow the line before: one is missing, or was moved")
     return decision, checksum
 
 

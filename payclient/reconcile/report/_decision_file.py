@@ -45,8 +45,7 @@ def _log(lines: Iterable[bytes], folder: Path) -> DecisionLog:
     try:
         found = list(read_decisions(lines))
     except DecisionError as error:
-        message = f"{folder / DECISIONS}: {error.message}"
-        raise DecisionError(message) from error
+        raise DecisionError(f"{folder / DECISIONS}: {error.message}") from error
     return DecisionLog(tuple(decision for decision, _ in found), found[-1][1] if found else FIRST)
 
 
@@ -80,8 +79,7 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
     path = folder / DECISIONS
     with open(path, "a+b", opener=own) as file:
         if not lock(file):
-            message = f"{path} is in use by another process; try again"
-            raise DecisionError(message)
+            raise DecisionError(f"{path} is in use by another process; try again")
         _cut_off(file)
         file.seek(0)
         log = _log(file, folder)

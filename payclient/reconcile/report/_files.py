@@ -80,8 +80,7 @@ class ReportFiles:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
         if unknown := [name for name in formats if name not in FORMATS]:
-            message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
-            raise ValueError(message)
+            raise ValueError(f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}")
         self._formats = [name for name in FORMATS if name in formats]
         if previous is not None:
             self._formats.append(HISTORY)
@@ -171,11 +170,9 @@ class ReportFiles:
             OSError: When a file cannot be written; no file is changed then.
         """
         if about.rules.fingerprint != self._rules.fingerprint:
-            message = "finish got other rules than ReportFiles; give both the same ones"
-            raise ValueError(message)
+            raise ValueError("finish got other rules than ReportFiles; give both the same ones")
         if self._run and about.run != self._run:
-            message = f"finish got the run {about.run!r}, and the rows are of {self._run!r}"
-            raise ValueError(message)
+            raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._run!r}")
         side = about.statement
         totals, payout = (side.totals, side.payout) if side else (None, None)
         unused, in_statement = (file.unused if file else () for file in (about.ledger, side and side.file))

@@ -96,12 +96,10 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
     with open(path, "rb", opener=own) as file:
         content = json.loads(file.read(_MAX_BYTES))
     if content.pop("sha256") != _sha256_of(content):
-        message = "it was changed"
-        raise ValueError(message)
+        raise ValueError("it was changed")
     files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
     if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(_ALL):
-        message = "it lists other files than a report has"
-        raise ValueError(message)
+        raise ValueError("it lists other files than a report has")
     return files
 
 

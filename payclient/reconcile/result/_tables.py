@@ -70,5 +70,4 @@ def _disk_faults() -> Generator[None]:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in _OF_THE_DISK:
             raise
-        message = f"the temporary tables of the report cannot be written: {error}"
-        raise OSError(message) from error
+        raise OSError(f"the temporary tables of the report cannot be written: {error}") from error

@@ -333,8 +333,7 @@ class Tally:
         )
         steps = found.opening + found.new + found.reopened - found.resolved + FindingTotal(0, found.changed.amount)
         if steps != found.closing:
-            message = f"the roll-forward does not tie: it leads to {steps}, and {found.closing} is open"
-            raise TieOutError(message)
+            raise TieOutError(f"the roll-forward does not tie: it leads to {steps}, and {found.closing} is open")
         return found
 
     def _notices(self) -> Iterator[AcceptanceNotice]:
@@ -355,14 +354,12 @@ class Tally:
             states=MappingProxyType(states),
         )
         if sum(step.rows for step in bridge.steps) != sum(total.rows for total in self._buckets.values()):
-            message = "the report does not tie: the steps have other rows than the buckets"
-            raise TieOutError(message)
+            raise TieOutError("the report does not tie: the steps have other rows than the buckets")
         if bridge.residual:
             message = f"the report does not tie: {bridge.residual} of {bridge.ledger_paid_total} is not explained"
             raise TieOutError(message)
         if any(step.added or step.taken_off for step in bridge.steps if step.step is Step.MATCHED):
-            message = "the report does not tie: rows that matched have other amounts at the service"
-            raise TieOutError(message)
+            raise TieOutError("the report does not tie: rows that matched have other amounts at the service")
         return bridge
 
     def _settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
@@ -377,12 +374,10 @@ class Tally:
             payout=payout,
         )
         if bridge.residual:
-            message = f"the statement does not tie: {bridge.residual} of {statement.total} is not explained"
-            raise TieOutError(message)
+            raise TieOutError(f"the statement does not tie: {bridge.residual} of {statement.total} is not explained")
         payouts = sum(each.net for each in statement.payouts)
         if payouts != statement.total or any(each.residual for each in statement.payouts):
-            message = f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}"
-            raise TieOutError(message)
+            raise TieOutError(f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}")
         return bridge
 
     def _comparisons(self, unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]) -> Compared:

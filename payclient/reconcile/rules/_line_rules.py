@@ -127,8 +127,7 @@ class KindGuard:
                     try:
                         law.apply(number, -1 if number < 0 else 0, -1)
                     except (CellProblem, LedgerError) as problem:
-                        message = f"line {line.line}: {problem}"
-                        raise LedgerError(message, line=line.line) from None
+                        raise LedgerError(f"line {line.line}: {problem}", line=line.line) from None
 
 
 def check_currencies(ledger: Ledger, statement: Ledger) -> None:

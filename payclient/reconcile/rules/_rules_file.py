@@ -42,14 +42,12 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        message = f"the rules file {name} cannot be read: {error.strerror}"
-        raise RulesError(message) from error
+        raise RulesError(f"the rules file {name} cannot be read: {error.strerror}") from error
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        message = f"{name}, line {line}: it is not UTF-8; save the file in that encoding"
-        raise RulesError(message, line=line) from error
+        raise RulesError(f"{name}, line {line}: it is not UTF-8; save the file in that encoding", line=line) from error
     return parse_rules(text, name=name)
 
 
@@ -118,14 +116,12 @@ def _made(kind: Any, key: Key, value: Any) -> Any:
     dotted = ".".join(escape_unprintable(part) for part in key if isinstance(part, str))
     if origin is tuple and has(parts[0]):
         if not isinstance(value, list):
-            message = f"{dotted} must be a list of tables, each under [[{dotted}]]"
-            raise RulesError(message, key=key)
+            raise RulesError(f"{dotted} must be a list of tables, each under [[{dotted}]]", key=key)
         return [_made(parts[0], (*key, place), each) for place, each in enumerate(cast("list[object]", value))]
     if origin is not Mapping and not has(kind):
         return value
     if not isinstance(value, dict):
-        message = f"{dotted} must be a table of keys and values, got {quote(value)}"
-        raise RulesError(message, key=key)
+        raise RulesError(f"{dotted} must be a table of keys and values, got {quote(value)}", key=key)
     table = cast("dict[str, object]", value)
     if origin is Mapping:
         return {name: _made(parts[1], (*key, name), each) for name, each in table.items()}
@@ -138,8 +134,7 @@ def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any
         message = f"there is no key {quote(unknown)}{did_you_mean(unknown, known)}; the keys are {', '.join(known)}"
         raise RulesError(f"{dotted}: {message}" if key else message, key=(*key, unknown))
     if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
-        message = f"{dotted} has no {missing[0]}; {' and '.join(missing)} must be given"
-        raise RulesError(message, key=key)
+        raise RulesError(f"{dotted} has no {missing[0]}; {' and '.join(missing)} must be given", key=key)
     if kind is not Dialect:
         kinds = get_type_hints(kind)
         table = {name: _made(kinds[name], (*key, name), one) for name, one in table.items()}
