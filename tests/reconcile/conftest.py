@@ -9,3 +9,9 @@ from support.nights import Nights
 def night(tmp_path):
     """Give what runs one night after the other."""
     return Nights(tmp_path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Give where a journal may be; its folder is not there yet."""
+    return tmp_path / "report" / "journal.sqlite"

@@ -19,11 +19,6 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are th
 ON_ANOTHER = "; choose another folder for a new run"
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "report" / "journal.sqlite"
-
-
 @contextmanager
 def held(path):
     """Hold the journal in another process for as long as the block, which gets the process."""

@@ -1,7 +1,7 @@
 """Decisions: words, a chain of lines, and what was accepted as a rule."""
 
 import json
-from datetime import UTC, date, datetime
+from datetime import date
 
 import attrs
 import pytest
@@ -12,8 +12,9 @@ from payclient.reconcile import Accepted, Code, Decision, DecisionError, Resolut
 from payclient.reconcile.nights._decisions import FIRST, decision_line, read_decisions, read_resolution, with_decisions
 from support.chance import examples
 from support.misses import check_table
+from support.reconciling import NOON
+from support.ruling import accepted as accepting
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ACCEPTED = Decision(
     run="R",
     reference="T1",
@@ -149,9 +150,7 @@ def test_acceptance():
 
 def test_rule_and_decision():
     """Of a rule and a decision about one difference the decision counts; other rules stay."""
-    rule = Accepted(
-        code="underpaid", reference="T1", largest_difference=1, reason="x", owner="y", expires=date(2027, 1, 1)
-    )
+    rule = attrs.evolve(accepting("T1", largest_difference=1), owner="y")
     other = attrs.evolve(rule, reference="T2")
     found = with_decisions(Rules(accepted=[rule, other]), [ACCEPTED]).accepted
     assert [(each.reference, each.owner) for each in found] == [("T1", "Ana"), ("T2", "y")]

@@ -29,9 +29,8 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.chance import examples
-from support.reconciling import NOON
+from support.reconciling import NOON, NOT_FOUND
 
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 REFUSED = errors.PermissionDeniedError("no")
 
 
@@ -87,11 +86,6 @@ def stored(path):
     """Return how many answers are kept."""
     with closing(sqlite3.connect(path)) as database:
         return database.execute("SELECT count(*) FROM answers").fetchone()[0]
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "report" / "journal.sqlite"
 
 
 # Going on

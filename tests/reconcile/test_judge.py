@@ -10,16 +10,11 @@ from payclient.reconcile.judgement import needs_confirmation
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.values import observe
 from support.misses import check_table
+from support.reconciling import DOWN, MALFORMED, NOON, NOT_FOUND
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
 ENTRY = Entry(line=2, reference="T1", amount=100, status="paid", payment_code="77")
 FIELDS = {"reference": "T1", "amount": 100, "status": "Paid", "payment_code": "77"}
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
-DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
-MALFORMED = errors.UnexpectedResponseError(
-    "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
-)
 DECLINED = errors.RejectedError("the service declined")
 AGREES, LESS, CODE = {}, {"amount": 90}, {"payment_code": "78"}
 PENDING, NO_ZEROS = {"status": "pending"}, {"payment_code": "0077"}

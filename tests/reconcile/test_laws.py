@@ -12,18 +12,13 @@ from payclient.reconcile.judgement._judge import needs_confirmation
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.values._observation import observe
 from support.chance import examples
-from support.reconciling import NOON, Clock, Service
-from support.ruling import DAYS, rules_of
+from support.reconciling import NOON, NOT_FOUND, Clock, Service
+from support.ruling import DAYS, rules_of, sometimes
 
 EXPIRY = datetime.fromisoformat("2026-11-21 10:00:00")
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 REFERENCES = "ABCDE"
 WORDS = st.sampled_from(["paid", "Pending", "canceled", "expired", "refunded", "settled"])
 AMOUNTS = st.integers(-5, 5)
-
-
-def sometimes(**fields):
-    return st.fixed_dictionaries({}, optional=fields)
 
 
 def usable():

@@ -16,9 +16,8 @@ from payclient.reconcile.journal import Reuse, copy_journal
 from payclient.reconcile.ledger import Entry
 from support.chance import examples
 from support.nights import FIRST, FORMATS, Nights, paid
-from support.reconciling import Service
+from support.reconciling import NOT_FOUND, Service
 
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 REFUSED = errors.AuthenticationError("bad key")
 WORDS = st.sampled_from(["Paid", "Paid", "Refunded", "Pending", "Canceled", "Odd"])
 REFERENCES = "ABCD"

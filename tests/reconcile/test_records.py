@@ -38,15 +38,11 @@ from payclient.reconcile.nights import PreviousRun, ReferenceRecord
 from payclient.reconcile.nights._records import record_cell, record_from
 from support.chance import examples
 from support.misses import check_each
-from support.nights import Nights, paid
-from support.reconciling import Clock, Service
+from support.nights import Nights, entry, paid
+from support.reconciling import NOT_FOUND, Clock, Service
+from support.ruling import accepted
 
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 REFUSED = errors.AuthenticationError("bad key")
-
-
-def entry(reference, amount=9, status="Paid", line=2, **fields):
-    return Entry(line=line, reference=reference, amount=amount, status=status, **fields)
 
 
 def step(night, name):
@@ -145,9 +141,7 @@ def of(status, amount=9):
 
 
 A, LESS, SAME, CANCELED = entry("A"), paid("A", 5), paid("A"), paid("A", status="Canceled")
-AGREED = Accepted(
-    code="underpaid", reference="accepted", ledger=9, service=5, reason="x", owner="Ana", expires="2030-01-01"
-)
+AGREED = accepted("accepted", ledger=9, service=5)
 LIVES = {
     "still open": ([(A, LESS), (A, LESS)], "- still_open"),
     "changed": ([(A, LESS), (A, paid("A", 6)), (entry("A", 8), paid("A", 6))], "- changed changed"),

@@ -11,25 +11,18 @@ from hypothesis import strategies as st
 
 from payclient import errors
 from payclient.protocol import Transaction
-from payclient.reconcile import Accepted, Bucket, Code, Kinds, Lines, Rules, Tolerance
+from payclient.reconcile import Bucket, Code, Kinds, Lines, Rules, Tolerance
 from payclient.reconcile.journal import Reuse
-from payclient.reconcile.ledger import Entry
 from support.chance import examples
-from support.nights import Nights, paid
-from support.reconciling import Service
+from support.nights import Nights, entry, paid
+from support.reconciling import NOT_FOUND, Service
+from support.ruling import accepted
 
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 ALWAYS = timedelta(days=1000)
 CANARY = {"CANARY": [paid("CANARY")]}
-ACCEPTED = Accepted(
-    code=Code.UNDERPAID, reference="A", ledger=9, service=5, reason="cash", owner="Ana", expires="2030-01-01"
-)
+ACCEPTED = accepted("A", ledger=9, service=5)
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Rules(lines=Lines(of_one_reference="sum", kind=Kinds(column="Type", charge=["sale", "tip"])))
-
-
-def entry(reference, amount=9, status="Paid", line=2, **fields):
-    return Entry(line=line, reference=reference, amount=amount, status=status, **fields)
 
 
 @pytest.fixture
@@ -68,15 +61,7 @@ async def test_same_row(night, second):
 ONE = [entry("A")]
 SETTLED = Rules(statuses={"settled": "paid"}, final_statuses=["canceled", "refunded", "paid"])
 LOOSE = Rules(tolerances={"amount": Tolerance(below=1)})
-TWICE = Accepted(
-    code=Code.DUPLICATE_REFERENCE,
-    reference="A",
-    ledger=2,
-    service="",
-    reason="both are due",
-    owner="Ana",
-    expires="2030-01-01",
-)
+TWICE = accepted("A", "duplicate_reference", ledger=2, service="")
 FULL = paid("A", fee=0, amount_received=9, merchant_reff="m", payment_method="VA", payment_code="1")
 FIELDS = {"amount": 8, "fee": 0, "amount_received": 9, "merchant_reff": "other", "status": "paid"}
 FIELDS |= {"payment_method": "VA", "payment_code": "1"}

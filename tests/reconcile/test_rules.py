@@ -5,7 +5,7 @@ import io
 import json
 import pickle
 import re
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import reduce
 from itertools import product
@@ -43,18 +43,11 @@ from payclient.reconcile import (
 from payclient.reconcile.ledger import Dialect, Entry, LedgerError, RejectedEntry, open_ledger
 from payclient.reconcile.rules import IgnoredCount
 from support.misses import check_table
-from support.ruling import DAYS, rules_of
+from support.ruling import DAYS, accepted, rules_of
 
 ROOT = Path(__file__).parents[2]
-BOUNDED = {
-    "code": "underpaid",
-    "reference": "T1",
-    "reason": "agreed",
-    "owner": "Ana",
-    "expires": date(2026, 12, 31),
-    "largest_difference": 500,
-}
-ACCEPTED = Accepted(**BOUNDED)
+ACCEPTED = accepted("T1", largest_difference=500)
+BOUNDED = attrs.asdict(ACCEPTED)
 OTHER = attrs.evolve(ACCEPTED, reference="T2")
 FULL = Rules(
     columns={"amount": "Betrag"},

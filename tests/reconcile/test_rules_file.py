@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from payclient.reconcile import (
     STRICT,
-    Accepted,
     BusinessDays,
     Calendar,
     FeeSchedule,
@@ -29,6 +28,7 @@ from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.rules._rules_file import line_of
 from support.chance import examples
 from support.misses import check_table
+from support.ruling import accepted
 
 TEXT = """\
 time_zone = "Asia/Jakarta"
@@ -68,17 +68,7 @@ RULES = Rules(
     tolerances={"amount": Tolerance(below=500, above_percent="0.5"), "fee": Tolerance(above=1)},
     statuses={"settled": "paid"},
     fees={"VA": FeeSchedule(flat=4000, percent=Decimal("0.7"), rounding="up")},
-    accepted=[
-        Accepted(
-            code="underpaid",
-            reference="T1",
-            reason="agreed",
-            owner="Ana",
-            expires=date(2026, 12, 31),
-            ledger=100,
-            service=99,
-        )
-    ],
+    accepted=[accepted("T1", ledger=100, service=99)],
 )
 
 

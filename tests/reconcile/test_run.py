@@ -11,15 +11,10 @@ from payclient import Transaction, errors
 from payclient.reconcile import Bucket, Journal, Phase, Rules, StoppedError, reconcile
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from support.fakes import ScriptedTransport, client
-from support.reconciling import NOON, Clock, Service
+from support.reconciling import DOWN, MALFORMED, NOON, NOT_FOUND, Clock, Service
 
-DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
 WEB_PAGE = errors.UnexpectedResponseError("the answer is a web page", status_code=200)
 MOVED = errors.UnexpectedResponseError("the answer is a redirect", status_code=302)
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
-MALFORMED = errors.UnexpectedResponseError(
-    "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
-)
 
 
 def entry(line, reference, **fields):

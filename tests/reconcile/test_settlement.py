@@ -28,12 +28,11 @@ from payclient.reconcile.judgement._statement import usable_line
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
 from payclient.reconcile.values import Payout
 from support.chance import examples
-from support.reconciling import NOON, Clock, Service
+from support.reconciling import NOON, NOT_FOUND, Clock, Service
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
 BY_KIND = Rules(statement=StatementRules(kind=KINDS))
-NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 
 
 def paid(reference, amount, **fields):

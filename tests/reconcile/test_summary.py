@@ -8,7 +8,6 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.reconcile import (
-    Accepted,
     Answer,
     BreakState,
     Bucket,
@@ -34,6 +33,7 @@ from payclient.reconcile.result._summary import Leakage
 from payclient.reconcile.values import FindingTotal, observe
 from support.misses import check_table
 from support.reconciling import NOON
+from support.ruling import accepted
 
 PREVIOUS = PreviousRun(run="20", folder="20", last_observed_at=None)
 
@@ -247,9 +247,7 @@ def test_period_of_lines():
 
 
 ENTRY = Entry(line=2, reference="T1", amount=100, status="paid")
-ANA = Accepted(
-    code="underpaid", reference="T1", ledger=100, service=90, reason="agreed", owner="Ana", expires="2026-12-31"
-)
+ANA = accepted("T1", ledger=100, service=90)
 
 
 def seen(amount=90, at=NOON):

@@ -1,7 +1,5 @@
 """The bridge from the ledger's paid total to the service's leaves nothing over."""
 
-from datetime import UTC, datetime
-
 import attrs
 import pytest
 from hypothesis import given
@@ -27,8 +25,8 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from support.planted import tally_of
+from support.reconciling import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RULES = Rules(tolerances={"amount": Tolerance(below=5)})
 UNKNOWN = "odd"
 

@@ -9,12 +9,18 @@ from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import STRICT, Journal, Row, Summary, break_changes, reconcile
 from payclient.reconcile.folders import JOURNAL, PastRun, open_past_run
+from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, LedgerAbout, ReportFiles, StatementAbout
 from support.reconciling import Clock, Service
 
 FIRST = datetime(2026, 11, 20, 2, tzinfo=UTC)
 FILE = LedgerAbout(name="settlement.csv", format="csv", size_bytes=0, sha256="", columns={})
 FORMATS = ("summary.json", "rows.jsonl", "breaks.csv")
+
+
+def entry(reference, amount=9, status="Paid", line=2, **fields):
+    """Return a row of the ledger."""
+    return Entry(line=line, reference=reference, amount=amount, status=status, **fields)
 
 
 def paid(reference, amount=9, status="Paid", **fields):

@@ -1,11 +1,16 @@
-"""A service in memory, and a clock that can be read in a test."""
+"""A service in memory with some of its answers, and a clock that can be read in a test."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from payclient.errors import TransactionNotFoundError
+from payclient import errors
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
+DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
+MALFORMED = errors.UnexpectedResponseError(
+    "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
+)
 
 
 class Service:
@@ -18,7 +23,7 @@ class Service:
     async def __call__(self, reference):
         self.asked.append(reference)
         await asyncio.sleep(0)
-        answers = self._answers.get(reference) or [TransactionNotFoundError("no such transaction: not found")]
+        answers = self._answers.get(reference) or [NOT_FOUND]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, Exception):
             raise answer

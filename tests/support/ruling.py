@@ -7,6 +7,12 @@ from hypothesis import strategies as st
 
 from payclient.reconcile import Accepted, Code, FeeSchedule, Rules, Status, Tolerance
 
+
+def accepted(reference, code="underpaid", **bounds):
+    """Return a difference that Ana accepted to the end of the year, within these bounds."""
+    return Accepted(code=code, reference=reference, reason="agreed", owner="Ana", expires=date(2026, 12, 31), **bounds)
+
+
 SOME_RULES = Rules(
     columns={"amount": "Betrag"},
     tolerances={"amount": Tolerance(above=500)},
@@ -14,16 +20,7 @@ SOME_RULES = Rules(
     grace=timedelta(hours=12),
     time_zone=ZoneInfo("Asia/Jakarta"),
     fees={"VA": FeeSchedule(flat=2500)},
-    accepted=[
-        Accepted(
-            code="underpaid",
-            reference="A",
-            reason="agreed",
-            owner="Ani",
-            expires=date(2026, 12, 31),
-            largest_difference=500,
-        )
-    ],
+    accepted=[accepted("A", largest_difference=500)],
 )
 PERCENT = st.decimals(0, 100, places=2)
 ZONES = st.sampled_from([None, UTC, ZoneInfo("Asia/Jakarta"), timezone(timedelta(hours=-3, minutes=-30))])

@@ -1,15 +1,16 @@
 """What the page says about the run."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import attrs
 
-from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
+from payclient.reconcile import Bucket, FeeSchedule, Row, Rules, Tolerance
 from payclient.reconcile.ledger import Entry, Excluded
 from payclient.reconcile.report import StatementAbout
 from payclient.reconcile.report._about import facts, to_sign, when
 from support.planted import about, summary_of
+from support.ruling import accepted
 
 RULES = Rules(
     time_zone=ZoneInfo("Asia/Jakarta"),
@@ -18,16 +19,7 @@ RULES = Rules(
     statuses={"Lunas": "paid"},
     not_found_messages=["gone"],
     fees={"VA": FeeSchedule(flat=4000)},
-    accepted=[
-        Accepted(
-            code=Code.UNDERPAID,
-            reference="A",
-            reason="agreed",
-            owner="Ana",
-            expires=date(2026, 12, 31),
-            largest_difference=500,
-        )
-    ],
+    accepted=[accepted("A", largest_difference=500)],
 )
 
 

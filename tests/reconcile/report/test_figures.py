@@ -4,7 +4,6 @@ import csv
 import json
 import re
 from collections import Counter
-from datetime import date
 
 import openpyxl
 import pytest
@@ -12,19 +11,7 @@ from attrs import astuple, evolve
 
 from payclient import Transaction, errors
 from payclient.cli._output import Worst, roll_forward, verdict_lines
-from payclient.reconcile import (
-    STRICT,
-    Accepted,
-    Answer,
-    Bucket,
-    Case,
-    Code,
-    FeeSchedule,
-    Observation,
-    Rules,
-    Total,
-    judge,
-)
+from payclient.reconcile import STRICT, Answer, Bucket, Case, Code, FeeSchedule, Observation, Rules, Total, judge
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import FORMATS, About, ReportFiles
@@ -34,6 +21,7 @@ from payclient.reconcile.values import FindingTotal
 from support.nights import Nights, paid
 from support.pages import Page
 from support.reconciling import NOON
+from support.ruling import accepted
 
 pytestmark = pytest.mark.virtual_time
 DOWN = errors.ServiceError("no answer")
@@ -267,19 +255,7 @@ async def test_at_stake_of_what_is_not_known(tmp_path):
         assert diff.open_findings.payments == FindingTotal(1, 2)
 
 
-RULES = Rules(
-    fees={"VA": FeeSchedule(flat=400)},
-    accepted=[
-        Accepted(
-            code="underpaid",
-            reference="T9",
-            largest_difference=500,
-            reason="agreed",
-            owner="Ana",
-            expires=date(2026, 12, 31),
-        )
-    ],
-)
+RULES = Rules(fees={"VA": FeeSchedule(flat=400)}, accepted=[accepted("T9", largest_difference=500)])
 ACCEPTANCE = "underpaid of 'T9', accepted by Ana until 2026-12-31, matches no row; remove it"
 LEAKAGE = "VA: 1 row, 40,000 not received, fees +100 against the schedule"
 
