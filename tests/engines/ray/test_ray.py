@@ -136,7 +136,7 @@ def test_example(served, ray, tmp_path):
 def test_too_few_cpus(engine, dataset):
     """More workers than CPUs, but one for reading and writing, are refused, where Ray would wait for ever."""
     with pytest.raises(
-        ConfigurationError, match="take 4 CPUs, and reading and writing one more, but the cluster has 4"
+        ConfigurationError, match="need 4 CPUs, and reading and writing one more, but the cluster has 4"
     ):
         engine.lookup(dataset(1), SPEC, "trx", workers=4)
     engine.lookup(dataset(1), SPEC, "trx", workers=6, cpus=0.5)
