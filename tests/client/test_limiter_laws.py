@@ -83,10 +83,10 @@ class Watched(Limiter):
         super().__init__(**options)
         self.grants, self.granted_at, self.cuts = [], [], []
 
-    def _grant(self, now):
+    def _grant(self, now, priority):
         self.granted_at.append(now)
         self.grants.append((self._in_flight, int(self.limit), self.paused_until - now))
-        return super()._grant(now)
+        return super()._grant(now, priority)
 
     def release(self, ticket, signal, **options):
         cut_at = self.capacity._cut_at

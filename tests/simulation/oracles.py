@@ -158,8 +158,8 @@ class ObservedLimiter(Limiter):
         self.capacity.fail = world.fail
         world.limiters.append(self)
 
-    def _grant(self, now):
-        ticket = super()._grant(now)
+    def _grant(self, now, priority):
+        ticket = super()._grant(now, priority)
         self._outstanding.add(ticket.number)
         fail = self._world.fail
         if self._in_flight > self._most:

@@ -48,6 +48,7 @@ RULES = {
         ("A refusal of an attempt with more others", "", "client/policies/test_capacity:test_cases"),
         ("Slow start: at the start", "growth", "client/policies/test_capacity:test_cases"),
         ("Some failures of the service are normal", "", "client/policies/test_capacity:test_cases"),
+        ("Some services refuse a share", "", "client/test_goodput:test_refused_at_any_rate"),
         ("Workers that share a key", "", "client/policies/test_capacity:test_workers_grow_slowly"),
     ),
     "client/policies/_limiter": (

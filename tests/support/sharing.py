@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from payclient.client.policies._limiter import Limiter, Ticket
+from payclient.client.policies._limiter import Limiter, Priority, Ticket
 from payclient.client.policies._retry import Signal
 from support.fakes import now
 from support.limits import FixedWindow, TokenBucket
@@ -47,7 +47,7 @@ class Worker:
     async def work(self, until: float) -> None:
         async with asyncio.TaskGroup() as attempts:
             while not self.has_left and now() < until:
-                attempts.create_task(self._attempt(await self.limiter.acquire()))
+                attempts.create_task(self._attempt(await self.limiter.acquire(Priority.BULK)))
 
     async def _attempt(self, ticket: Ticket) -> None:
         is_accepted = await self.service()

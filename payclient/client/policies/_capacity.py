@@ -20,7 +20,11 @@ How much the service takes, learnt from the results of attempts: a number in fli
     exceed twice the accepted ones, a fifth fewer may be in flight; if ten times, failures count as refusals. A seventh
     more is enough if those that failed had more in flight: others share that limit. Then as many as the accepted had
     may be in flight. Nothing else counts: not latency, because the service has other users; not cancellation.
-7.  Workers that share a key grow more slowly, because each sees only its own refusals.
+7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
+    limit that allows no burst. What is refused below the good throughput is taken for that share. For an awaited
+    lookup, whose time is short, it is no reason for a cut unless it is more than half; nor is a quarter more than
+    that share, and 3 %, above the good throughput; nor a row that such a share makes likely. Rows of streams can wait.
+8.  Workers that share a key grow more slowly, because each sees only its own refusals.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
 "Handling Overload".
@@ -50,6 +54,12 @@ _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
 _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
 _FAILURES = 2  # that show what one refusal shows: some failures are normal
+_NORMAL = 0.03  # refusals for each accepted attempt that are no reason for a cut
+_MARGIN = 1.25  # the same for each that is expected by the share refused below the good throughput
+_MOST_NORMAL = 0.5  # share
+_MOST_SAVED = 10.0  # refusals
+_CHANCE = 0.02  # below it a row of refusals is not one by chance
+_MIN_BELOW = 20
 _SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance after which the service was closed
@@ -60,6 +70,7 @@ class Ticket:
     number: int
     started_at: float
     load: int  # attempts in flight, this one included
+    is_awaited: bool = False
     is_probe: bool = False  # above the limit, in an outage
 
 
@@ -76,6 +87,9 @@ class Capacity:
         self._cut_at = -math.inf
         self._doubling = _DOUBLING
         self._accepted_since_cut = self._refused_since_cut = 0
+        # Whether awaited attempts below the good throughput were refused; few of them say little.
+        self._below: deque[bool] = deque([False] * _MIN_BELOW, maxlen=_RECENT)
+        self._saved = 0.0  # refusals that will be no reason for a cut
         self._in_a_row = 0  # refusals, without an acceptance between them
         self._closed_at = math.inf  # when they began, or a pause
         self._period = math.inf  # from the opening before last to the last
@@ -116,7 +130,7 @@ class Capacity:
 
     def rate(self, now: float) -> float:
         """Return the attempts per second that may start; infinite if no limit was met."""
-        if self._in_a_row > 1:
+        if self._is_row():
             base = 1 / self.round_trip if self.w_max == math.inf else self.w_max
             return max(self._min_rate, base * 0.5 ** (self._in_a_row - 1))
         return self._cubic(now)
@@ -153,6 +167,8 @@ class Capacity:
             return  # sent before the last cut, so it says nothing about now
         self._accepted_since_cut += 1
         self._in_a_row = 0
+        if ticket.is_awaited:
+            self._note_share(now, is_refused=False)
         if self._closed_at < math.inf:
             self._open(now)
         if ticket.load * 2 >= self._slow_start:
@@ -164,11 +180,14 @@ class Capacity:
         self._recent.append((ticket, False))
         if (self.w_max == math.inf or self._is_late(ticket, now)) and self._is_crowded(ticket, now):
             return
+        if ticket.is_awaited and ticket.started_at >= self._cut_at:
+            self._note_share(now, is_refused=True)
         self._note_refusal(ticket, now)
-        if self._slow_start < math.inf and self.w_max < math.inf and (self._in_a_row > 1 or self._is_late(ticket, now)):
+        if self._slow_start < math.inf and self.w_max < math.inf and (self._is_row() or self._is_late(ticket, now)):
             self.start_slowly()
-        may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
-        if may_cut and ticket.started_at >= self._cut_at and (self._accepted_since_cut or self.w_max == math.inf):
+        is_later = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip) and ticket.started_at >= self._cut_at
+        may_cut = is_later and (self._accepted_since_cut or self.w_max == math.inf)
+        if may_cut and not (ticket.is_awaited and self._is_normal(now)):
             self._cut(now)
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
@@ -213,7 +232,32 @@ class Capacity:
             self._in_a_row += 1
             self._closed_at = min(self._closed_at, now)
 
+    def _share_below(self) -> float:
+        return sum(self._below) / len(self._below)
+
+    def _note_share(self, now: float, *, is_refused: bool) -> None:
+        if self._cubic(now) < self.w_max:
+            self._below.append(is_refused)
+        elif not is_refused:
+            share = min(self._share_below(), _MOST_NORMAL)
+            self._saved = min(_MOST_SAVED, self._saved + _NORMAL + _MARGIN * share / (1 - share))
+
+    def _is_row(self) -> bool:
+        return self._in_a_row > 1 and self._share_below() ** self._in_a_row < _CHANCE
+
+    def _is_normal(self, now: float) -> bool:
+        """Return whether a refusal says nothing about the rate."""
+        if self.w_max == math.inf or self._is_row():
+            return False
+        if self._cubic(now) < self.w_max:
+            return self._share_below() <= _MOST_NORMAL
+        if self._saved < 1:
+            return False
+        self._saved -= 1
+        return True
+
     def _cut(self, now: float) -> None:
+        self._saved = 0.0
         self._forget(now)
         throughput = len(self._answered_at) / min(_WINDOW, max(0.5, now - self._began_at))
         rate = self._cubic(now)

@@ -55,6 +55,7 @@ class _Turn:
     """A place in a queue; the highest key is next."""
 
     key: tuple[float, int]
+    priority: Priority
     until: float  # when an answer is of no use any more
     future: asyncio.Future[_Result]
 
@@ -145,7 +146,7 @@ class Limiter:
         now = self._now()
         if any(self._queues[: priority + 1]) or self._opens_at(now) > now:
             return None
-        return self._grant(now)
+        return self._grant(now, priority)
 
     def probe(self) -> Ticket | None:
         """Return a ticket above the limit, or None if no probe is due; error as in `acquire_now`."""
@@ -171,7 +172,7 @@ class Limiter:
         """Return a ticket when the next attempt may start, whose answer is of use *until* a time."""
         self._turns += 1
         key = (began_at if priority is Priority.AWAITED else 0.0, self._turns)
-        turn = _Turn(key, until, asyncio.get_running_loop().create_future())
+        turn = _Turn(key, priority, until, asyncio.get_running_loop().create_future())
         queue = self._queues[priority]
         if priority is Priority.AWAITED and not queue:
             self._queued_since = self._now()
@@ -260,14 +261,14 @@ class Limiter:
             return math.inf
         return max(self._closed_until, self.capacity.opens_at(now))
 
-    def _grant(self, now: float) -> Ticket:
+    def _grant(self, now: float, priority: Priority) -> Ticket:
         if self._gap:
             self._pace(now)
         self.capacity.tokens -= 1
         self.capacity.sent_at = now
         self._in_flight += 1
         self._granted += 1
-        return Ticket(self._granted, now, self._in_flight)
+        return Ticket(self._granted, now, self._in_flight, is_awaited=priority is Priority.AWAITED)
 
     def _spread(self, now: float) -> None:
         # Workers that start together, or get a shorter gap together, would stay synchronised.
@@ -335,7 +336,7 @@ class Limiter:
         # The last one is sent, or the client would never find out that answers have become faster.
         if turn.until < now + _ROUND_TRIPS * self.capacity.round_trip and self.waiting > 1:
             return self.overloaded(self.earliest_answer(0))
-        return self._grant(now)
+        return self._grant(now, turn.priority)
 
     def _set_timer(self, when: float) -> None:
         if self._fires_at <= when or self._loop is None:

@@ -11,13 +11,14 @@ from payclient.client.policies._capacity import Capacity, Ticket
 class Attempts:
     """A capacity, with a clock and a count of attempts moved by hand."""
 
-    def __init__(self, *, initial=4.0, highest=64, workers=1):
+    def __init__(self, *, initial=4.0, highest=64, workers=1, is_awaited=False):
+        self.is_awaited = is_awaited
         self.capacity = Capacity(max_concurrency=highest, initial=initial, workers=workers)
         self.now = 0.0
         self.granted = 0
 
     def take(self, count):
-        tickets = [Ticket(self.granted + n, self.now, n) for n in range(1, count + 1)]
+        tickets = [Ticket(self.granted + n, self.now, n, self.is_awaited) for n in range(1, count + 1)]
         self.granted += count
         return tickets
 
@@ -55,6 +56,10 @@ LIMITED = [*busy(3.0), "T"]
 """A good throughput, 19 a second in the last two seconds, and a refusal with few others in flight."""
 
 
+AWAITED = {"is_awaited": True}
+SIXTH = ["AT", "AA", "AA"]
+
+
 def case(name, limit, rate, *events, **options):
     return name, limit, rate, events, options
 
@@ -82,6 +87,15 @@ CASES = [
     case("an acceptance restores it", None, 17.1, *LIMITED, 0.1, *["T"] * 20, "A", 0.0),
     case("a closed time is followed by slow start", 2, 17.1, *LIMITED, 0.1, *["T"] * 20, "A"),
     case("closed from the first attempt, nothing was learnt", 2, math.inf, *["T"] * 20, 0.1, "A"),
+    # awaited lookups
+    case("a refusal below the good throughput is no reason", None, 18.3, *LIMITED, *busy(1.0), "T", **AWAITED),
+    case("unless most are refused there", None, 5.5, *LIMITED, *["AT", "TA", "TT"] * 20, **AWAITED),
+    case("nor is one above it, for many accepted", None, 28.7, *LIMITED, *busy(10.0), "T", **AWAITED),
+    case("a second one, after fewer, is", None, 17.25, *LIMITED, *busy(6.0), "T", 1.1, "A", "T", **AWAITED),
+    case("a share that is refused below is expected above", None, 19.4, *LIMITED, *SIXTH * 20, **AWAITED),
+    case("and not for rows of streams", None, 14.0, *LIMITED, *SIXTH * 20),
+    case("it makes a row of two likely", None, 18.9, *LIMITED, *SIXTH * 7, "T", "T", **AWAITED),
+    case("but not one of four", None, 2.25, *LIMITED, *SIXTH * 7, *["T"] * 4, **AWAITED),
     # the number in flight
     case("a refusal with more in flight than any accepted one bounds it", 8, math.inf, *["A" * 8] * 8, (9, "T")),
     case("two failures bound it as well", 8, math.inf, *["A" * 8] * 8, (9, "O"), (9, "O")),
