@@ -56,20 +56,29 @@ async def test_burst():
     assert {type(answer) for answer in answers} == {Transaction}
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1])
-@pytest.mark.parametrize("load", [5, 20, 100])
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.2])
+@pytest.mark.parametrize("load", [20, 100])
 async def test_refused_at_any_rate(load, share):
     """A client that is refused a share of its requests whatever it does, as by one of several nodes, asks again."""
     chance = random.Random(1)
     service = Service(lambda _, __: 0.0 if chance.random() < share else None, lambda: 0.15)
     played = await visit(service, load, seconds=SECONDS, seed=1)
-    assert played.answered(SETTLED) >= 0.9
+    assert played.answered(2 * SETTLED) >= 0.95
+
+
+async def test_stream_refused_at_any_rate():
+    """A stream that is refused a tenth of its requests is no slower for it than a few minutes at first."""
+    chance, began = random.Random(1), now()
+    service = Service(lambda _, __: 0.0 if chance.random() < 0.1 else None, lambda: 0.1)
+    async with client(service) as pay, pay.stream_transactions(f"T{n}" for n in range(5000)) as outcomes:
+        assert len([outcome async for outcome in outcomes]) == 5000
+    assert now() - began < 120
 
 
 async def test_several_clients_far_below_a_limit_without_burst():
-    """At a tenth of a limit that allows no burst, nearly all visitors of four clients are answered."""
-    played = await visit(Service(bucket(200, 1), lambda: 0.1), 20, seconds=SECONDS, seed=1, clients=4)
-    assert played.answered(SETTLED) >= 0.85
+    """At a quarter of a limit that allows no burst, most visitors of four clients are answered."""
+    played = await visit(Service(bucket(200, 1), lambda: 0.1), 50, seconds=2 * SECONDS, seed=1, clients=4)
+    assert played.answered(SECONDS) >= 0.8
 
 
 @pytest.mark.parametrize("deadline", [2.0, 5.0, 30.0])
@@ -111,7 +120,7 @@ async def test_flood():
     service = Service(refuse, lambda: 0.1, throttled)
     played = await visit(service, 100, seconds=40.0, seed=1, is_even=True, deadline=2.0)
     assert played.answered(20.0) >= 0.08
-    assert sum(at >= 20 for at in service.sent_at) / 20 <= 12.5
+    assert sum(at >= 20 for at in service.sent_at) / 20 <= 13
 
 
 async def test_stats_of_an_overload():

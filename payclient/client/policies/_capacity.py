@@ -21,9 +21,10 @@ How much the service takes, learnt from the results of attempts: a number in fli
     more is enough if those that failed had more in flight: others share that limit. Then as many as the accepted had
     may be in flight. Nothing else counts: not latency, because the service has other users; not cancellation.
 7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
-    limit that allows no burst. What is refused below the good throughput is taken for that share. For an awaited
-    lookup, whose time is short, it is no reason for a cut unless it is more than half; nor is a quarter more than
-    that share, and 3 %, above the good throughput; nor a row that such a share makes likely. Rows of streams can wait.
+    limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
+    rate, what is still refused is normal. Then each accepted attempt pays for somewhat more than that, and only a
+    refusal that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and
+    a rate lower by 15 % is enough to tell. For a row of a stream it is 60 %, because most limits are not of this kind.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
@@ -33,7 +34,7 @@ Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "S
 import math
 from collections import deque
 
-from attrs import frozen
+from attrs import define, frozen
 
 _KEEP = 0.9  # of the rate at a cut
 _DOUBLING = 8.0  # seconds in which a cubic doubles from its flat part
@@ -54,15 +55,42 @@ _REQUESTS_OF_A_STORM = 10
 _KEEP_IN_FLIGHT = 0.8
 _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
 _FAILURES = 2  # that show what one refusal shows: some failures are normal
-_NORMAL = 0.03  # refusals for each accepted attempt that are no reason for a cut
-_MARGIN = 1.25  # the same for each that is expected by the share refused below the good throughput
-_MOST_NORMAL = 0.5  # share
-_MOST_SAVED = 10.0  # refusals
-_CHANCE = 0.02  # below it a row of refusals is not one by chance
-_MIN_BELOW = 20
+_ENOUGH = 3  # refusals that make a share
+_KEPT = 0.5  # of the share refused, after the rate has fallen
+_MAX_NORMAL = 0.5
+_MAX_SAVED = 10.0  # refusals
+_UNLIKELY = 0.02  # a row of refusals less likely than this is none by chance
 _SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance after which the service was closed
+
+
+@frozen
+class _Allowance:
+    """How soon a share of refusals is taken for normal."""
+
+    fallen: float  # of the peak: a lower rate has fallen
+    attempts: int
+    paid: float  # refusals that each accepted attempt pays for
+    margin: float  # of the normal ones that it pays for
+
+
+_AWAITED = _Allowance(fallen=0.85, attempts=20, paid=0.03, margin=2.0)
+_ROW = _Allowance(fallen=0.4, attempts=50, paid=0.0, margin=1.5)
+
+
+@define
+class _Tally:
+    accepted: int = 0
+    refused: int = 0
+
+    @property
+    def attempts(self) -> int:
+        return self.accepted + self.refused
+
+    @property
+    def share(self) -> float:
+        return self.refused / max(_AWAITED.attempts, self.attempts)
 
 
 @frozen
@@ -87,9 +115,10 @@ class Capacity:
         self._cut_at = -math.inf
         self._doubling = _DOUBLING
         self._accepted_since_cut = self._refused_since_cut = 0
-        # Whether awaited attempts below the good throughput were refused; few of them say little.
-        self._below: deque[bool] = deque([False] * _MIN_BELOW, maxlen=_RECENT)
-        self._saved = 0.0  # refusals that will be no reason for a cut
+        self._peak = 0.0  # the highest good throughput since the tallies began
+        self._near, self._fallen = _Tally(), _Tally()  # of attempts at about that rate, and at a lower one
+        self._normal = 0.0  # the share that is refused at any rate
+        self._saved = 0.0  # refusals that are paid for
         self._in_a_row = 0  # refusals, without an acceptance between them
         self._closed_at = math.inf  # when they began, or a pause
         self._period = math.inf  # from the opening before last to the last
@@ -167,8 +196,7 @@ class Capacity:
             return  # sent before the last cut, so it says nothing about now
         self._accepted_since_cut += 1
         self._in_a_row = 0
-        if ticket.is_awaited:
-            self._note_share(now, is_refused=False)
+        self._tally(ticket, now, is_refused=False)
         if self._closed_at < math.inf:
             self._open(now)
         if ticket.load * 2 >= self._slow_start:
@@ -180,14 +208,14 @@ class Capacity:
         self._recent.append((ticket, False))
         if (self.w_max == math.inf or self._is_late(ticket, now)) and self._is_crowded(ticket, now):
             return
-        if ticket.is_awaited and ticket.started_at >= self._cut_at:
-            self._note_share(now, is_refused=True)
+        if ticket.started_at >= self._cut_at:
+            self._tally(ticket, now, is_refused=True)
         self._note_refusal(ticket, now)
         if self._slow_start < math.inf and self.w_max < math.inf and (self._is_row() or self._is_late(ticket, now)):
             self.start_slowly()
-        is_later = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip) and ticket.started_at >= self._cut_at
-        may_cut = is_later and (self._accepted_since_cut or self.w_max == math.inf)
-        if may_cut and not (ticket.is_awaited and self._is_normal(now)):
+        may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
+        may_cut &= ticket.started_at >= self._cut_at and (self._accepted_since_cut > 0 or self.w_max == math.inf)
+        if may_cut and not self._is_paid():
             self._cut(now)
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
@@ -232,26 +260,36 @@ class Capacity:
             self._in_a_row += 1
             self._closed_at = min(self._closed_at, now)
 
-    def _share_below(self) -> float:
-        return sum(self._below) / len(self._below)
+    def _tally(self, ticket: Ticket, now: float, *, is_refused: bool) -> None:
+        """Learn the share that is refused at any rate."""
+        allowance = _AWAITED if ticket.is_awaited else _ROW
+        if not is_refused:
+            paid = allowance.paid + allowance.margin * self._normal / (1 - self._normal)
+            self._saved = min(_MAX_SAVED, self._saved + paid)
+        if self.w_max == math.inf:
+            return
+        if self.w_max > self._peak:
+            self._begin_tallies()
+        tally = self._fallen if self._cubic(now) < self._peak * allowance.fallen else self._near
+        tally.refused += is_refused
+        tally.accepted += not is_refused
+        fallen, near = self._fallen, self._near
+        if fallen.attempts >= allowance.attempts and fallen.refused >= _ENOUGH:
+            if _KEPT * near.share <= fallen.share <= _MAX_NORMAL:
+                self._normal, self._saved = max(self._normal, fallen.share), _MAX_SAVED
+            self._begin_tallies()
+        elif near.attempts * self._normal > _MAX_SAVED and near.share < _KEPT * self._normal:
+            self._normal = near.share
+            self._begin_tallies()
 
-    def _note_share(self, now: float, *, is_refused: bool) -> None:
-        if self._cubic(now) < self.w_max:
-            self._below.append(is_refused)
-        elif not is_refused:
-            share = min(self._share_below(), _MOST_NORMAL)
-            self._saved = min(_MOST_SAVED, self._saved + _NORMAL + _MARGIN * share / (1 - share))
+    def _begin_tallies(self) -> None:
+        self._peak, self._near, self._fallen = self.w_max, _Tally(), _Tally()
 
     def _is_row(self) -> bool:
-        return self._in_a_row > 1 and self._share_below() ** self._in_a_row < _CHANCE
+        return self._in_a_row > 1 and self._normal**self._in_a_row < _UNLIKELY
 
-    def _is_normal(self, now: float) -> bool:
-        """Return whether a refusal says nothing about the rate."""
-        if self.w_max == math.inf or self._is_row():
-            return False
-        if self._cubic(now) < self.w_max:
-            return self._share_below() <= _MOST_NORMAL
-        if self._saved < 1:
+    def _is_paid(self) -> bool:
+        if self.w_max == math.inf or self._is_row() or self._saved < 1:
             return False
         self._saved -= 1
         return True

@@ -87,15 +87,13 @@ CASES = [
     case("an acceptance restores it", None, 17.1, *LIMITED, 0.1, *["T"] * 20, "A", 0.0),
     case("a closed time is followed by slow start", 2, 17.1, *LIMITED, 0.1, *["T"] * 20, "A"),
     case("closed from the first attempt, nothing was learnt", 2, math.inf, *["T"] * 20, 0.1, "A"),
-    # awaited lookups
-    case("a refusal below the good throughput is no reason", None, 18.3, *LIMITED, *busy(1.0), "T", **AWAITED),
-    case("unless most are refused there", None, 5.5, *LIMITED, *["AT", "TA", "TT"] * 20, **AWAITED),
-    case("nor is one above it, for many accepted", None, 28.7, *LIMITED, *busy(10.0), "T", **AWAITED),
-    case("a second one, after fewer, is", None, 17.25, *LIMITED, *busy(6.0), "T", 1.1, "A", "T", **AWAITED),
-    case("a share that is refused below is expected above", None, 19.4, *LIMITED, *SIXTH * 20, **AWAITED),
-    case("and not for rows of streams", None, 14.0, *LIMITED, *SIXTH * 20),
-    case("it makes a row of two likely", None, 18.9, *LIMITED, *SIXTH * 7, "T", "T", **AWAITED),
-    case("but not one of four", None, 2.25, *LIMITED, *SIXTH * 7, *["T"] * 4, **AWAITED),
+    # refused at any rate
+    case("an awaited one may be refused after many were accepted", None, 28.7, *LIMITED, *busy(10.0), "T", **AWAITED),
+    case("a share that stays when the rate has fallen is normal", None, 16.8, *LIMITED, *SIXTH * 20, **AWAITED),
+    case("then the rate grows", None, 211, *LIMITED, *SIXTH * 80, **AWAITED),
+    case("for rows of streams it has to fall further", None, 8.73, *LIMITED, *SIXTH * 80),
+    case("a normal share makes a row of two likely", None, 16.8, *LIMITED, *SIXTH * 20, "T", "T", **AWAITED),
+    case("but not one of four", None, 2.0, *LIMITED, *SIXTH * 20, *["T"] * 4, **AWAITED),
     # the number in flight
     case("a refusal with more in flight than any accepted one bounds it", 8, math.inf, *["A" * 8] * 8, (9, "T")),
     case("two failures bound it as well", 8, math.inf, *["A" * 8] * 8, (9, "O"), (9, "O")),
