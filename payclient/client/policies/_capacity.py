@@ -196,7 +196,8 @@ class Capacity:
             return  # sent before the last cut, so it says nothing about now
         self._accepted_since_cut += 1
         self._in_a_row = 0
-        self._tally(ticket, now, is_refused=False)
+        if self.w_max < math.inf:
+            self._tally(ticket, now, is_refused=False)
         if self._closed_at < math.inf:
             self._open(now)
         if ticket.load * 2 >= self._slow_start:
@@ -208,7 +209,7 @@ class Capacity:
         self._recent.append((ticket, False))
         if (self.w_max == math.inf or self._is_late(ticket, now)) and self._is_crowded(ticket, now):
             return
-        if ticket.started_at >= self._cut_at:
+        if self.w_max < math.inf and ticket.started_at >= self._cut_at:
             self._tally(ticket, now, is_refused=True)
         self._note_refusal(ticket, now)
         if self._slow_start < math.inf and self.w_max < math.inf and (self._is_row() or self._is_late(ticket, now)):
@@ -266,8 +267,6 @@ class Capacity:
         if not is_refused:
             paid = allowance.paid + allowance.margin * self._normal / (1 - self._normal)
             self._saved = min(_MAX_SAVED, self._saved + paid)
-        if self.w_max == math.inf:
-            return
         if self.w_max > self._peak:
             self._begin_tallies()
         tally = self._fallen if self._cubic(now) < self._peak * allowance.fallen else self._near
