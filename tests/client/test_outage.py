@@ -415,7 +415,8 @@ async def test_poisoned_references(rate, references, most, every):
             was_out.append((now(), pay.stats.is_ready))
     # Of many references, each is new once, and may be the probe.
     assert len(asking.result()) <= most
-    assert [at for at, is_ready in was_out if not is_ready and at > (20.0 if references <= 20 else 60.0)] == []
+    late = [at for at, is_ready in was_out if not is_ready and at > (20.0 if references <= 20 else 50.0)]
+    assert len(late) <= (0 if references <= 20 else 20)  # tenths of a second
 
 
 async def test_references_that_hang():
