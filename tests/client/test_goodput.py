@@ -89,6 +89,14 @@ async def test_after_a_storm(deadline):
     assert played.answered(45.0) == 1.0
 
 
+async def test_several_clients_after_a_storm():
+    """Four clients near their limit take a storm for no limit per minute, though refusals in a row are common."""
+    limit = bucket(20, 10)
+    service = Service(lambda at, each: 0.0 if 100 <= at < 130 else limit(at, each), lambda: 0.15)
+    played = await visit(service, 18, seconds=180.0, seed=2, clients=4)
+    assert played.answered(140.0) >= 0.97
+
+
 async def test_visitors_beside_a_stream():
     """A stream that uses all of a limit keeps no visitor waiting."""
     transport, waited = ScriptedTransport(latency=0.1), []

@@ -84,4 +84,4 @@ async def test_clients_share_fairly(seed):
     transport = service(TokenBucket(rate=50, burst=10), seed)
     shares = [len(each) for each in await asyncio.gather(*(answers(client(transport), 90.0) for _ in range(10)))]
     fairness = sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))  # Jain's index
-    assert (fairness >= 0.85, len(transport.sent) / sum(shares) < 1.1) == (True, True), shares
+    assert (fairness >= 0.8, len(transport.sent) / sum(shares) < 1.1) == (True, True), shares

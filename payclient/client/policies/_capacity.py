@@ -7,9 +7,10 @@ How much the service takes, learnt from the results of attempts: a number in fli
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut says nothing.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
-    closed times that are regular, or longer than the open ones, as of a limit per minute, it is the mean over both. A
-    refusal is often told sooner than an acceptance. Then it is in a row only if nothing has been accepted for two
-    round trips, or nothing else is in flight: the attempts before it may still be accepted.
+    closed times that are regular, or longer than the open ones, as of a limit per minute, it is the mean over both;
+    closed is a pause, or after four refusals in a row. A refusal is often told sooner than an acceptance. Then it is in
+    a row only if nothing has been accepted for two round trips, or nothing else is in flight: the attempts before it
+    may still be accepted.
 4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
     concurrency: it bounds the number in flight and leaves the rate alone. The bound grows by the same cubic. Attempts
     under a bound start at least four fifths of their even spacing apart: if two start together and one is refused, it
@@ -63,6 +64,7 @@ _UNLIKELY = 0.02  # a row of refusals less likely than this is none by chance
 _SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance after which the service was closed
+_LONG_ROW = 4  # refusals without a pause; fewer are chance
 
 
 @frozen
@@ -121,6 +123,7 @@ class Capacity:
         self._saved = 0.0  # refusals that are paid for
         self._in_a_row = 0  # refusals, without an acceptance between them
         self._closed_at = math.inf  # when they began, or a pause
+        self._was_paused = False  # since then
         self._period = math.inf  # from the opening before last to the last
         self._opened_at = -math.inf  # when an attempt was accepted after the last long row, or pause
         self._began_at = math.inf
@@ -147,7 +150,7 @@ class Capacity:
 
     def pause(self, now: float) -> None:
         """Begin slow start again after a pause that begins now."""
-        self._closed_at = min(self._closed_at, now)
+        self._closed_at, self._was_paused = min(self._closed_at, now), True
         self.start_slowly()
 
     def limit(self, now: float) -> float:
@@ -195,11 +198,11 @@ class Capacity:
         if ticket.started_at < self._cut_at:
             return  # sent before the last cut, so it says nothing about now
         self._accepted_since_cut += 1
-        self._in_a_row = 0
+        row, self._in_a_row = self._in_a_row, 0
         if self.w_max < math.inf:
             self._tally(ticket, now, is_refused=False)
         if self._closed_at < math.inf:
-            self._open(now)
+            self._open(now, row)
         if ticket.load * 2 >= self._slow_start:
             self._slow_start += 1
             if self._slow_start >= self.concurrency(now):
@@ -305,9 +308,10 @@ class Capacity:
         self._cut_at, self.tokens, self._filled_at = now, 0.0, now
         self._accepted_since_cut = self._refused_since_cut = 0
 
-    def _open(self, now: float) -> None:
+    def _open(self, now: float, row: int) -> None:
         closed_at, self._closed_at = self._closed_at, math.inf
-        if now - closed_at < _LONG:
+        is_by_chance, self._was_paused = row < _LONG_ROW and not self._was_paused, False
+        if now - closed_at < _LONG or (is_by_chance and self.w_max > self._min_rate):
             return
         if self.w_max <= self._min_rate:
             self.w_max = math.inf  # nothing was learnt but that it was closed

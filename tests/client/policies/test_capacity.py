@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from payclient.client.policies._capacity import Capacity, Ticket
+from payclient.client.policies._capacity import Capacity, Ticket, _Tally
 
 
 class Attempts:
@@ -124,6 +124,30 @@ def test_cases(subtests):
             found_limit, found_rate = Attempts(**options).play(*events)
             assert found_rate == pytest.approx(rate, rel=0.02)
             assert limit is None or int(found_limit) == limit
+
+
+@pytest.mark.parametrize(
+    ("near", "fallen", "normal"),
+    [((40, 10), (16, 4), 0.2), ((10, 30), (16, 4), 0.0), ((40, 10), (18, 2), 0.0), ((10, 30), (8, 12), 0.0)],
+)
+def test_normal_share(near, fallen, normal):
+    """Refusals are normal if few enough are left, not many fewer, and enough to tell, when the rate has fallen."""
+    attempts = Attempts(is_awaited=True)
+    attempts.play(*LIMITED)
+    capacity = attempts.capacity
+    capacity._peak, capacity._near = 2 * capacity.w_max, _Tally(*near)
+    for ticket, shown in zip(attempts.take(20), "A" * fallen[0] + "T" * fallen[1], strict=True):
+        attempts.end(ticket, shown)
+    assert capacity._normal == normal
+
+
+def test_normal_share_is_forgotten():
+    """Refusals are no longer normal when there are less than half as many."""
+    attempts = Attempts(is_awaited=True)
+    attempts.play(*LIMITED, *SIXTH * 20)
+    before = attempts.capacity._normal
+    attempts.play(*busy(12.0))
+    assert (before, attempts.capacity._normal) == (0.15, 0.0)
 
 
 def test_growth_is_cubic():
