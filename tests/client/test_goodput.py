@@ -7,7 +7,7 @@ import pytest
 
 from payclient import Stats, Transaction
 from support.fakes import ScriptedTransport, client, now, throttled
-from support.goodput import SITUATIONS, Service, bucket, play, visit
+from support.goodput import SITUATIONS, Service, bucket, play, visit, window
 
 pytestmark = pytest.mark.virtual_time
 SECONDS, SETTLED = 60.0, 20.0
@@ -95,6 +95,14 @@ async def test_several_clients_after_a_storm():
     service = Service(lambda at, each: 0.0 if 100 <= at < 130 else limit(at, each), lambda: 0.15)
     played = await visit(service, 18, seconds=180.0, seed=2, clients=4)
     assert played.answered(140.0) >= 0.97
+
+
+async def test_after_a_window_that_was_closed_for_longer_than_a_deadline():
+    """Refusals in a row make a rate at which everybody waits for too long, until one that has just come is sent."""
+    played = await visit(
+        Service(window(300, 5.0, is_told=False), lambda: 0.25), 120, seconds=40.0, seed=1, deadline=1.0
+    )
+    assert played.answered(SETTLED) >= 0.45  # of the half that can be
 
 
 async def test_visitors_beside_a_stream():

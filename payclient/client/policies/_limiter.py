@@ -333,8 +333,12 @@ class Limiter:
         if (opens_at := self._opens_at(now)) > now:
             self._set_timer(opens_at)
             return None
-        # The last one is sent, or the client would never find out that answers have become faster.
-        if turn.until < now + _ROUND_TRIPS * self.capacity.round_trip and self.waiting > 1:
+        # The last one is sent, or the client would never find out that answers have become faster. But if he waited for
+        # a low rate, the next would wait as long for nothing: the slot is kept for one that has just come.
+        needed = _ROUND_TRIPS * self.capacity.round_trip
+        could_wait = turn.until - turn.key[0] - needed
+        is_kept = 0 < could_wait < 1 / self.capacity.rate(now)
+        if turn.until < now + needed and (is_kept or self.waiting > 1):
             return self.overloaded(self.earliest_answer(0))
         return self._grant(now, turn.priority)
 
