@@ -77,11 +77,14 @@ async def test_doubled_limit_is_found():
     assert rate_of(answered_at, 60.0, 80.0) > 90
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_clients_share_fairly(seed):
-    """Ten clients that share a limit get similar shares, and waste less than 10 % of it."""
-    random.seed(seed)
-    transport = service(TokenBucket(rate=50, burst=10), seed)
-    shares = [len(each) for each in await asyncio.gather(*(answers(client(transport), 90.0) for _ in range(10)))]
-    fairness = sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))  # Jain's index
-    assert (fairness >= 0.8, len(transport.sent) / sum(shares) < 1.1) == (True, True), shares
+async def test_clients_share_fairly():
+    """Ten clients that share a limit get similar shares, and waste less than 10 % of it; six times, on average."""
+    found = []
+    for seed in range(1, 7):
+        random.seed(seed)
+        transport, ends_at = service(TokenBucket(rate=50, burst=10), seed), now() + 90.0
+        each = await asyncio.gather(*(answers(client(transport), ends_at) for _ in range(10)))
+        shares = [len(answered) for answered in each]
+        found.append(sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares)))  # Jain's index
+        assert len(transport.sent) / sum(shares) < 1.1, f"seed {seed}"
+    assert sum(found) / len(found) >= 0.9, found

@@ -25,7 +25,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
     limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
     rate, what is still refused is normal. Then each accepted attempt pays for somewhat more than that, and only a
     refusal that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and
-    a rate lower by 15 % is enough to tell. For a row of a stream it is 60 %, because most limits are not of this kind.
+    a rate lower by 15 % is enough to tell. For a row or a poll it is 60 %, because most limits are not of this kind.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
@@ -60,7 +60,8 @@ _ENOUGH = 3  # refusals that make a share
 _KEPT = 0.5  # of the share refused, after the rate has fallen
 _MAX_NORMAL = 0.5
 _MAX_SAVED = 10.0  # refusals
-_UNLIKELY = 0.02  # a row of refusals less likely than this is none by chance
+_EXPECTED = 10.0  # refusals: if less than half as many come, they are not normal any more
+_UNLIKELY = 0.02  # a row of refusals less likely than this is not chance
 _SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance after which the service was closed
@@ -71,14 +72,14 @@ _LONG_ROW = 4  # refusals without a pause; fewer are chance
 class _Allowance:
     """How soon a share of refusals is taken for normal."""
 
-    fallen: float  # of the peak: a lower rate has fallen
+    of_peak: float  # a lower rate has fallen
     attempts: int
     paid: float  # refusals that each accepted attempt pays for
     margin: float  # of the normal ones that it pays for
 
 
-_AWAITED = _Allowance(fallen=0.85, attempts=20, paid=0.03, margin=2.0)
-_ROW = _Allowance(fallen=0.4, attempts=50, paid=0.0, margin=1.5)
+_AWAITED = _Allowance(of_peak=0.85, attempts=20, paid=0.03, margin=2.0)
+_BULK = _Allowance(of_peak=0.4, attempts=50, paid=0.0, margin=1.5)
 
 
 @define
@@ -92,7 +93,7 @@ class _Tally:
 
     @property
     def share(self) -> float:
-        return self.refused / max(_AWAITED.attempts, self.attempts)
+        return self.refused / max(_AWAITED.attempts, self.attempts)  # a few attempts say little
 
 
 @frozen
@@ -219,7 +220,7 @@ class Capacity:
             self.start_slowly()
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
         may_cut &= ticket.started_at >= self._cut_at and (self._accepted_since_cut > 0 or self.w_max == math.inf)
-        if may_cut and not self._is_paid():
+        if may_cut and not self._pay():
             self._cut(now)
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
@@ -266,13 +267,13 @@ class Capacity:
 
     def _tally(self, ticket: Ticket, now: float, *, is_refused: bool) -> None:
         """Learn the share that is refused at any rate."""
-        allowance = _AWAITED if ticket.is_awaited else _ROW
+        allowance = _AWAITED if ticket.is_awaited else _BULK
         if not is_refused:
             paid = allowance.paid + allowance.margin * self._normal / (1 - self._normal)
             self._saved = min(_MAX_SAVED, self._saved + paid)
         if self.w_max > self._peak:
             self._begin_tallies()
-        tally = self._fallen if self._cubic(now) < self._peak * allowance.fallen else self._near
+        tally = self._fallen if self._cubic(now) < self._peak * allowance.of_peak else self._near
         tally.refused += is_refused
         tally.accepted += not is_refused
         fallen, near = self._fallen, self._near
@@ -280,7 +281,7 @@ class Capacity:
             if _KEPT * near.share <= fallen.share <= _MAX_NORMAL:
                 self._normal, self._saved = max(self._normal, fallen.share), _MAX_SAVED
             self._begin_tallies()
-        elif near.attempts * self._normal > _MAX_SAVED and near.share < _KEPT * self._normal:
+        elif near.attempts * self._normal > _EXPECTED and near.share < _KEPT * self._normal:
             self._normal = near.share
             self._begin_tallies()
 
@@ -290,7 +291,8 @@ class Capacity:
     def _is_row(self) -> bool:
         return self._in_a_row > 1 and self._normal**self._in_a_row < _UNLIKELY
 
-    def _is_paid(self) -> bool:
+    def _pay(self) -> bool:
+        """Pay for a refusal, and return whether there was enough for it."""
         if self.w_max == math.inf or self._is_row() or self._saved < 1:
             return False
         self._saved -= 1

@@ -142,7 +142,7 @@ def test_normal_share(near, fallen, normal):
 
 
 def test_normal_share_is_forgotten():
-    """Refusals are no longer normal when there are less than half as many."""
+    """Refusals stop being normal when there are less than half as many."""
     attempts = Attempts(is_awaited=True)
     attempts.play(*LIMITED, *SIXTH * 20)
     before = attempts.capacity._normal
