@@ -187,6 +187,11 @@ class Capacity:
         self.tokens, self._filled_at = min(most, self.tokens + (now - self._filled_at) * rate), now
         return paced_at if self.tokens >= 1 - 1e-6 else max(paced_at, now + (1 - self.tokens) / rate)
 
+    def take(self, now: float) -> None:
+        """Record that an attempt starts now; while there is no rate, it costs no token, or it would be a debt later."""
+        self.sent_at = now
+        self.tokens = max(0.0, self.tokens - 1)
+
     def accepted(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, True))
         mean = self.round_trip + _SMOOTHING * (now - ticket.started_at - self.round_trip)

@@ -264,8 +264,7 @@ class Limiter:
     def _grant(self, now: float, priority: Priority) -> Ticket:
         if self._gap:
             self._pace(now)
-        self.capacity.tokens -= 1
-        self.capacity.sent_at = now
+        self.capacity.take(now)
         self._in_flight += 1
         self._granted += 1
         return Ticket(self._granted, now, self._in_flight, is_awaited=priority is Priority.AWAITED)

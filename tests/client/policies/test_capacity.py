@@ -207,7 +207,7 @@ def test_tokens():
     while len(started) < 12:
         now = max(now, capacity.opens_at(now))
         if capacity.opens_at(now) <= now:
-            capacity.tokens -= 1
+            capacity.take(now)
             started.append(now - attempts.now)
     gaps = [later - earlier for earlier, later in pairwise(started)]
     assert gaps == pytest.approx([0.0] * 4 + [0.016] + [1 / 19] * 6, abs=0.002)
@@ -232,7 +232,7 @@ def test_pace_under_a_bound():
     attempts.play(*["A" * 8] * 8, (9, "T"))
     capacity, now = attempts.capacity, attempts.now
     assert capacity.opens_at(now) == now
-    capacity.sent_at = now
+    capacity.take(now)
     assert capacity.opens_at(now) - now == pytest.approx(0.1 / 8 / 1.25)
 
 
