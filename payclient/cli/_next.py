@@ -14,16 +14,7 @@ from payclient._shared.escape import quote
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, option_name
 from payclient.cli._streams import Exit
 from payclient.errors import ConfigurationError, TransportError
-from payclient.reconcile import (
-    Bucket,
-    DecisionError,
-    JournalError,
-    PastRunError,
-    RulesError,
-    Summary,
-    Verdict,
-    read_status,
-)
+from payclient.reconcile import DecisionError, JournalError, PastRunError, Remedy, RulesError, Summary, read_status
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn, as_option, as_word
 from payclient.reconcile.report import MANIFEST
@@ -189,22 +180,24 @@ def _after_reading(message: str, words: Sequence[str], bound: Mapping[str, Any])
 
 def after_verdict(summary: Summary, references: Sequence[str], words: Sequence[str], out: Path) -> Iterator[str]:
     """Yield the commands that follow a run of these *words* into *out*, which has breaks of these *references*."""
-    compared, verdict = summary.compared, summary.verdict
-    if verdict is Verdict.INCOMPLETE:
-        if summary.lacking_probe or summary.buckets[Bucket.UNRESOLVED].rows == summary.rows:
-            yield diagnosis(words)
-        if not summary.lacking_probe:
-            yield command(words)
-    if references:
-        yield command(["explain", str(out), references[0]])
-    elif verdict is Verdict.EMPTY or summary.buckets[Bucket.REJECTED].rows:
-        yield reading(words)
-    elif verdict is Verdict.BREAKS:
-        yield elsewhere(words, out) if summary.missing_rows else command(["show", str(out)])
-    if verdict is Verdict.PARTIAL and (compared.are_amounts_left_out or compared.unused):
-        ways = [] if "status" in compared.stated else status_ways(compared.unused)
-        yield from (reading([*words, *way]) for way in ways)
-        yield reading(words, [each for column in compared.unused for each in ("--ignore-column", column.name)])
-    elif verdict is Verdict.PARTIAL:
-        is_status = compared.status_left_out and not compared.unused_in_statement
-        yield rejudging(words, out, ["--assume-status", "paid"]) if is_status else command(words)
+    for remedy in summary.remedies:
+        match remedy:
+            case Remedy.DIAGNOSE:
+                yield diagnosis(words)
+            case Remedy.RESUME:
+                yield command(words)
+            case Remedy.READ_LEDGER:
+                yield reading(words)
+            case Remedy.EXPORT_AGAIN:
+                yield elsewhere(words, out)
+            case Remedy.EXPLAIN if references:
+                yield command(["explain", str(out), references[0]])
+            case Remedy.EXPLAIN | Remedy.SHOW:
+                yield command(["show", str(out)])
+            case Remedy.ASSUME_PAID:
+                yield rejudging(words, out, ["--assume-status", "paid"])
+            case Remedy.CHOOSE_COLUMNS:
+                unused = summary.compared.unused
+                ways = [] if "status" in summary.compared.stated else status_ways(unused)
+                yield from (reading([*words, *way]) for way in ways)
+                yield reading(words, [each for column in unused for each in ("--ignore-column", column.name)])

@@ -36,6 +36,7 @@ from payclient.errors import PayClientError
 from payclient.reconcile import (
     EXIT_STATUSES,
     STRICT,
+    Condition,
     Journal,
     Reuse,
     Row,
@@ -184,10 +185,13 @@ def _columns(ledger: Ledger) -> str:
     return (used or "none") + (f"; not used: {ignored}" if ignored else "")
 
 
+_ADVISED = (Condition.NOTHING_FOUND, Condition.COLUMNS_LEFT_OUT, Condition.STATEMENT_LEFT_OUT)
+
+
 def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator[str]:
     yield ""
     yield f"Report: {job.out / 'report.html'}, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json"
-    if summary.lacking_probe or (summary.verdict is Verdict.PARTIAL and summary.compared.unused_sentence):
+    if summary.conditions[0] in _ADVISED:
         yield verdict_advice(summary)
     for number, each in enumerate(after_verdict(summary, worst.references, job.streams.arguments, job.out)):
         yield f"{'Or' if number and summary.verdict is Verdict.PARTIAL else 'Next'}: {each}"

@@ -27,9 +27,12 @@ from payclient.reconcile import (
     Verdict,
     judge,
 )
-from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnusedColumn
 from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun
+from payclient.reconcile.report import verdict_advice
+from payclient.reconcile.result import Condition
 from payclient.reconcile.result._summary import Leakage
+from payclient.reconcile.result._tally import FIELDS
 from payclient.reconcile.values import FindingTotal, observe
 from support.misses import check_table
 from support.reconciling import NOON
@@ -334,3 +337,49 @@ def test_ages():
     assert [total.count for total in found.by_age.values()] == [2, 2, 2, 2, 1]
     assert (found.by_code, found.closing) == ({Code.UNDERPAID: found.closing}, FindingTotal(9, 36))
     assert found.old == FindingTotal(5, 20)
+
+
+def compared_with(**more):
+    return attrs.evolve(summary(MATCHED).compared, **more)
+
+
+LEFT = (UnusedColumn("Type", {"charge": 38, "chargeback": 2}),)
+NO_AMOUNTS = {"fields": dict.fromkeys(FIELDS, 0), "assumed_paid": 1}
+CONDITIONS = (
+    ("nothing_read", (), {}, ["read_ledger"], 0),
+    ("nothing_found", (BREAK, LACKS_PROBE), {}, ["diagnose", "explain"], 3),
+    ("nothing_answered", (UNRESOLVED,), {}, ["diagnose", "resume"], 75),
+    ("unresolved", (MATCHED, UNRESOLVED), {}, ["resume"], 75),
+    ("unresolved", (REJECTED, UNRESOLVED), {}, ["resume", "read_ledger"], 1),
+    ("breaks", (BREAK, REJECTED), {"unused": LEFT}, ["explain"], 1),
+    ("rejected", (MATCHED, REJECTED), {"unused": LEFT}, ["read_ledger"], 1),
+    ("amounts_left_out", (MATCHED,), NO_AMOUNTS, ["choose_columns"], 0),
+    ("columns_left_out", (MATCHED,), {"unused": LEFT}, ["choose_columns"], 0),
+    ("columns_left_out", (MATCHED,), {"unused": LEFT, "status_left_out": 2, "not_paid": 1}, ["choose_columns"], 1),
+    ("statement_left_out", (MATCHED,), {"unused_in_statement": LEFT}, ["resume"], 0),
+    ("status_left_out", (MATCHED,), {"status_left_out": 2}, ["assume_paid"], 0),
+    ("status_left_out", (MATCHED,), {"status_left_out": 2, "not_paid": 1}, ["assume_paid"], 1),
+    ("clean", (MATCHED, OPEN), {}, [], 0),
+)
+
+
+def test_conditions():
+    """The first condition that holds gives verdict and advice; one below it may still fail the run."""
+
+    def found(rows, more):
+        result = attrs.evolve(summary(*rows), compared=compared_with(**more))
+        first = result.conditions[0]
+        assert result.verdict is first.verdict
+        assert verdict_advice(result)
+        return first.value, list(result.remedies), result.exit_status()
+
+    check_table([(rows, more, (name, remedies, status)) for name, rows, more, remedies, status in CONDITIONS], found)
+    rest = {"rows_left", "not_tied"}  # tests/reconcile/test_since.py and test_settlement.py have them
+    assert {each.value for each in Condition} == {name for name, *_ in CONDITIONS} | rest
+
+
+def test_fail_on_partial():
+    """A verdict *partial* has exit status 1 if the caller says so; breaks count from medium on then."""
+    partial = attrs.evolve(summary(MATCHED), compared=compared_with(unused=LEFT))
+    assert [partial.exit_status(each) for each in ("info", "partial")] == [0, 1]
+    assert [summary(each).exit_status("partial") for each in (MATCHED, LOW, BREAK)] == [0, 0, 1]

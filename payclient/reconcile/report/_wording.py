@@ -5,18 +5,8 @@ from collections.abc import Iterator, Mapping
 from attrs import frozen
 
 from payclient._shared.escape import plural
-from payclient.reconcile import (
-    Bucket,
-    Difference,
-    Settlement,
-    SettlementStep,
-    StateTotal,
-    Step,
-    Summary,
-    TieOut,
-    Verdict,
-)
-from payclient.reconcile.result import OpenFindings
+from payclient.reconcile import Bucket, Difference, Settlement, SettlementStep, StateTotal, Step, Summary, TieOut
+from payclient.reconcile.result import Condition, OpenFindings
 from payclient.reconcile.values import Payout
 
 
@@ -26,35 +16,33 @@ class Wording:
     advice: str
 
 
-_ADVICE: Mapping[Verdict, str] = {
-    Verdict.EMPTY: "Check that the right file was given, and that it has more than a header.",
-    Verdict.CLEAN: "There is nothing to do.",
-    Verdict.PARTIAL: (
-        "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid."
-    ),
-    Verdict.BREAKS: "Go through the breaks below, the most severe first.",
-    Verdict.INCOMPLETE: (
+_ADVICE: Mapping[Condition, str] = {
+    Condition.NOTHING_READ: "Check that the right file was given, and that it has more than a header.",
+    Condition.NOTHING_FOUND: "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
+    Condition.UNRESOLVED: (
         "Run the same command again: it asks about the unresolved rows only. Until then, figures may change."
     ),
+    Condition.BREAKS: "Go through the breaks below, the most severe first.",
+    Condition.REJECTED: "Correct the rejected rows in the ledger, and run again.",
+    Condition.ROWS_LEFT: "Rows left the ledger, although it covers their time: see below, and export it again.",
+    Condition.NOT_TIED: "No row differs, but the statement does not tie: see the bridge to it, and what is below.",
+    Condition.AMOUNTS_LEFT_OUT: (
+        "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if "
+        "there is one."
+    ),
+    Condition.STATUS_LEFT_OUT: (
+        "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid."
+    ),
+    Condition.CLEAN: "There is nothing to do.",
 }
-_NOT_TIED = "No row differs, but the statement does not tie: see the bridge to it, and what is below."
-_LEFT = "Rows left the ledger, although it covers their time: see below, and export it again."
-_NO_AMOUNTS = (
-    "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if there "
-    "is one."
-)
-_NOTHING_FOUND = "Nothing was found: wrong key or environment? Give a reference that exists with --canary."
 
 
 def verdict_advice(summary: Summary) -> str:
-    verdict, compared = summary.verdict, summary.compared
-    if verdict is Verdict.BREAKS and not any(summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)):
-        return _LEFT if summary.missing_rows else _NOT_TIED
-    if verdict is Verdict.PARTIAL and compared.are_amounts_left_out:
-        return _NO_AMOUNTS
-    if verdict is Verdict.PARTIAL and compared.unused_sentence:
-        return compared.unused_advice
-    return _NOTHING_FOUND if summary.lacking_probe else _ADVICE[verdict]
+    """Return what to do next, for the condition that decides the verdict."""
+    condition = summary.conditions[0]
+    if condition in (Condition.COLUMNS_LEFT_OUT, Condition.STATEMENT_LEFT_OUT):
+        return summary.compared.unused_advice
+    return _ADVICE[Condition.UNRESOLVED if condition is Condition.NOTHING_ANSWERED else condition]
 
 
 def headline(summary: Summary) -> str:

@@ -6,10 +6,12 @@ from payclient.reconcile.result._bridges import StateTotal as StateTotal
 from payclient.reconcile.result._bridges import TieOut as TieOut
 from payclient.reconcile.result._bridges import moved_by as moved_by
 from payclient.reconcile.result._bridges import step_of as step_of
-from payclient.reconcile.result._summary import EXIT_STATUSES as EXIT_STATUSES
+from payclient.reconcile.result._conditions import EXIT_STATUSES as EXIT_STATUSES
+from payclient.reconcile.result._conditions import Condition as Condition
+from payclient.reconcile.result._conditions import Remedy as Remedy
+from payclient.reconcile.result._conditions import Verdict as Verdict
 from payclient.reconcile.result._summary import OpenFindings as OpenFindings
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Total as Total
-from payclient.reconcile.result._summary import Verdict as Verdict
 from payclient.reconcile.result._tables import temporary_database as temporary_database
 from payclient.reconcile.result._tally import Tally as Tally

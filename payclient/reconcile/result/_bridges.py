@@ -76,6 +76,11 @@ class Settlement:
         return 0 if self.payout is None else self.payout - self.statement.total
 
     @property
+    def is_off(self) -> bool:
+        """Whether the statement as a whole has a problem: another payout, or lines that cannot be used."""
+        return bool(self.payout_difference or self.statement.rejected_lines)
+
+    @property
     def problems(self) -> str:
         """The problems of the statement as a whole, in words; empty if there are none. Breaks are counted as rows."""
         off, lines = self.payout_difference, self.statement.rejected_lines

@@ -14,6 +14,7 @@ from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.ledger import UnusedColumn, as_option
 from payclient.reconcile.nights import Decision, FirstSeen, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
+from payclient.reconcile.result._conditions import EXIT_STATUSES, Condition, FailOn, Remedy, Verdict
 from payclient.reconcile.result._patterns import Pattern
 from payclient.reconcile.rules import Accepted
 from payclient.reconcile.values import BreakState, Bucket, Code, FindingTotal, Row, Severity
@@ -47,37 +48,6 @@ BOTH_WAYS = (
     "to the service, and from the service to the statement. Payments missing from both cannot appear here."
 )
 """The same, with a statement."""
-
-
-EXIT_STATUSES: Mapping[int, str] = MappingProxyType(
-    {
-        0: "nothing to do",
-        1: "breaks of at least medium severity, or rejected rows (--fail-on moves the line)",
-        3: "nothing was found, so the key or the environment may be wrong; name a reference that exists with --canary",
-        75: "incomplete; the same command resumes",
-    }
-)
-"""The exit statuses of a run that has ended, in words; `Summary.exit_status` returns one of them."""
-
-
-class Verdict(StrEnum):
-    """
-    The result of a reconciliation in one word.
-
-    Attributes:
-        EMPTY: Nothing was read, so nothing was compared.
-        CLEAN: Every row matched, or is open.
-        PARTIAL: Every row matched, or is open, but the amounts, the status or a column that may decide what a row means
-            were not compared.
-        BREAKS: Something differs, or a row was rejected.
-        INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
-    """
-
-    EMPTY = "empty"
-    CLEAN = "clean"
-    PARTIAL = "partial"
-    BREAKS = "breaks"
-    INCOMPLETE = "incomplete"
 
 
 @frozen
@@ -390,21 +360,21 @@ class Summary:
     settlement: Settlement | None = None
 
     @property
-    def verdict(self) -> Verdict:
-        """The result in one word."""
-        if not sum(total.rows for total in self.buckets.values()) and not self.missing_rows:
-            return Verdict.EMPTY
-        if self.buckets[Bucket.UNRESOLVED].rows:
-            return Verdict.INCOMPLETE
-        if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows or self._is_a_side_off:
-            return Verdict.BREAKS
-        compared = self.compared
-        is_partial = compared.are_amounts_left_out or compared.status_left_out or compared.unused_sentence
-        return Verdict.PARTIAL if is_partial else Verdict.CLEAN
+    def conditions(self) -> tuple[Condition, ...]:
+        """All conditions that hold, in their order; there is at least one."""
+        return tuple(each for each in Condition if each.holds(self))
 
     @property
-    def _is_a_side_off(self) -> bool:
-        return bool(self.missing_rows) or (self.settlement is not None and bool(self.settlement.problems))
+    def verdict(self) -> Verdict:
+        """The result in one word."""
+        return self.conditions[0].verdict
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What leads on, the best first: for the verdict, and for breaks in an incomplete run."""
+        first = {each.verdict: each for each in reversed(self.conditions)}
+        also = (first.get(Verdict.BREAKS),) if self.verdict is Verdict.INCOMPLETE else ()
+        return tuple(remedy for each in (first[self.verdict], *also) if each for remedy in each.remedies)
 
     @property
     def missing_rows(self) -> int:
@@ -452,7 +422,8 @@ class Summary:
         Return the exit status of a command.
 
         Args:
-            fail_on: The least severe break that matters; a severity or its word.
+            fail_on: The least severe break that matters, a severity or its word; or `partial`: as `medium`, and a
+                verdict *partial* matters, too.
             only_news: Whether only breaks matter that are new, changed or reopened since the previous run.
 
         Returns:
@@ -460,15 +431,6 @@ class Summary:
             that matter, rejected rows, rows that left the ledger, a statement that does not tie, and rows not paid at
             the service whose status was not compared; 75 for unresolved rows; 0.
         """
-        least = Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
-        breaks = self.open_findings.news if only_news and self.since is not None else self.breaks
-        if self.lacking_probe:
-            return 3
-        if (
-            self.buckets[Bucket.REJECTED].rows
-            or self._is_a_side_off
-            or self.compared.not_paid
-            or any(count for severity, count in breaks.items() if severity >= least)
-        ):
-            return 1
-        return 75 if self.buckets[Bucket.UNRESOLVED].rows else 0
+        limits = FailOn.of(fail_on, only_news=only_news)
+        found = {each.status for each in self.conditions if each.fails(self, limits)}
+        return next((status for status in EXIT_STATUSES if status in found), 0)
