@@ -34,7 +34,7 @@ def test_total():
 
 
 def test_used():
-    """Each code is found by a rule of the judgement, and by a test of it."""
-    found = _named_in("payclient/reconcile/judgement", "payclient/reconcile/nights")
+    """Each code is found by a rule of the judgement, or by the table of fields, and by a test of it."""
+    found = _named_in("payclient/reconcile", "payclient/reconcile/judgement", "payclient/reconcile/nights")
     assert set(Code) - found == set()
     assert set(Code) - _named_in("tests/reconcile") == set()

@@ -26,7 +26,7 @@ from zlib import crc32
 
 from attrs import define, field, fields
 
-from payclient.protocol import Transaction
+from payclient.protocol import DOCUMENTED, Transaction
 from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
 from payclient.reconcile.ledger import ABSENT, KINDS, Entry, RejectedEntry, checked_entry
 from payclient.reconcile.values import Answer, JournalError, JournalWriteError, Observation
@@ -40,10 +40,7 @@ APPLICATION = 0x7061794A
 """`payJ`: the SQLite application id of a journal."""
 
 ENTRY_COLUMNS = tuple(each.name for each in fields(Entry) if each.name not in ("line", "payout"))
-TRANSACTION_COLUMNS = (
-    *("reference", "merchant_reff", "payment_method", "payment_name", "amount", "fee", "amount_received"),
-    *("payment_code", "expdate", "status", "deviations"),
-)
+TRANSACTION_COLUMNS = (*DOCUMENTED, "deviations")
 ANSWER_COLUMNS = ("answer", "at", "error", "message", "reused_from", *TRANSACTION_COLUMNS)
 
 _ENTRY = ", ".join(ENTRY_COLUMNS)

@@ -8,6 +8,7 @@ from attrs import evolve, frozen
 
 from payclient._shared.escape import quote
 from payclient.protocol import Transaction
+from payclient.reconcile._fields import COMPARED_FIELDS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import ReferenceRecord
 from payclient.reconcile.rules import Kind, Rules, in_zone
@@ -91,7 +92,7 @@ def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | 
     )
 
 
-_MAY_DIFFER = ("merchant_reff", "payment_method", "payment_code", "expdate")
+_MAY_DIFFER = {each.name: each.at_service for each in COMPARED_FIELDS if each.may_differ}
 
 
 def _taken_off(fee: Entry) -> Any:
@@ -130,8 +131,7 @@ def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None
     stated = [value for value in values if value is not None and value is not ABSENT]
     if not stated:
         return None if None in values else ABSENT
-    names = (name, "payment_name") if name == "payment_method" else (name,)
-    theirs = [] if transaction is None else [getattr(transaction, each) for each in names]
+    theirs = [] if transaction is None else [getattr(transaction, each) for each in _MAY_DIFFER[name]]
     keys = [_key(name, each) for each in theirs]
     same = [value for value in stated if value in theirs] or [value for value in stated if _key(name, value) in keys]
     return (same or stated)[0]

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
+from operator import attrgetter
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction
+from payclient.reconcile._fields import COMPARED_FIELDS
 from payclient.reconcile.ledger import ABSENT, Entry, Text
 from payclient.reconcile.rules import (
     FIRST_ON_EARTH,
@@ -142,11 +144,15 @@ def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
     # Nearly all texts are the same on both sides as they are, and need no look at case or spacing.
     if entry.merchant_reff is not ABSENT and entry.merchant_reff != transaction.merchant_reff:
         yield from _reff(_text_stated(entry.merchant_reff), _text_stated(transaction.merchant_reff))
-    if entry.payment_method is not ABSENT and entry.payment_method != transaction.payment_method:
-        said = transaction.payment_method, transaction.payment_name
-        yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, *said)
-    if entry.payment_code is not ABSENT and entry.payment_code != transaction.payment_code:
-        yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, transaction.payment_code)
+    for field, ours, theirs in zip(_TEXTS, _texts_of(entry), _texts_at_service(transaction), strict=True):
+        if ours is not ABSENT and ours != theirs:
+            said = (getattr(transaction, name) for name in field.at_service)
+            yield from _text(field.name, Code[field.code.upper()], ours, *said)
+
+
+_TEXTS = tuple(each for each in COMPARED_FIELDS if each.code)
+_texts_of = attrgetter(*(each.name for each in _TEXTS))
+_texts_at_service = attrgetter(*(each.at_service[0] for each in _TEXTS))
 
 
 def _reff(ours: str | None, theirs: str | None) -> Iterator[Finding]:

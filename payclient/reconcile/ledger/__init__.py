@@ -1,12 +1,13 @@
 """Read a ledger: a file in, one frozen entry per row out, strictly and lazily."""
 
+from payclient.reconcile._fields import COMPARED as COMPARED
+from payclient.reconcile._fields import FIELDS as FIELDS
+from payclient.reconcile._fields import KINDS as KINDS
 from payclient.reconcile.ledger._cells import CellProblem as CellProblem
 from payclient.reconcile.ledger._cells import LedgerChangedError as LedgerChangedError
 from payclient.reconcile.ledger._cells import LedgerError
 from payclient.reconcile.ledger._cells import as_option as as_option
 from payclient.reconcile.ledger._cells import as_word as as_word
-from payclient.reconcile.ledger._columns import COMPARED as COMPARED
-from payclient.reconcile.ledger._columns import FIELDS as FIELDS
 from payclient.reconcile.ledger._columns import Columns
 from payclient.reconcile.ledger._columns import column_names as column_names
 from payclient.reconcile.ledger._columns import find_columns as find_columns
@@ -19,7 +20,6 @@ from payclient.reconcile.ledger._open import LedgerFile as LedgerFile
 from payclient.reconcile.ledger._open import LedgerFormat as LedgerFormat
 from payclient.reconcile.ledger._open import check_use as check_use
 from payclient.reconcile.ledger._rows import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.ledger._rows import KINDS as KINDS
 from payclient.reconcile.ledger._rows import RowReader as RowReader
 from payclient.reconcile.ledger._rows import Text as Text
 from payclient.reconcile.ledger._rows import checked_entry as checked_entry

@@ -12,6 +12,7 @@ from unicodedata import combining, normalize
 from attrs import frozen
 
 from payclient._shared.escape import did_you_mean, quote
+from payclient.reconcile._fields import FIELDS
 from payclient.reconcile.ledger._cells import LedgerError, as_option, as_word
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -25,15 +26,6 @@ def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
     """Return the words of one key of *table*, or of all its keys, such as the languages."""
     return tuple(chain.from_iterable(word_lists(table))) if key is None else tuple(_TABLES[table][key].split())
 
-
-COMPARED = (
-    *("merchant_reff", "amount", "fee", "amount_received"),
-    *("status", "payment_method", "payment_code", "expdate"),
-)
-"""The optional columns, in the order of every report."""
-
-FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency", "payout")
-"""The fields that a column can have, in the order of every list."""
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("columns", field) for field in FIELDS})
 """Other names that people give to each field, as `normalise_name` spells them."""

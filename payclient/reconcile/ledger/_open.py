@@ -17,9 +17,9 @@ from attrs import evolve
 
 from payclient._shared.escape import did_you_mean, quote
 from payclient.reconcile._atomic import Fingerprint
+from payclient.reconcile._fields import COMPARED
 from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError, as_option, as_word
 from payclient.reconcile.ledger._columns import (
-    COMPARED,
     Columns,
     Finder,
     column_names,

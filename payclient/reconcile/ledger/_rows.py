@@ -9,12 +9,12 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from attrs import Attribute, Factory, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
+from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_reference, read_word
 from payclient.reconcile.ledger._columns import ADVICE, SIGNS, Columns, Finder, column_names, listed, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
@@ -147,18 +147,6 @@ class RejectedEntry:
 
 
 CellReader: TypeAlias = Callable[[Any], Any]
-
-KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("reference", "merchant_reff", "payment_code"), "code"),
-        **dict.fromkeys(("amount", "fee", "amount_received"), "money"),
-        **dict.fromkeys(("status", "payment_method", "kind", "currency", "payout"), "word"),
-        "expdate": "time",
-        "created_at": "creation",
-        "direction": "direction",
-    }
-)
-"""Kind of cell of each field."""
 
 _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
 """The kinds of cells for which a declaration may be suggested."""

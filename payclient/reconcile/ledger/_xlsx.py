@@ -31,9 +31,10 @@ from xml.parsers import expat
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, quote
+from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger._cells import BLANK, LedgerError, Unreadable
 from payclient.reconcile.ledger._columns import Finder, sign_of
-from payclient.reconcile.ledger._rows import KINDS, Entry, RejectedEntry, RowReader, Table, read_header
+from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
 from payclient.reconcile.ledger._scope import Scope
 
 _MIB = 1 << 20

@@ -32,7 +32,9 @@ from payclient.reconcile import (
     moved_by,
 )
 from payclient.reconcile._atomic import own
-from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
+from payclient.reconcile._fields import Cell as CellKind
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import BreakChange, BreakRecord, ListedRow
 from payclient.reconcile.report._about import when
 from payclient.reconcile.rules import as_json, from_json
@@ -145,8 +147,8 @@ _OTHERS = RowColumn(
 _REASON = RowColumn("reason", Kind.TEXT, "Why", 70, value=lambda row: row.reason or None)
 _ERROR = RowColumn("error", Kind.TEXT, "Error", 26)
 _DIFFERENCE = RowColumn("difference", Kind.NUMBER, "Difference", 16, value=moved_by)
-_KINDS = {**dict.fromkeys(("amount", "fee", "amount_received"), Kind.NUMBER), "expdate": Kind.LOCAL}
-SIDES = tuple(column for name in COMPARED for column in _sides(name, _KINDS.get(name, Kind.TEXT)))
+_KINDS = {CellKind.MONEY: Kind.NUMBER, CellKind.TIME: Kind.LOCAL}
+SIDES = tuple(column for each in COMPARED_FIELDS for column in _sides(each.name, _KINDS.get(each.cell, Kind.TEXT)))
 _MEANINGS = tuple(
     RowColumn(f"{side}_meaning", Kind.TEXT, value=attrgetter(f"{side}_status")) for side in ("ledger", "service")
 )

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from attrs import astuple, define, evolve, field
 
-from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, UnusedColumn
+from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
+from payclient.reconcile.ledger import ABSENT, Entry, UnusedColumn
 from payclient.reconcile.nights import (
     BreakChange,
     BreakRecord,
@@ -70,7 +71,7 @@ from payclient.reconcile.values import (
 FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
 """The fields that are compared, in the order of reports."""
 
-_TEXTS = frozenset({"merchant_reff", "status", "payment_method", "payment_code"})
+_TEXTS = frozenset(each.name for each in COMPARED_FIELDS if each.is_text)
 _fields_of = attrgetter(*FIELDS)
 _MAX_METHODS = 1_000
 _MAX_METHOD_LENGTH = 80

@@ -7,6 +7,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from unicodedata import normalize
 
+from payclient.reconcile._fields import COMPARED_FIELDS
+
 
 class Status(StrEnum):
     """
@@ -55,17 +57,12 @@ def states_none(word: str | None) -> bool:
     return word is None or not word.strip(_DASHES)
 
 
-_UNIFORM = {
-    "merchant_reff": (re.compile(r"\s+"), " "),  # dashes may tell an invoice from another
-    **dict.fromkeys(("status", "payment_method", "payment_name"), (re.compile(r"[-_\s]+"), " ")),
-    "payment_code": (re.compile(r"[-\s]+"), ""),  # people type it
-}
-"""The characters of each field that make no difference, apart from case and width, and what stands for them."""
+_SPELLINGS = {each.name: (re.compile(each.spelling[0]), each.spelling[1]) for each in COMPARED_FIELDS if each.spelling}
 
 
 def folded(text: str, field: str) -> str:
     """Return *text* so that it equals all texts that are the same in *field*."""
-    pattern, instead = _UNIFORM[field]
+    pattern, instead = _SPELLINGS[field]
     return pattern.sub(instead, normalize("NFKC", text).casefold()).strip()
 
 

@@ -1,0 +1,93 @@
+"""
+The fields of a ledger: the kind of their cells, and how the compared ones are compared.
+
+A new compared field is a row of `COMPARED_FIELDS`, an attribute of `Entry` and of `Transaction`, its other names in
+`words.toml`, and a code if no code is about it yet.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from attrs import field, frozen
+
+
+class Cell(StrEnum):
+    """The kind of a field's cells, which decides how they are read, stored and shown."""
+
+    CODE = "code"
+    MONEY = "money"
+    WORD = "word"
+    TIME = "time"
+    CREATION = "creation"
+    DIRECTION = "direction"
+
+
+@frozen
+class Field:
+    """
+    A field that a ledger may have.
+
+    Attributes:
+        name: Its name in a ledger, a report and an `Entry`.
+        cell: The kind of its cells.
+        also: Other attributes of `Transaction` that may have the ledger's word, besides the one of the same name.
+        may_differ: The lines of one payment may have other values: one that agrees with the service is enough.
+        spelling: A pattern of the characters that make no difference in its text, apart from case and width, and the
+            text that stands for them.
+        code: The finding if its texts differ; empty for a field with its own comparison.
+    """
+
+    name: str
+    cell: Cell
+    also: tuple[str, ...] = field(kw_only=True, default=())
+    may_differ: bool = field(kw_only=True, default=False)
+    spelling: tuple[str, str] | None = field(kw_only=True, default=None)
+    code: str = field(kw_only=True, default="")
+
+    @property
+    def at_service(self) -> tuple[str, ...]:
+        return (self.name, *self.also)
+
+    @property
+    def is_text(self) -> bool:
+        return self.cell in (Cell.CODE, Cell.WORD)
+
+
+_NAME = ("payment_name",)
+_AS_WORDS = r"[-_\s]+", " "
+_AS_TYPED = r"[-\s]+", ""
+_AS_INVOICE = r"\s+", " "  # dashes may tell an invoice from another
+
+COMPARED_FIELDS = (
+    Field("merchant_reff", Cell.CODE, may_differ=True, spelling=_AS_INVOICE),
+    Field("amount", Cell.MONEY),
+    Field("fee", Cell.MONEY),
+    Field("amount_received", Cell.MONEY),
+    Field("status", Cell.WORD, spelling=_AS_WORDS),
+    Field(
+        "payment_method", Cell.WORD, also=("payment_name",), may_differ=True, spelling=_AS_WORDS, code="method_differs"
+    ),
+    Field("payment_code", Cell.CODE, may_differ=True, spelling=_AS_TYPED, code="payment_code_differs"),
+    Field("expdate", Cell.TIME, may_differ=True),
+)
+"""In the order of every report."""
+
+OTHER_FIELDS = (
+    Field("direction", Cell.DIRECTION),
+    Field("created_at", Cell.CREATION),
+    Field("kind", Cell.WORD),
+    Field("currency", Cell.WORD),
+    Field("payout", Cell.WORD),
+)
+
+COMPARED = tuple(each.name for each in COMPARED_FIELDS)
+"""The optional columns that are compared, in the order of every report."""
+
+FIELDS = ("reference", *COMPARED, *(each.name for each in OTHER_FIELDS))
+"""The fields that a column can have, in the order of every list."""
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {each.name: each.cell.value for each in (Field("reference", Cell.CODE), *COMPARED_FIELDS, *OTHER_FIELDS)}
+)
+"""Kind of cell of each field."""
