@@ -65,9 +65,7 @@ COMPARED_FIELDS = (
     Field("fee", Cell.MONEY),
     Field("amount_received", Cell.MONEY),
     Field("status", Cell.WORD, spelling=_AS_WORDS),
-    Field(
-        "payment_method", Cell.WORD, also=("payment_name",), may_differ=True, spelling=_AS_WORDS, code="method_differs"
-    ),
+    Field("payment_method", Cell.WORD, also=_NAME, may_differ=True, spelling=_AS_WORDS, code="method_differs"),
     Field("payment_code", Cell.CODE, may_differ=True, spelling=_AS_TYPED, code="payment_code_differs"),
     Field("expdate", Cell.TIME, may_differ=True),
 )
