@@ -354,7 +354,9 @@ class AsyncClient:
                 is_fresh=is_fresh,
             )
 
-        return stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
+        made = stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
+        self._session.streams.add(made)
+        return made
 
     async def wait_for(
         self,

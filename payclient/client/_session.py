@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Self
+from weakref import WeakSet
 
 from attrs import define, field, fields_dict, frozen, setters
 
@@ -34,6 +35,7 @@ from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
 from payclient.client._lookup import NO_TIME, Lookup, LookupPhase, is_believed
 from payclient.client._outage import Outage
+from payclient.client._stream import Stream
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import Again, Clock, Limiter, Retries, Signal, Ticket, classify, names_no_reference
 from payclient.protocol import Response, Transaction, build_request, parse_response, request_headers, request_id_of
@@ -68,6 +70,8 @@ class _Result:
         if isinstance(error, errors.ResponseError):
             is_alive = not isinstance(error, errors.ServiceError) and verdict.signal is not Signal.OVERLOADED
             pause = error.asked_pause if verdict.signal is Signal.THROTTLED else None
+        elif not isinstance(error, errors.TransportError):
+            return cls(name)  # such as of a transport that was closed: nothing was learnt
         is_final = isinstance(error, errors.TransportError) and verdict.is_fatal
         return cls(name, verdict.signal, "" if is_alive else f"{name}: {error}", pause, is_final)
 
@@ -95,6 +99,7 @@ class Session:
     _random: Callable[[], float] = field(default=random.random, alias="random")
     _discard: Callable[[Response], Awaitable[None]] | None = field(init=False)
     _limiter: Limiter = field(init=False)
+    streams: WeakSet[Stream] = field(init=False, factory=WeakSet)
     lookups: dict[Lookup, None] = field(init=False, factory=dict)  # that are not done
     outage: Outage = field(init=False)
     _counts: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_COUNTED, 0))
@@ -138,11 +143,9 @@ class Session:
         self._is_closed = True
         loop = running_loop()
         if self._process != os.getpid() or loop is None or (self._clock is not None and self._clock.loop is not loop):
-            self._abort()
+            self._abort(self._end_waits, self._end_streams)
             return
-        self._limiter.close(closed)
-        self._closing.set()
-        self._keys.close()
+        self._end_waits()
         try:
             if self._pending:
                 async with asyncio.timeout(grace):
@@ -152,7 +155,7 @@ class Session:
         finally:
             for probe in self._probes:
                 probe.cancel()
-            await until_done(self._probes)
+            await until_done([*self._probes, *self._end_streams()])
             if self._clock is not None:
                 self._clock.cancel(self.outage)
                 self._clock.stop()
@@ -164,14 +167,24 @@ class Session:
             message = f"unclosed {self._name}; use it in `async with`, or await its aclose()"
             warn(message, ResourceWarning, source=self)
 
-    def _abort(self) -> bool:
-        """Disconnect at once, in the client's own event loop; return whether there is something to close."""
-        if self._clock is None or self._name is None or self._process != os.getpid():
+    def _end_waits(self) -> None:
+        self._limiter.close(closed)
+        self._closing.set()
+        self._keys.close()
+
+    def _end_streams(self) -> list[asyncio.Task[None]]:
+        current = asyncio.current_task()  # may read the input of a stream, and need not wait for itself
+        return [task for each in tuple(self.streams) for task in each.close(closed()) if task is not current]
+
+    def _abort(self, *steps: Callable[[], object]) -> bool:
+        """Disconnect at once after *steps*, in the client's own event loop; return whether there is one to close."""
+        if self._clock is None or self._process != os.getpid():
             return False
-        if (abort := getattr(self._transport, "abort", None)) is not None:
-            with suppress(RuntimeError):  # the event loop is closed, and its sockets with it
-                self._clock.loop.call_soon_threadsafe(abort)
-        return True
+        abort = getattr(self._transport, "abort", None) if self._name else None
+        with suppress(RuntimeError):  # the event loop is closed, and its sockets with it
+            for step in (*steps, *([abort] if abort else ())):
+                self._clock.loop.call_soon_threadsafe(step)
+        return self._name is not None
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
         self._limiter.share(max_rate, workers)

@@ -20,8 +20,8 @@ Design rules:
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from enum import Enum
 from heapq import heappop, heappush
@@ -106,7 +106,6 @@ class Deferral:
         verdict = classify(error)
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
-            return Disposition.FINAL
         is_temporary = is_passing(error)
         if (verdict.is_fatal and not is_temporary) or self._is_hopeless(error):
             return Disposition.FATAL
@@ -178,17 +177,17 @@ def stream(
     malformed_passes: int = PASSES,
     was_reached: bool = False,
     random: Callable[[], float] = random.random,
-) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
+) -> "Stream":
     """Look up *references*, and give the outcomes in order of completion, in a block."""
     deferral = Deferral(
         is_on=defer, max_pause=stall_timeout, random=random, malformed_passes=malformed_passes, was_reached=was_reached
     )
     source = aiter(references) if isinstance(references, AsyncIterable) else iter(references)
-    return _Stream(lookup, source, concurrency, stall_timeout, deferral, known)
+    return Stream(lookup, source, concurrency, stall_timeout, deferral, known)
 
 
 @define(eq=False, repr=False)
-class _Stream:
+class Stream:
     """The workers of one stream, its block, and the iterator over their outcomes, for any number of readers."""
 
     # A row is in one place at a time: in the input; read from an async input (`_following`); with a worker
@@ -240,11 +239,8 @@ class _Stream:
     async def __aexit__(self, *_: object) -> None:
         """End all tasks and readers, even if this is cancelled repeatedly."""
         self._is_stopping = True
-        self._end(None)
-        for task in self._tasks:
-            task.cancel()
         try:
-            await until_done(self._tasks)
+            await until_done(self.close(None))
         finally:
             self._ready.clear()
             self._deferred.clear()
@@ -274,6 +270,13 @@ class _Stream:
             since = await self._wait(since)
         message = "the block of this stream has ended; read inside `async with client.stream_transactions(...)`"
         raise RuntimeError(message)
+
+    def close(self, failure: errors.ClientClosedError | None) -> Collection[asyncio.Task[None]]:
+        """Cancel all tasks, and return them; what is ready can still be read, before *failure*."""
+        self._end(failure)
+        for task in self._tasks:
+            task.cancel()
+        return self._tasks
 
     def _is_done(self) -> bool:
         # At the end, workers that only wait, for a reference or for a later pass, do not count.

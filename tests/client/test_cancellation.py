@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payclient import ClientClosedError, RetryPolicy
 from payclient._shared.until_done import in_thread, until_done
 from payclient.client._stream import stream
 from payclient.testing import FakeService, serve
-from support.fakes import ScriptedTransport, answer, cancel_at_each_turn, client
+from support.fakes import ScriptedTransport, answer, cancel_at_each_turn, client, now, throttled
 from support.raw_server import RawServer
 
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
@@ -156,6 +157,58 @@ async def test_closed_with_a_lookup_in_flight(is_cancelled):
         await asyncio.gather(closing, lookup, return_exceptions=True)
         assert (closing.cancelled(), pay._session._transport._client.is_closed) == (is_cancelled, True)
         assert asyncio.get_running_loop().time() == pytest.approx(2.0 if is_cancelled else 6.0)
+
+
+@pytest.mark.virtual_time
+async def test_closed_in_another_loop():
+    """All that sleeps in the loop of the client ends at once: in a pause, in back-off, between polls, for a key."""
+
+    async def hang():
+        await asyncio.Event().wait()
+
+    paused = client(ScriptedTransport(T1=[throttled(60)]))
+    failing = client(ScriptedTransport(T1=[DOWN]), retry=RetryPolicy(initial_backoff=5000.0, max_backoff=5000.0))
+    polling, keyless = client(ScriptedTransport()), client(ScriptedTransport(), api_key=hang)
+    waits = [
+        paused.with_options(deadline=90.0).get_transaction("T1"),
+        failing.with_options(deadline=None).get_transaction("T1"),
+        polling.wait_for("T1", until={"Paid"}, interval=100.0, max_interval=100.0, deadline=300.0),
+        keyless.get_transaction("T1"),
+    ]
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    await asyncio.sleep(1)
+    for pay in (paused, failing, polling, keyless):
+        await asyncio.to_thread(asyncio.run, pay.aclose())
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert ([type(end) for end in ends], now()) == ([ClientClosedError] * 4, 1.0)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_other_loop", [False, True])
+async def test_stream_that_was_entered_by_hand(is_other_loop):
+    """A stream that is entered by hand and dropped ends with its client, also if its outcomes are not read."""
+    pay = client(ScriptedTransport(latency=0.1))
+    stream = await pay.stream_transactions(map(str, range(100)), concurrency=2).__aenter__()
+    await asyncio.sleep(1)
+    await (asyncio.to_thread(asyncio.run, pay.aclose()) if is_other_loop else pay.aclose())
+    await asyncio.sleep(0.2)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    read = []
+    with pytest.raises(ClientClosedError):
+        async for outcome in stream:
+            read.append(outcome.index)
+    assert 2 <= len(read) <= 4
+    assert read == [*range(len(read))]
+
+
+@pytest.mark.virtual_time
+async def test_closed_transport_is_no_outage():
+    """What we closed ourselves is not told as a failure of the service."""
+    pay = client(ScriptedTransport(default=lambda _: ClientClosedError("the transport has been closed")))
+    ends = await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(20)), return_exceptions=True)
+    await asyncio.sleep(2)
+    ends += await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(20)), return_exceptions=True)
+    assert ({type(end) for end in ends}, pay.stats.last_failure) == ({ClientClosedError}, "")
 
 
 def sockets():
