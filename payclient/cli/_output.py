@@ -190,7 +190,9 @@ def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
     total, paid = settlement.statement.total, settlement.service_paid_total
     more = [*filter(None, [payout_sentence(settlement)])]
     if found := payout_lines(settlement):
-        sums = ", ".join(f"{name} {getattr(found[-1], name):,}" for name in ("gross", "refunds", "fees", "net"))
+        all_of_it = found[-1]
+        names = ["gross", "refunds", "fees", *["refund_fees"] * bool(all_of_it.refund_fees), "net"]
+        sums = ", ".join(f"{name.replace('_', ' ')} {getattr(all_of_it, name):,}" for name in names)
         is_named = any(each.name for each in found)
         more.insert(0, f"{plural(len(settlement.statement.payouts), 'payout') if is_named else 'in it'}: {sums}")
     if problems := settlement.statement.problems:

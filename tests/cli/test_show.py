@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +98,10 @@ def test_refused(command, report, tmp_path):
         assert (result.status, f"cannot be shown: {name}" in result.err) == (2, True), name
         (report / name).write_text(before)
     assert command("show", str(tmp_path)).status == 2
+
+
+def test_of_an_earlier_version(command):
+    """A report of an earlier version is shown, and verified."""
+    before = str(Path(__file__).parents[1] / "reconcile" / "folders" / "before")
+    assert command("show", before).out.startswith("BREAKS: amount and status of 7 ledger rows: 5 matched, 2 breaks")
+    assert command("verify", before).status == 0

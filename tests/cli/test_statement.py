@@ -214,9 +214,9 @@ def test_payouts(reconcile, service, command, tmp_path):
     folder = tmp_path / "report"
     assert "2 payouts: gross 22,000, refunds 0, fees -3,000, net 18,500" in result.out, result
     assert (folder / "payouts.csv").read_text() == (
-        "payout,date,lines,gross,refunds,fees,unusable,net,residual\n"
-        "PO-7,2026-11-02,1,15000,0,-2500,0,12500,0\n"
-        "PO-8,2026-11-03,2,7000,0,-500,-500,6000,0\n"
+        "payout,date,lines,gross,refunds,fees,refund_fees,unusable,net,residual\n"
+        "PO-7,2026-11-02,1,15000,0,-2500,0,0,12500,0\n"
+        "PO-8,2026-11-03,2,7000,0,-500,0,-500,6000,0\n"
     )
     assert [each["net"] for each in summary_of(folder)["settlement"]["payouts"]] == [12500, 6000]
     page = (folder / "report.html").read_text()

@@ -48,7 +48,7 @@ class Sale:
         before, listed = sum(map(self.money, range(night))), night >= self.settled
         steps = {"settled_before": -before}
         if night >= self.taken:
-            return steps | ({"refunded": before + self.money(night)} if listed else {})
+            return steps | ({"fees": -self.fee} if listed else {})
         return steps | (
             {"fees": -self.fee, "settled_differently": -self.short_by} if listed else {"not_settled": -self.amount}
         )

@@ -90,9 +90,9 @@ def test_payouts():
     for ordered in (lines, lines[::-1]):
         found = totals(*ordered)
         assert {each.name: attrs.astuple(each)[1:] for each in found.payouts} == {
-            "P1": ("2026-11-02", 3, 100, -30, -7, 0, 63),
-            "P2": ("2026-11-03", 3, 50, 0, -7, 7, 50),
-            "": ("", 1, 0, 0, 0, 0, 0),
+            "P1": ("2026-11-02", 3, 100, -30, -7, 0, 0, 63),
+            "P2": ("2026-11-03", 3, 50, 0, -7, 0, 7, 50),
+            "": ("", 1, 0, 0, 0, 0, 0, 0),
         }
         assert {each.residual for each in found.payouts} == {0}
         assert sum(each.net for each in found.payouts) == found.total
@@ -176,8 +176,10 @@ FINDINGS = (
     (BACK, True, paid(status="Refunded"), []),
     (Settled(lines=(7, 8), amount=0), True, paid(status="Canceled"), []),
     (BACK, True, paid(), ["settled_differently"]),
-    (BACK, True, paid(99, status="Refunded"), ["settled_not_paid"]),
-    (BACK, True, paid(status="Canceled"), ["settled_not_paid"]),
+    (BACK, True, paid(99, status="Refunded"), ["settled_differently"]),
+    (BACK, True, paid(status="Canceled"), []),
+    (attrs.evolve(BACK, charged=100), True, paid(status="Canceled"), ["settled_differently"]),
+    (attrs.evolve(BACK, charged=100), True, None, ["settled_not_paid"]),
     (BACK, False, None, ["settled_not_paid"]),
     (Settled(lines=(7,), amount_received=-97, money=-97), False, None, ["settled_not_paid"]),
     (Settled(lines=(7,), amount=0, amount_received=-3, money=-3), False, None, []),

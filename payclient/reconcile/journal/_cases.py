@@ -44,7 +44,7 @@ from payclient.reconcile.nights import (
     record_from,
 )
 from payclient.reconcile.rules import Rules, as_json, from_json, in_zone
-from payclient.reconcile.values import JournalError, Observation, Settled, StatementSide, StatementTotals
+from payclient.reconcile.values import JournalError, Observation, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
@@ -192,14 +192,10 @@ class StatementLines:
             return None
         query = f"SELECT {ENTRY} FROM statement WHERE reference = ? ORDER BY position"
         lines = list(map(entry_from, self._database.fetch(query, (reference,))))
-        settled = settled_by([line for line in lines if isinstance(line, Entry)], rules)
-        if earlier is not None and earlier.settled is not None:
-            is_taken_back = settled is not None and (settled.stated or 0) < 0
-            if settled is None or is_taken_back or rules.statement.new_lines_only:
-                settled = (settled or Settled(lines=())).with_earlier(earlier.settled)
+        usable = [line for line in lines if isinstance(line, Entry)]
         was_in_ledger = earlier is None or earlier.is_in_ledger
         return StatementSide(
-            settled=settled,
+            settled=settled_by(usable, rules, None if earlier is None else earlier.settled),
             is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
             unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
         )

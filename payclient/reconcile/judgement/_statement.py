@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from hashlib import sha256
 
 from attrs import define, field
 
@@ -82,30 +83,66 @@ class StatementSum:
 
 def _part(line: Entry | RejectedEntry, rules: Rules) -> Payout:
     """Return what one line adds to its payout."""
-    amount, _, money = _money(line, rules)
-    gross = money if amount is None else amount
+    gross, money = _gross(line, rules), _money(line, rules)[2]
     created = None if isinstance(line, RejectedEntry) else line.created_at
     date = f"{created:%Y-%m-%d}" if isinstance(created, datetime) else ""
     if isinstance(line, RejectedEntry) and not _is_fee_alone(line, rules):
         return Payout(lines=1, unusable=money, net=money)
     if rules.statement.kind_of(line.kind) is Kind.FEE:
         return Payout(lines=1, date=date, fees=money, net=money)
-    gain, loss = max(gross, 0), min(gross, 0)
-    return Payout(lines=1, date=date, gross=gain, refunds=loss, fees=money - gross, net=money)
+    if _is_charge(line, rules):
+        return Payout(lines=1, date=date, gross=gross, fees=money - gross, net=money)
+    return Payout(lines=1, date=date, refunds=gross, refund_fees=money - gross, net=money)
 
 
-def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
+def settled_by(lines: Sequence[Entry], rules: Rules, earlier: Settled | None = None) -> Settled | None:
+    """Return the sum of the *lines* of one reference, with the statements of *earlier* runs where it has no charge."""
+    # A statement with the charge has all of the payment, unless each statement has new lines only.
     claims = [line for line in lines if _is_claim(line, rules)]
-    if not claims:
-        return None
+    found = _summed(claims, rules) if claims else None
+    is_whole = found is not None and found.charged is not None and not rules.statement.new_lines_only
+    if earlier is None or is_whole:
+        return found
+    listed = new = found or Settled(lines=())
+    if not rules.statement.new_lines_only:
+        known, unknown = list(earlier.others), list[Entry]()
+        for line in claims:
+            if (checksum := _checksum(line)) in known:
+                known.remove(checksum)
+            else:
+                unknown.append(line)
+        new = _summed(unknown, rules) if unknown else Settled(lines=())
+    return new.with_earlier(earlier, listed)
+
+
+def _summed(claims: Sequence[Entry], rules: Rules) -> Settled:
     amounts, nets, moneys = zip(*(_money(line, rules) for line in claims), strict=True)
-    are_fees = all(rules.statement.kind_of(line.kind) is Kind.FEE for line in claims)
+    charges = [line for line in claims if _is_charge(line, rules)]
+    others = [line for line in claims if not _is_charge(line, rules)]
+    refunds = [line for line in others if rules.statement.kind_of(line.kind) is not Kind.FEE]
     return Settled(
         lines=tuple(line.line for line in claims),
-        amount=0 if are_fees else stated_sum(amounts),
+        amount=stated_sum(amounts) if charges or refunds else 0,
         amount_received=None if stated_sum(nets) is None else sum(moneys),
         money=sum(moneys),
+        charged=sum(_gross(line, rules) for line in charges) if charges else None,
+        refund_fees=sum(_money(line, rules)[2] - _gross(line, rules) for line in refunds),
+        others=tuple(_checksum(line) for line in others),
     )
+
+
+def _gross(line: Entry | RejectedEntry, rules: Rules) -> int:
+    amount, _, money = _money(line, rules)
+    return money if amount is None else amount
+
+
+def _is_charge(line: Entry | RejectedEntry, rules: Rules) -> bool:
+    return rules.statement.kind_of(line.kind) not in (Kind.REFUND, Kind.FEE) and _gross(line, rules) >= 0
+
+
+def _checksum(line: Entry) -> str:
+    """Return a checksum of what stays the same when a later statement repeats the line."""
+    return sha256(repr([line.kind, line.amount, line.amount_received, line.created_at]).encode()).hexdigest()[:12]
 
 
 def _is_claim(line: Entry, rules: Rules) -> bool:
@@ -151,7 +188,6 @@ def statement_findings(
 ) -> Iterator[Finding]:
     settled, name = side.settled, quote(entry.reference)
     is_paid = found is not None and rules.read_status(found.status) is Status.PAID
-    refundable = found.amount if found is not None and rules.read_status(found.status) is Status.REFUNDED else 0
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
     if found is not None and is_paid and not side.is_in_ledger:
         sentence = f"{name} is paid at the service, {found.amount:,}, and no usable row of the ledger has it"
@@ -164,7 +200,9 @@ def statement_findings(
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
     elif found is not None and is_paid:
         yield from _differs(settled, found)
-    elif settled.stated is None or not -refundable <= settled.stated <= 0:
+    elif found is not None and settled.stated is not None and settled.stated <= 0:
+        yield from _over_refunded(settled, found, name)
+    elif settled.stated != 0:
         money = "" if settled.stated is None else f" with {settled.stated:,}"
         sentence = f"{name} is on {settled.where}{money}, and {said}"
         yield Finding(
@@ -175,6 +213,17 @@ def statement_findings(
 def _is_young(entry: Entry, at: datetime, rules: Rules) -> str:
     within = rules.statement.settles_within
     return f"the row is younger than {limit_text(within)}" if is_younger(entry, at, within, rules) else ""
+
+
+def _over_refunded(settled: Settled, found: Transaction, name: str) -> Iterator[Finding]:
+    lowest, stated = settled.lowest(found.amount), settled.stated or 0
+    if stated < lowest:
+        paid = f"the service has, {found.amount:,}" if settled.charged is None else "was paid"
+        sentence = (
+            f"{name} is {quote(found.status)} at the service, and {lowest - stated:,} more was taken back than {paid}: "
+            f"it comes to {stated:,} on {settled.where}"
+        )
+        yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=stated, service=lowest)
 
 
 def _differs(settled: Settled, found: Transaction) -> Iterator[Finding]:

@@ -273,11 +273,15 @@ def row_as_json(row: Row) -> dict[str, Any]:
 
 def _side_as_json(side: StatementSide) -> dict[str, Any]:
     settled = side.settled
-    listed = {} if settled is None else {"lines": list(settled.lines), "amount": settled.amount}
-    received = {} if settled is None else {"amount_received": settled.amount_received}
-    if settled is not None and settled.before is not None:
-        received["before"] = settled.before
-    return {"is_settled": settled is not None, "is_in_ledger": side.is_in_ledger, **listed, **received}
+    told = {"is_settled": settled is not None, "is_in_ledger": side.is_in_ledger}
+    return told if settled is None else told | settled_as_json(settled)
+
+
+def settled_as_json(settled: Settled) -> dict[str, Any]:
+    always = {"lines": list(settled.lines), "amount": settled.amount, "amount_received": settled.amount_received}
+    rest: dict[str, Any] = {"before": settled.before, "charged": settled.charged}
+    rest |= {"refund_fees": settled.refund_fees or None, "others": list(settled.others) or None}
+    return always | {name: value for name, value in rest.items() if value is not None}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -474,8 +478,10 @@ def _usable(line: int, ledger: dict[str, Any]) -> Entry:
 def _settled(side: dict[str, Any]) -> Settled | None:
     if not side["is_settled"]:
         return None
-    received = side["amount_received"]
-    return from_json({**side, "money": (side["amount"] or 0) if received is None else received}, Settled)
+    amount, received = side["amount"], side["amount_received"]
+    stated = received if amount is None else amount
+    charged = side.get("charged", stated if stated and stated > 0 else None)  # reports of older versions have none
+    return from_json({**side, "charged": charged, "money": (amount or 0) if received is None else received}, Settled)
 
 
 def read_time(text: str | None) -> datetime | None:

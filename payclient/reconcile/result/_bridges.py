@@ -35,12 +35,14 @@ class SettlementStep(BridgeStep):
 
     SETTLED = "settled", "in this statement or an earlier one, with the same money"
     FEES = "fees", "held back from settled payments, and fees that belong to none"
+    REFUND_FEES = "refund_fees", "held back from refunds, such as dispute fees"
     SETTLED_DIFFERENTLY = "settled_differently", "in the statement, with other money"
     AMOUNT_NOT_STATED = "amount_not_stated", "in the statement, without money"
     NOT_SETTLED = "not_settled", "paid at the service, but not in the statement"
     NOT_SETTLED_YET = "not_settled_yet", "the same, and still in time"
     SETTLED_NOT_PAID = "settled_not_paid", "in the statement, but not paid at the service"
     REFUNDED = "refunded", "taken back in the statement, but not paid at the service"
+    OVER_REFUNDED = "over_refunded", "taken back in the statement beyond what was paid"
     SETTLED_BEFORE = "settled_before", "in the statement of an earlier run"
     UNRESOLVED = "unresolved", "in the statement, but not known at the service"
     REJECTED = "rejected", "lines of the statement that cannot be used"
@@ -103,7 +105,7 @@ def settlement_moves(row: Row) -> Iterator[tuple[SettlementStep, int]]:
         waived = any(each.code is Code.NOT_SETTLED and each.waived for each in row.findings)
         yield SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid
     elif settled is not None:
-        yield _step_of_unpaid(row, settled), settled.money
+        yield from _unpaid(row, settled)
 
 
 def _settled(row: Row, settled: Settled, paid: int) -> Iterator[tuple[SettlementStep, int]]:
@@ -113,9 +115,28 @@ def _settled(row: Row, settled: Settled, paid: int) -> Iterator[tuple[Settlement
     fee = _fee(row, settled, paid)
     if fee:
         yield SettlementStep.FEES, fee
-    rest = settled.money - paid - fee
+    if settled.refund_fees:
+        yield SettlementStep.REFUND_FEES, settled.refund_fees
+    rest = settled.money - settled.refund_fees - paid - fee
     is_different = rest or any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
     yield SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest
+
+
+def _unpaid(row: Row, settled: Settled) -> Iterator[tuple[SettlementStep, int]]:
+    step = _step_of_unpaid(row, settled)
+    if step is not SettlementStep.REFUNDED:
+        yield step, settled.money
+        return
+    stated = settled.stated or 0
+    sides = (each for each in row.findings if each.code is Code.SETTLED_DIFFERENTLY)
+    least = next((each.service for each in sides if isinstance(each.service, int)), stated)
+    moves = {
+        SettlementStep.FEES: settled.money - stated - settled.refund_fees,
+        SettlementStep.REFUND_FEES: settled.refund_fees,
+        SettlementStep.OVER_REFUNDED: stated - least,
+    }
+    yield from ((step, amount) for step, amount in moves.items() if amount)
+    yield SettlementStep.REFUNDED, least
 
 
 def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
@@ -138,7 +159,7 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
     is_different = any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
     if found is not None and found.fee is not None and is_different and settled.amount in (None, paid):
         return -abs(found.fee)
-    return settled.money - (paid if settled.amount is None else settled.amount)
+    return settled.money - settled.refund_fees - (paid if settled.amount is None else settled.amount)
 
 
 @frozen

@@ -32,6 +32,10 @@ class Settled:
         amount_received: Money paid out for it; None if no line has it.
         money: The money paid out or, without it, the money paid; it adds to the total of the statement.
         before: The part that only statements of earlier runs have; None if they do not list it.
+        charged: The money paid, before anything was taken back; None if no line charges it, so that its charge may be
+            in a statement that no run has read.
+        refund_fees: The part held back from refunds, such as a dispute fee; usually 0 or less.
+        others: Checksums of the lines that charge nothing, to recognise them in a later statement.
     """
 
     lines: tuple[int, ...]
@@ -39,6 +43,9 @@ class Settled:
     amount_received: int | None = None
     money: int = 0
     before: int | None = None
+    charged: int | None = None
+    refund_fees: int = 0
+    others: tuple[str, ...] = ()
 
     @property
     def stated(self) -> int | None:
@@ -52,16 +59,26 @@ class Settled:
             return "the statement of an earlier run"
         return f"{named_lines(self.lines)} of the statement" + ("" if self.before is None else " and on an earlier one")
 
-    def with_earlier(self, earlier: Settled) -> Settled:
-        """Return the sum of this statement and the statements of earlier runs."""
-        return evolve(
-            self,
+    def lowest(self, amount: int) -> int:
+        """Return the lowest sum that is no loss, for a payment of *amount* that is not paid any more."""
+        # An unknown charge is taken as paid in full. Without amounts, the fee was held back from a known one.
+        if self.charged is None:
+            return -abs(amount)
+        return 0 if self.amount is not None else min(self.charged - abs(amount), 0)
+
+    def with_earlier(self, earlier: Settled, listed: Settled) -> Settled:
+        """Return the sum with the *earlier* statements; *listed* are all lines of this one, repeated ones included."""
+        money = self.money + earlier.money
+        has_net = (self.amount_received, earlier.amount_received) != (None, None)
+        return Settled(
+            lines=listed.lines,
             amount=stated_sum((earlier.amount, self.amount)),
-            amount_received=None
-            if self.amount_received is None and earlier.amount_received is None
-            else self.money + earlier.money,
-            money=self.money + earlier.money,
-            before=earlier.money,
+            amount_received=money if has_net else None,
+            money=money,
+            before=money - listed.money,
+            charged=stated_sum((earlier.charged, self.charged)),
+            refund_fees=self.refund_fees + earlier.refund_fees,
+            others=earlier.others + self.others,
         )
 
 
@@ -97,7 +114,8 @@ class Payout:
         lines: The number of them.
         gross: Money paid.
         refunds: Money taken back; 0 or less.
-        fees: Money held back, usually below zero.
+        fees: Money held back from payments, and lines of the kind *fee*; usually below zero.
+        refund_fees: Money held back from refunds, such as dispute fees; usually below zero.
         unusable: Money of lines that cannot be used.
         net: Sum of what the lines add to the statement's total.
     """
@@ -108,20 +126,21 @@ class Payout:
     gross: int = 0
     refunds: int = 0
     fees: int = 0
+    refund_fees: int = 0
     unusable: int = 0
     net: int = 0
 
     @property
     def residual(self) -> int:
         """The part of the net that the others do not explain."""
-        return self.net - self.gross - self.refunds - self.fees - self.unusable
+        return self.net - self.gross - self.refunds - self.fees - self.refund_fees - self.unusable
 
     def __add__(self, other: Payout) -> Payout:
         sums = {each: getattr(self, each) + getattr(other, each) for each in PAYOUT_SUMS}
         return evolve(self, date=max(self.date, other.date), **sums)
 
 
-PAYOUT_SUMS = ("lines", "gross", "refunds", "fees", "unusable", "net")
+PAYOUT_SUMS = ("lines", "gross", "refunds", "fees", "refund_fees", "unusable", "net")
 
 
 @frozen(kw_only=True)
