@@ -7,6 +7,7 @@ from pathlib import Path
 from payclient.reconcile import StatementTotals
 from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.nights._records import PreviousRun
+from payclient.reconcile.report import compared_fields, leakage_sentence, period_sentence, remark
 from payclient.reconcile.result._summary import Compared, Leakage, Period
 from support.nights import FIRST
 
@@ -90,25 +91,25 @@ def test_one_none_many(subtests):
             "2,000 lines of the statement left out, as the rules say: 7",
         ),
         "not_paid": (
-            lambda count: Compared(fields={"amount": 3, "fee": 3}, not_paid=count, status_left_out=3000).remark,
+            lambda count: remark(Compared(fields={"amount": 3, "fee": 3}, not_paid=count, status_left_out=3000)),
             "0 of 3,000 are not paid",
             "1 of 3,000 is not paid",
             "2,000 of 3,000 are not paid",
         ),
         "compared": (
-            lambda count: Compared(fields={"amount": 9, "fee": count}).what,
+            lambda count: compared_fields(Compared(fields={"amount": 9, "fee": count})),
             "amount",
             "amount and fee (1 row)",
             "amount (9 rows) and fee",
         ),
         "period": (
-            lambda count: Period(first=FIRST, last=FIRST, lines=5, without=count).sentence,
+            lambda count: period_sentence(Period(first=FIRST, last=FIRST, lines=5, without=count)),
             "of 5 rows",
             "of 5 rows; 1 row without a time",
             "of 5 rows; 2,000 rows without a time",
         ),
         "leakage": (
-            lambda count: Leakage(method="VA", rows=count).sentence,
+            lambda count: leakage_sentence(Leakage(method="VA", rows=count)),
             "VA: 0 rows,",
             "VA: 1 row,",
             "VA: 2,000 rows,",

@@ -28,9 +28,14 @@ from payclient.reconcile.report import (
     MANIFEST,
     BridgeLine,
     Top,
+    acceptance_sentence,
+    caution,
+    completeness,
+    leakage_sentence,
     payout_lines,
     payout_sentence,
     roll_forward_lines,
+    sentence,
     settlement_lines,
 )
 
@@ -155,18 +160,18 @@ def _rejected(row: Row) -> str:
 
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
     """Yield the verdict, what is new, the worst breaks and the money, in at most `MAX_LINES` with the next steps."""
-    head = [f"{summary.verdict.upper()}: {summary.sentence}"]
+    head = [f"{summary.verdict.upper()}: {sentence(summary)}"]
     if summary.verdict is Verdict.EMPTY:
         yield from head
         return
-    head += [summary.compared.remark] if summary.compared.remark else []
+    head += filter(None, [caution(summary.compared)])
     figures = ["", *_totals(summary, worst)]
     if rows := summary.tie_out.rows_without_amount:
         figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
     if (since := summary.since) is not None:
         head += filter(None, (since.rules_sentence, since.rules_values))
         figures += ["", *roll_forward(summary.open_findings)]
-    foot = ["", summary.completeness]
+    foot = ["", completeness(summary)]
     if summary.compared.fields["expdate"]:
         foot.append(f"Expiry: {expiry_rule(rules.time_zone)}.")
     brief, statement = _statement(summary.settlement)
@@ -208,9 +213,9 @@ def _remarks(summary: Summary) -> Iterator[list[str]]:
     lists = {
         "first seen at the service": [each.sentence for each in summary.first_seen],
         "said to be corrected": [each.still_there for each in summary.still_there],
-        "acceptances to look at": [each.sentence for each in summary.acceptances],
+        "acceptances to look at": [*map(acceptance_sentence, summary.acceptances)],
         "patterns among the breaks": patterns,
-        "leakage by payment method": [each.sentence for each in summary.leakage],
+        "leakage by payment method": [*map(leakage_sentence, summary.leakage)],
     }
     for heading, found in lists.items():
         yield [*listed(heading, found[:_MAX_WORST], len(found), where=_PAGE)]

@@ -127,7 +127,7 @@ def test_changed_rules(night, first, command, tmp_path):
     said = result.out.splitlines()[:4]
     assert "open findings: 2 + 0 new + 0 reopened - 2 resolved = 0." in said[0]
     assert "Rules that changed since the previous run: tolerances." in said
-    assert said[3].startswith("tolerances.amount.above was nothing, and is 2000 now; ")
+    assert said[2].startswith("tolerances.amount.above was nothing, and is 2000 now; ")
     assert "Rules that changed in between: tolerances." in command("diff", "20", "21").out.splitlines()
 
 

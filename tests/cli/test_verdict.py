@@ -7,6 +7,7 @@ from payclient.cli._output import MAX_LINES, Worst, verdict_lines
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
+from payclient.reconcile.report import at_stake_sentence
 from payclient.reconcile.result._patterns import Pattern
 from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import StatementSide
@@ -53,7 +54,7 @@ def test_news(news, others):
     assert sum(line.startswith("  new, ") for line in shown) == min(news, 10)
     assert (len(shown) > min(news, 10)) == bool(others)
     if news:
-        assert lines[3] == f"new, changed or reopened ({news} break{'' if news == 1 else 's'}):"
+        assert lines[2] == f"new, changed or reopened ({news} break{'' if news == 1 else 's'}):"
 
 
 @pytest.mark.parametrize("news", [1, 200])
@@ -107,6 +108,6 @@ def test_open_for_long():
     summary = tally.summary()
     lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]
     assert lines[lines.index("open now 4 11,110") + 1] == "for more than 30 days 2 11,000"
-    assert summary.open_findings.at_stake_sentence == (
+    assert at_stake_sentence(summary.open_findings) == (
         "4 open, with 11,110 at stake; 2 of them for more than 30 days, with 11,000"
     )

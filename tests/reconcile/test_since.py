@@ -10,6 +10,7 @@ import attrs
 from payclient.reconcile import Accepted, Meta, Rules, Tolerance, Verdict
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import RowTotal
+from payclient.reconcile.report import completeness, sentence
 from support.nights import paid
 from support.reports import summary_of
 
@@ -39,13 +40,13 @@ async def test_half_an_export(night):
     first = await night(ledger_of("ABCDEFGH"), ANSWERS)
     half = await night(ledger_of("ABC"), ANSWERS, previous=first)
     assert (half.summary.verdict, half.summary.exit_status(only_news=True)) == (Verdict.BREAKS, 1)
-    assert half.summary.sentence.endswith("; 5 rows left the ledger.")
-    assert HALF in half.summary.completeness
+    assert sentence(half.summary).endswith("; 5 rows left the ledger.")
+    assert HALF in completeness(half.summary)
     again = await night(ledger_of("ABC"), ANSWERS, previous=half)
     assert (again.summary.verdict, again.summary.since.ledger.left) == (Verdict.CLEAN, RowTotal())
     declared = await night(ledger_of("ABC"), ANSWERS, previous=first, rules=Rules(may_leave=True))
     assert (declared.summary.verdict, declared.summary.exit_status()) == (Verdict.CLEAN, 0)
-    assert HALF.partition(" 5 rows")[0] in declared.summary.completeness
+    assert HALF.partition(" 5 rows")[0] in completeness(declared.summary)
     nothing = await night([], ANSWERS, previous=first)
     assert (nothing.summary.verdict, nothing.summary.exit_status()) == (Verdict.BREAKS, 1)
 

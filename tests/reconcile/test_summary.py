@@ -29,7 +29,16 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnusedColumn
 from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun
-from payclient.reconcile.report import verdict_advice
+from payclient.reconcile.report import (
+    acceptance_sentence,
+    caution,
+    compared_fields,
+    leakage_sentence,
+    period_sentence,
+    remark,
+    sentence,
+    verdict_advice,
+)
 from payclient.reconcile.result import Condition
 from payclient.reconcile.result._summary import Leakage
 from payclient.reconcile.result._tally import FIELDS
@@ -118,8 +127,8 @@ def test_frozen():
 def test_sentence():
     """The sentence names every bucket that has rows."""
     result = summary(MATCHED, MATCHED, REJECTED)
-    assert result.sentence == "amount and status of 3 ledger rows: 2 matched, 1 rejected."
-    assert summary().sentence == "Nothing was read, so nothing was compared."
+    assert sentence(result) == "amount and status of 3 ledger rows: 2 matched, 1 rejected."
+    assert sentence(summary()) == "Nothing was read, so nothing was compared."
 
 
 def assumed(word, assume="paid"):
@@ -131,13 +140,13 @@ def assumed(word, assume="paid"):
 def test_assumed():
     """Where the ledger has no status column, the sentence says that its rows were taken as paid."""
     result = summary(assumed("Paid"), assumed("Paid"))
-    assert (result.verdict, result.sentence) == (
+    assert (result.verdict, sentence(result)) == (
         Verdict.PARTIAL,
         "amounts not compared; status (assumed paid) of 2 ledger rows: 2 matched.",
     )
-    assert result.compared.remark.startswith(
+    assert remark(result.compared).startswith(
         "Amounts not compared: no column of the ledger is used as the amount. "
-        "Not compared, because the ledger does not have it: merchant_reff,"
+        "Not compared, because no column of the ledger is used for it: merchant_reff,"
     )
     assert (
         summary(*map(assumed, ("Canceled", "Refunded", "Failed", "Expired", "Pending"))).breaks[Severity.CRITICAL] == 5
@@ -148,7 +157,7 @@ def test_dashes_are_not_compared():
     """A column of dashes is none that was compared; an empty fee is one of 0."""
     entry = Entry(line=2, reference="T1", merchant_reff="-", status="Paid", fee=None)
     seen = Observation(answer=Answer.FOUND, at=NOON, transaction=Transaction(reference="T1", amount=9, status="Paid"))
-    assert summary(judge(Case(entry=entry, first=seen, second=seen))).compared.what == "status and fee"
+    assert compared_fields(summary(judge(Case(entry=entry, first=seen, second=seen))).compared) == "status and fee"
 
 
 def test_not_compared():
@@ -156,23 +165,31 @@ def test_not_compared():
     for words, not_paid, status in ((("Canceled", "Paid"), "1 of 2 is", 1), (("Paid", "Paid"), "0 of 2 are", 0)):
         result = summary(*(assumed(word, "none") for word in words))
         assert (result.verdict, result.exit_status()) == (Verdict.PARTIAL, status)
-        assert result.compared.remark.endswith(f" Status not compared; {not_paid} not paid at the service.")
+        assert caution(result.compared).endswith(f" Status not compared; {not_paid} not paid at the service.")
 
 
 def test_not_answered():
     """A field that the ledger states, and no answered row has, is not compared for that reason."""
     entry = Entry(line=2, reference="T1", amount=9, status="Paid", payment_code="7")
-    result = summary(Row(entry=entry, bucket=Bucket.UNRESOLVED)).compared.remark
+    result = remark(summary(Row(entry=entry, bucket=Bucket.UNRESOLVED)).compared)
     assert "Not compared, because no row with it was answered: amount, status, payment_code." in result
-    assert "because the ledger does not have it: merchant_reff, fee, amount_received," in result
+    assert "because no column of the ledger is used for it: merchant_reff, fee, amount_received," in result
+
+
+def test_rejected_columns():
+    """A column of the ledger whose rows are all rejected is not said to be missing."""
+    tally = Tally()
+    tally.add(REJECTED)
+    said = remark(tally.summary(columns=("amount", "fee")).compared)
+    assert said.endswith("Not compared, because no row with it was answered: amount, fee.")
 
 
 def test_tolerated():
     """Tolerated and accepted rows are counted separately from equal ones, also without an amount column."""
     waived = row(Bucket.MATCHED, findings=(Finding(Code.METHOD_DIFFERS, "", waived="agreed"),))
-    assert summary(MATCHED, waived).sentence.endswith(": 2 matched (1 within tolerance or accepted).")
+    assert sentence(summary(MATCHED, waived)).endswith(": 2 matched (1 within tolerance or accepted).")
     without = attrs.evolve(waived, entry=Entry(line=2, reference="T1", status="Paid"), transaction=None)
-    assert ": 1 matched (1 within tolerance or accepted)." in summary(without).sentence
+    assert ": 1 matched (1 within tolerance or accepted)." in sentence(summary(without))
 
 
 def test_times():
@@ -211,8 +228,8 @@ def test_leakage():
         Leakage(method="", rows=1, short_received=1, fee_off_schedule=0),
         Leakage(method="VA", rows=2, short_received=40_000, fee_off_schedule=300),
     )
-    assert [each.sentence for each in found] == [
-        "no method: 1 row, 1 not received, fees +0 against the schedule",
+    assert [*map(leakage_sentence, found)] == [
+        "no method: 1 row, 1 not received",
         "VA: 2 rows, 40,000 not received, fees +300 against the schedule",
     ]
     many = summary(*(leaking(f"M{number}", ("short_received", 1, "")) for number in range(1_500))).leakage
@@ -232,12 +249,12 @@ def test_period():
     times = (None, *(TWELVE + timedelta(hours=hours) for hours in (2, 0, 5)), ABSENT, east)
     found = summary(*map(created, times), rules=Rules(time_zone=ZoneInfo("Asia/Jakarta"))).period
     assert (found.first, found.last, found.lines, found.without) == (east, TWELVE + timedelta(hours=5), 4, 2)
-    assert found.sentence == (
+    assert period_sentence(found) == (
         "2026-11-20 12:00:00+09:00 to 2026-11-20 17:00:00, by the creation of 4 rows; 2 rows without a time"
     )
     rejected = Row(entry=RejectedEntry(line=3, reason="no amount"), bucket=Bucket.REJECTED, reason="no amount")
     assert summary(created(TWELVE), rejected).period.without == 0  # its time may well be in the file
-    assert summary(created(ABSENT)).period.sentence == "unknown: no row of the ledger has a time of creation"
+    assert period_sentence(summary(created(ABSENT)).period) == "unknown: no row of the ledger has a time of creation"
 
 
 def test_period_of_lines():
@@ -296,7 +313,7 @@ def test_acceptances():
         lambda expires, cases: states(expires, *cases),
     )
     (notice,) = summary(rules=Rules(accepted=[attrs.evolve(ANA, owner="A\x1b[2Jna")])).acceptances
-    assert notice.sentence == (
+    assert acceptance_sentence(notice) == (
         "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, matches no row; remove it"
     )
 

@@ -28,9 +28,19 @@ from payclient.reconcile.report._rows import read_time as read_time
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
+from payclient.reconcile.report._wording import acceptance_sentence as acceptance_sentence
+from payclient.reconcile.report._wording import at_stake_sentence as at_stake_sentence
+from payclient.reconcile.report._wording import caution as caution
+from payclient.reconcile.report._wording import compared_fields as compared_fields
+from payclient.reconcile.report._wording import completeness as completeness
+from payclient.reconcile.report._wording import leakage_sentence as leakage_sentence
 from payclient.reconcile.report._wording import payout_lines as payout_lines
 from payclient.reconcile.report._wording import payout_sentence as payout_sentence
+from payclient.reconcile.report._wording import period_sentence as period_sentence
+from payclient.reconcile.report._wording import remark as remark
 from payclient.reconcile.report._wording import roll_forward_lines as roll_forward_lines
+from payclient.reconcile.report._wording import roll_forward_sentence as roll_forward_sentence
+from payclient.reconcile.report._wording import sentence as sentence
 from payclient.reconcile.report._wording import settlement_lines as settlement_lines
 from payclient.reconcile.report._wording import verdict_advice as verdict_advice
 

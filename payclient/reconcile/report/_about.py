@@ -13,6 +13,14 @@ from payclient._shared.escape import plural, quote
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Summary, expiry_rule, rules_as_json
 from payclient.reconcile.ledger import Excluded, UnusedColumn, read_only
 from payclient.reconcile.nights import LedgerChange
+from payclient.reconcile.report._wording import (
+    acceptance_sentence,
+    at_stake_sentence,
+    compared_fields,
+    leakage_sentence,
+    period_sentence,
+    remark,
+)
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.reconcile.rules import as_json
 
@@ -158,7 +166,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
         yield from _ledger(about.ledger)
     if about.statement is not None:
         yield from _statement(about.statement)
-    yield Fact("Compared", tuple(filter(None, (summary.compared.what, summary.compared.remark))))
+    yield Fact("Compared", tuple(filter(None, (compared_fields(summary.compared), remark(summary.compared)))))
     yield Fact("Service", (about.base_url or "not recorded",), bool(about.base_url))
     yield Fact("Environment", (about.environment or "not recorded",))
     yield Fact("Key fingerprint", (about.key_fingerprint or "not recorded",), bool(about.key_fingerprint))
@@ -172,9 +180,9 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     if summary.still_there:
         yield Fact("Marked corrected, still different", tuple(each.still_there for each in summary.still_there))
     if summary.acceptances:
-        yield Fact("Acceptances to look at", tuple(each.sentence for each in summary.acceptances))
+        yield Fact("Acceptances to look at", tuple(map(acceptance_sentence, summary.acceptances)))
     if summary.leakage:
-        yield Fact("Leakage by payment method", tuple(each.sentence for each in summary.leakage))
+        yield Fact("Leakage by payment method", tuple(map(leakage_sentence, summary.leakage)))
     if about.ended_by:
         yield Fact("Ended early", (about.ended_by,))
     status = summary.exit_status()
@@ -184,7 +192,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
 
 def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the facts to sign: the period, the parts left out and the reasons, the rules, and the open findings."""
-    yield Fact("Period of the ledger", (summary.period.sentence,))
+    yield Fact("Period of the ledger", (period_sentence(summary.period),))
     for side, sentences in left_out(about).items():
         yield Fact(f"Left out of the {side}", sentences or ("nothing",))
     files = (("ledger", about.ledger), ("statement", about.statement and about.statement.file))
@@ -197,7 +205,7 @@ def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Rules", tuple(filter(None, changed)))
     if (least := about.rules.material_from) is not None:
         yield Fact("Materiality", (f"{plural(summary.material, 'break')} with at least {least:,} at stake",))
-    yield Fact("Open findings", (summary.open_findings.at_stake_sentence,))
+    yield Fact("Open findings", (at_stake_sentence(summary.open_findings),))
     if since is not None:
         yield Fact("Opening balance", (since.previous.origin,))
 

@@ -32,7 +32,7 @@ from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, row_lines, write_payouts
-from payclient.reconcile.report._wording import money_by_status
+from payclient.reconcile.report._wording import acceptance_sentence, completeness, money_by_status, remark, sentence
 from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.rules import as_json
 from payclient.reconcile.values import Difference
@@ -177,7 +177,12 @@ class ReportFiles:
         totals, payout = (side.totals, side.payout) if side else (None, None)
         unused, in_statement = (file.unused if file else () for file in (about.ledger, side and side.file))
         summary = self._tally.summary(
-            totals, payout=payout, unused=unused, unused_in_statement=in_statement, ledger_change=about.ledger_change
+            totals,
+            payout=payout,
+            columns=about.ledger.columns if about.ledger else (),
+            unused=unused,
+            unused_in_statement=in_statement,
+            ledger_change=about.ledger_change,
         )
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         summary = evolve(summary, still_there=earlier)
@@ -219,9 +224,14 @@ def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
     return {
         "schema": "payclient.reconcile.summary",
         "version": SUMMARY_VERSION,
-        **_of(summary, "verdict", "sentence"),
-        "compared": _of(summary.compared, "fields", "remark", "stated", "assumed_paid", "status_left_out", "not_paid"),
-        "completeness": summary.completeness,
+        "verdict": summary.verdict.value,
+        "sentence": sentence(summary),
+        "compared": {
+            **_of(summary.compared, "fields"),
+            "remark": remark(summary.compared),
+            **_of(summary.compared, "stated", "assumed_paid", "status_left_out", "not_paid"),
+        },
+        "completeness": completeness(summary),
         "expiry": expiry_rule(about.rules.time_zone),
         **_of(summary, "rows", "lines"),
         "ignored_lines": as_json(about.ignored_lines),
@@ -240,7 +250,7 @@ def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
             for each in summary.patterns
         ],
         "acceptances": [
-            {**_of(each.accepted, "code", "reference"), **_of(each, "state", "sentence")}
+            {**_of(each.accepted, "code", "reference"), **_of(each, "state"), "sentence": acceptance_sentence(each)}
             for each in summary.acceptances
         ],
         "still_there": [

@@ -1,12 +1,31 @@
-"""The labels and explanations of verdicts, buckets and the bridge."""
+"""The words of a report: sentences about its figures, labels and explanations; all of them are safe to print."""
 
 from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from payclient._shared.escape import plural
-from payclient.reconcile import Bucket, Difference, Settlement, SettlementStep, StateTotal, Step, Summary, TieOut
-from payclient.reconcile.result import Condition, OpenFindings
+from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.reconcile import (
+    BreakState,
+    Bucket,
+    Difference,
+    Settlement,
+    SettlementStep,
+    StateTotal,
+    Step,
+    Summary,
+    TieOut,
+)
+from payclient.reconcile.ledger import as_option
+from payclient.reconcile.result import (
+    AcceptanceNotice,
+    AcceptanceState,
+    Compared,
+    Condition,
+    Leakage,
+    OpenFindings,
+    Period,
+)
 from payclient.reconcile.values import Payout
 
 
@@ -41,8 +60,183 @@ def verdict_advice(summary: Summary) -> str:
     """Return what to do next, for the condition that decides the verdict."""
     condition = summary.conditions[0]
     if condition in (Condition.COLUMNS_LEFT_OUT, Condition.STATEMENT_LEFT_OUT):
-        return summary.compared.unused_advice
+        return _columns_advice(summary.compared)
     return _ADVICE[Condition.UNRESOLVED if condition is Condition.NOTHING_ANSWERED else condition]
+
+
+def sentence(summary: Summary) -> str:
+    """Return the scope and the result, in one sentence."""
+    if summary.conditions[0] is Condition.NOTHING_READ:
+        return "Nothing was read, so nothing was compared."
+    since, settlement, compared = summary.since, summary.settlement, summary.compared
+    counts = [_counted(summary, bucket, total.rows) for bucket, total in summary.buckets.items() if total.rows]
+    what = f"{name} of " if (name := compared_fields(compared)) else ""
+    what = f"amounts not compared; {what}" if compared.are_amounts_left_out else what
+    what += plural(summary.lines, "ledger row")
+    if summary.lines != summary.rows:
+        what += f", summed to {plural(summary.rows, 'payment')}"
+    if settlement is not None and settlement.not_in_ledger:
+        what += f" and {plural(settlement.not_in_ledger, 'reference')} that only the statement has"
+    said = [", ".join(counts) or "none"]
+    said += [] if settlement is None else statement_problems(settlement)
+    if since is not None:
+        if since.carried_rows:
+            what += f" and {since.carried_rows:,} carried from {since.previous.label}"
+        said.append(roll_forward_sentence(summary.open_findings))
+        said += [f"{plural(since.reused, 'answer')} reused"] if since.reused else []
+        said += [f"{plural(summary.missing_rows, 'row')} left the ledger"] if summary.missing_rows else []
+    return f"{what}: {'; '.join([*said, *_unused(compared)])}."
+
+
+def _counted(summary: Summary, bucket: Bucket, rows: int) -> str:
+    if bucket is Bucket.BREAK:
+        return plural(rows, "break")
+    is_exact = bucket is not Bucket.MATCHED or not summary.tolerated
+    return f"{rows:,} {bucket}" + ("" if is_exact else f" ({summary.tolerated:,} within tolerance or accepted)")
+
+
+def statement_problems(settlement: Settlement) -> list[str]:
+    """Return the problems of the statement as a whole; breaks are counted as rows."""
+    off, lines = settlement.payout_difference, settlement.statement.rejected_lines
+    said = [f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total"] if off else []
+    return [*said, f"{plural(lines, 'line')} of the statement cannot be used"] if lines else said
+
+
+def completeness(summary: Summary) -> str:
+    """Return the limits of the report, because a report without findings might suggest that there are none."""
+    said = [_FROM_LEDGER if summary.settlement is None else _BOTH_WAYS]
+    if summary.since is not None:
+        said += [summary.since.ledger_sentence, summary.since.reused_sentence]
+    return " ".join(filter(None, said))
+
+
+_FROM_LEDGER = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
+_BOTH_WAYS = (
+    "Only references in the ledger or the statement were looked up: from the ledger to the service, from the statement "
+    "to the service, and from the service to the statement. Payments missing from both cannot appear here."
+)
+
+
+# What was compared
+
+_MAX_UNUSED = 8
+"""Columns of one kind that a sentence names."""
+
+
+def compared_fields(compared: Compared) -> str:
+    """Return the compared fields; empty if there are none."""
+    most = max(compared.fields.values(), default=0)
+    found = {name: rows for name, rows in compared.fields.items() if rows}
+    names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
+    if compared.assumed_paid and not any(each.words for each in compared.unused):  # one of them may be a status
+        names.insert(1 if compared.fields["amount"] else 0, "status (assumed paid)")
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+def _unused(compared: Compared) -> list[str]:
+    """Return the columns that are not used: the sums of numbers, and the counts of texts."""
+    found: dict[str, list[str]] = {}
+    for of, columns in (("", compared.unused), (" in the statement", compared.unused_in_statement)):
+        for each in columns:
+            what = "not used" if each.amount is None else "not compared"
+            found.setdefault(f"{what}{of}", []).append(each.sentence)
+    for named in found.values():
+        named[_MAX_UNUSED:] = [f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else []
+    return [f"{what}: {'; '.join(named)}" for what, named in found.items()]
+
+
+def _columns_advice(compared: Compared) -> str:
+    """Return how to decide about the columns that are not used, with the options that ignore them all."""
+    said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
+    if compared.unused:
+        options = " ".join(as_option("ignore-column", each.name) for each in compared.unused)
+        said.append(f"If they say nothing about the payments: {options}")
+    if compared.unused_in_statement:
+        names = ", ".join(quote(each.name) for each in compared.unused_in_statement)
+        said.append(f"If the statement's columns say nothing: ignore_columns = [{names}] in [statement] of the rules.")
+    return " ".join(said)
+
+
+def remark(compared: Compared) -> str:
+    """Return the fields that were not compared, in a few sentences; empty if there are none."""
+    told = {"amount": compared.are_amounts_left_out, "status": compared.status_left_out or compared.assumed_paid}
+    names = [name for name, rows in compared.fields.items() if not rows and not told.get(name)]
+    why = {"no column of the ledger is used for it": False, "no row with it was answered": True}
+    said = [
+        f"Not compared, because {reason}: {', '.join(found)}."
+        for reason, is_stated in why.items()
+        if (found := [name for name in names if (name in compared.stated) is is_stated])
+    ]
+    return " ".join([*_large_remarks(compared), *said])
+
+
+def _large_remarks(compared: Compared) -> list[str]:
+    """Return the remarks without which a verdict would mislead."""
+    said = ["Amounts not compared: no column of the ledger is used as the amount."] * compared.are_amounts_left_out
+    if compared.status_left_out:
+        which = f"{compared.not_paid:,} of {compared.status_left_out:,} {'is' if compared.not_paid == 1 else 'are'}"
+        said.append(f"Status not compared; {which} not paid at the service.")
+    return said
+
+
+def caution(compared: Compared) -> str:
+    """Return what stands next to the verdict: that no amount, or no status, was compared; empty if both were."""
+    return " ".join(_large_remarks(compared))
+
+
+def period_sentence(period: Period) -> str:
+    if period.first is None or period.last is None:
+        return "unknown: no row of the ledger has a time of creation"
+    without = f"; {plural(period.without, 'row')} without a time" if period.without else ""
+    first, last = (at.isoformat(" ", "seconds") for at in (period.first, period.last))
+    return f"{first} to {last}, by the creation of {plural(period.lines, 'row')}{without}"
+
+
+def leakage_sentence(leakage: Leakage) -> str:
+    method, off = escape_unprintable(leakage.method) or "no method", leakage.fee_off_schedule
+    said = [f"{method}: {plural(leakage.rows, 'row')}", f"{leakage.short_received:,} not received"]
+    said += [f"fees {off:+,} against the schedule"] if off else []
+    said += [f"up to {leakage.possible:,} more where no fee is known"] if leakage.possible else []
+    return ", ".join(said)
+
+
+_TO_REVIEW = {
+    AcceptanceState.MET_NO_ROW: "matches no row; remove it",
+    AcceptanceState.CHANGED: "does not fit the present difference; look at the row again",
+    AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
+    AcceptanceState.ENDS_SOON: "is about to end",
+}
+
+
+def acceptance_sentence(notice: AcceptanceNotice) -> str:
+    accepted = notice.accepted
+    which = f"{accepted.code} of {quote(accepted.reference)}"
+    by = f"accepted by {accepted.owner} until {accepted.expires}"
+    return escape_unprintable(f"{which}, {by}, {_TO_REVIEW[notice.state]}", max_length=400)
+
+
+# Open findings
+
+
+def roll_forward_sentence(found: OpenFindings) -> str:
+    """Return the roll-forward of the number of findings, and those with another amount or word."""
+    unknown, changed = found.by_state[BreakState.NOT_KNOWN].count, found.changed
+    return (
+        f"open findings: {found.opening.count:,} + {found.new.count:,} new + {found.reopened.count:,} reopened - "
+        f"{found.resolved.count:,} resolved = {found.closing.count:,}"
+        + (f" ({unknown:,} not known)" if unknown else "")
+        + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
+    )
+
+
+def at_stake_sentence(found: OpenFindings) -> str:
+    """Return the open findings, the ones of more than 30 days, and the ones that count the same money twice."""
+    old = f"; {found.old.count:,} of them for more than 30 days, with {found.old.amount:,}" if found.old.count else ""
+    once = ""
+    if found.payments != found.closing:
+        payments = plural(found.payments.count, "payment")
+        once = f"; {found.payments.amount:,} in {payments}, each counted once, by its largest finding"
+    return f"{found.closing.count:,} open, with {found.closing.amount:,} at stake{old}{once}"
 
 
 def headline(summary: Summary) -> str:

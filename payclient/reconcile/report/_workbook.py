@@ -27,9 +27,12 @@ from payclient.reconcile.report._wording import (
     BUCKETS,
     BridgeLine,
     bridge_lines,
+    completeness,
     open_lines,
     payout_sentence,
+    remark,
     roll_forward_lines,
+    sentence,
     settlement_lines,
     verdict_advice,
 )
@@ -273,11 +276,11 @@ class ReportWorkbook(BookWriter):
 
 
 def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
-    yield (summary.verdict.upper(), summary.sentence)
+    yield (summary.verdict.upper(), sentence(summary))
     yield (None, verdict_advice(summary))
-    if summary.compared.remark:
-        yield (None, summary.compared.remark)
-    yield (None, summary.completeness)
+    if said := remark(summary.compared):
+        yield (None, said)
+    yield (None, completeness(summary))
     yield from ((None, sentence) for sentence in remarks)
     yield from (("First seen", each.sentence) for each in summary.first_seen)
     yield ()

@@ -10,7 +10,12 @@ from payclient.reconcile.result._conditions import EXIT_STATUSES as EXIT_STATUSE
 from payclient.reconcile.result._conditions import Condition as Condition
 from payclient.reconcile.result._conditions import Remedy as Remedy
 from payclient.reconcile.result._conditions import Verdict as Verdict
+from payclient.reconcile.result._summary import AcceptanceNotice as AcceptanceNotice
+from payclient.reconcile.result._summary import AcceptanceState as AcceptanceState
+from payclient.reconcile.result._summary import Compared as Compared
+from payclient.reconcile.result._summary import Leakage as Leakage
 from payclient.reconcile.result._summary import OpenFindings as OpenFindings
+from payclient.reconcile.result._summary import Period as Period
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Total as Total
 from payclient.reconcile.result._tables import temporary_database as temporary_database

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from payclient._shared.escape import plural
 from payclient.reconcile.ledger import ABSENT
 from payclient.reconcile.values import (
     BridgeStep,
@@ -81,14 +80,6 @@ class Settlement:
     def is_off(self) -> bool:
         """Whether the statement as a whole has a problem: another payout, or lines that cannot be used."""
         return bool(self.payout_difference or self.statement.rejected_lines)
-
-    @property
-    def problems(self) -> str:
-        """The problems of the statement as a whole, in words; empty if there are none. Breaks are counted as rows."""
-        off, lines = self.payout_difference, self.statement.rejected_lines
-        said = f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total" if off else ""
-        unusable = f"{plural(lines, 'line')} of the statement cannot be used" if lines else ""
-        return "; ".join(filter(None, (said, unusable)))
 
 
 def settlement_moves(row: Row) -> Iterator[tuple[SettlementStep, int]]:

@@ -10,8 +10,7 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.reconcile.ledger import UnusedColumn, as_option
+from payclient.reconcile.ledger import UnusedColumn
 from payclient.reconcile.nights import Decision, FirstSeen, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
 from payclient.reconcile.result._conditions import EXIT_STATUSES, Condition, FailOn, Remedy, Verdict
@@ -28,26 +27,6 @@ class Period:
     last: datetime | None = None
     lines: int = 0
     without: int = 0
-
-    @property
-    def sentence(self) -> str:
-        """For people."""
-        if self.first is None or self.last is None:
-            return "unknown: no row of the ledger has a time of creation"
-        without = f"; {plural(self.without, 'row')} without a time" if self.without else ""
-        first, last = (at.isoformat(" ", "seconds") for at in (self.first, self.last))
-        return f"{first} to {last}, by the creation of {plural(self.lines, 'row')}{without}"
-
-
-COMPLETENESS = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
-"""Part of every report, because a report without findings might suggest otherwise."""
-
-
-BOTH_WAYS = (
-    "Only references in the ledger or the statement were looked up: from the ledger to the service, from the statement "
-    "to the service, and from the service to the statement. Payments missing from both cannot appear here."
-)
-"""The same, with a statement."""
 
 
 @frozen
@@ -113,68 +92,10 @@ class Compared:
     unused_in_statement: tuple[UnusedColumn, ...] = ()
 
     @property
-    def what(self) -> str:
-        """The compared fields in words; empty if there are none."""
-        most = max(self.fields.values(), default=0)
-        found = {name: rows for name, rows in self.fields.items() if rows}
-        names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
-        if self.assumed_paid and not any(each.words for each in self.unused):  # one of them may be a status
-            names.insert(1 if self.fields["amount"] else 0, "status (assumed paid)")
-        return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-
-    @property
     def are_amounts_left_out(self) -> bool:
         """Whether rows were compared, and no amount was: the ledger has no column that is used as the amount."""
         others = any(self.fields.values()) or self.assumed_paid or self.status_left_out
         return not self.fields["amount"] and bool(others)
-
-    @property
-    def unused_sentence(self) -> str:
-        """The columns that are not used: the sums of numbers, and the counts of texts; empty if there are none."""
-        found: dict[str, list[str]] = {}
-        for of, columns in (("", self.unused), (" in the statement", self.unused_in_statement)):
-            for each in columns:
-                what = "not used" if each.amount is None else "not compared"
-                found.setdefault(f"{what}{of}", []).append(each.sentence)
-        for named in found.values():
-            named[_MAX_UNUSED:] = [f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else []
-        return "; ".join(f"{what}: {'; '.join(named)}" for what, named in found.items())
-
-    @property
-    def unused_advice(self) -> str:
-        """How to decide about the columns that are not used, with the options that ignore them all."""
-        said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
-        if self.unused:
-            options = " ".join(as_option("ignore-column", each.name) for each in self.unused)
-            said.append(f"If they say nothing about the payments: {options}")
-        if self.unused_in_statement:
-            names = ", ".join(quote(each.name) for each in self.unused_in_statement)
-            said.append(
-                f"If the statement's columns say nothing: ignore_columns = [{names}] in [statement] of the rules."
-            )
-        return " ".join(said)
-
-    @property
-    def remark(self) -> str:
-        """The fields that were not compared, in one sentence; empty if there are none."""
-        told = {"amount": self.are_amounts_left_out, "status": self.status_left_out or self.assumed_paid}
-        names = [name for name, rows in self.fields.items() if not rows and not told.get(name)]
-        why = {"the ledger does not have it": False, "no row with it was answered": True}
-        said = [
-            f"Not compared, because {reason}: {', '.join(found)}."
-            for reason, is_stated in why.items()
-            if (found := [name for name in names if (name in self.stated) is is_stated])
-        ]
-        if self.are_amounts_left_out:
-            said.insert(0, "Amounts not compared: no column of the ledger is used as the amount.")
-        if self.status_left_out:
-            which = f"{self.not_paid:,} of {self.status_left_out:,} {'is' if self.not_paid == 1 else 'are'}"
-            said.append(f"Status not compared; {which} not paid at the service.")
-        return " ".join(said)
-
-
-_MAX_UNUSED = 8
-"""Columns of one kind that a sentence names."""
 
 
 @frozen(kw_only=True)
@@ -195,14 +116,6 @@ class Leakage:
     short_received: int = 0
     fee_off_schedule: int = 0
     possible: int = 0
-
-    @property
-    def sentence(self) -> str:
-        """For people; safe to print."""
-        return (
-            f"{escape_unprintable(self.method) or 'no method'}: {plural(self.rows, 'row')}, "
-            f"{self.short_received:,} not received, fees {self.fee_off_schedule:+,} against the schedule"
-        ) + (f", up to {self.possible:,} more where no fee is known" if self.possible else "")
 
 
 class AcceptanceState(StrEnum):
@@ -225,13 +138,10 @@ class AcceptanceState(StrEnum):
     UNKNOWN = "unknown"
     MET_NO_ROW = "met_no_row"
 
-
-REMARKS = {
-    AcceptanceState.MET_NO_ROW: "matches no row; remove it",
-    AcceptanceState.CHANGED: "does not fit the present difference; look at the row again",
-    AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
-    AcceptanceState.ENDS_SOON: "is about to end",
-}
+    @property
+    def needs_review(self) -> bool:
+        """Whether the acceptance is listed, to be looked at."""
+        return self not in (AcceptanceState.HOLDS, AcceptanceState.UNKNOWN)
 
 
 @frozen
@@ -240,13 +150,6 @@ class AcceptanceNotice:
 
     accepted: Accepted
     state: AcceptanceState
-
-    @property
-    def sentence(self) -> str:
-        """For people; safe to print."""
-        which = f"{self.accepted.code} of {quote(self.accepted.reference)}"
-        by = f"accepted by {self.accepted.owner} until {self.accepted.expires}"
-        return escape_unprintable(f"{which}, {by}, {REMARKS[self.state]}", max_length=400)
 
 
 AGES: Mapping[str, int | None] = MappingProxyType(
@@ -275,27 +178,6 @@ class OpenFindings:
     by_age: Mapping[str, FindingTotal]
     payments: FindingTotal
     news: Mapping[Severity, int]
-
-    @property
-    def sentence(self) -> str:
-        """The roll-forward of the number of findings, and those with another amount or word."""
-        unknown, changed = self.by_state[BreakState.NOT_KNOWN].count, self.changed
-        return (
-            f"open findings: {self.opening.count:,} + {self.new.count:,} new + {self.reopened.count:,} reopened - "
-            f"{self.resolved.count:,} resolved = {self.closing.count:,}"
-            + (f" ({unknown:,} not known)" if unknown else "")
-            + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
-        )
-
-    @property
-    def at_stake_sentence(self) -> str:
-        """The open findings, the ones of more than 30 days, and the ones that count the same money twice."""
-        old = f"; {self.old.count:,} of them for more than 30 days, with {self.old.amount:,}" if self.old.count else ""
-        once = ""
-        if self.payments != self.closing:
-            payments = plural(self.payments.count, "payment")
-            once = f"; {self.payments.amount:,} in {payments}, each counted once, by its largest finding"
-        return f"{self.closing.count:,} open, with {self.closing.amount:,} at stake{old}{once}"
 
     @property
     def old(self) -> FindingTotal:
@@ -380,42 +262,6 @@ class Summary:
     def missing_rows(self) -> int:
         """The rows that left the ledger although it covers their time, and the rules do not say that they may."""
         return 0 if self.since is None or self.since.ledger is None else self.since.ledger.missing.rows
-
-    @property
-    def completeness(self) -> str:
-        """The limits of the report, in one sentence."""
-        sentences = [COMPLETENESS if self.settlement is None else BOTH_WAYS]
-        if self.since is not None:
-            sentences += [self.since.ledger_sentence, self.since.reused_sentence]
-        return " ".join(filter(None, sentences))
-
-    @property
-    def sentence(self) -> str:
-        """The scope and the result, in one sentence."""
-        if self.verdict is Verdict.EMPTY:
-            return "Nothing was read, so nothing was compared."
-        found = [self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows]
-        counts = ", ".join(found) or "none"
-        what = f"{self.compared.what} of " if self.compared.what else ""
-        what = f"amounts not compared; {what}" if self.compared.are_amounts_left_out else what
-        summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
-        others = self.settlement.not_in_ledger if self.settlement else 0
-        more = f" and {plural(others, 'reference')} that only the statement has" if others else ""
-        if self.settlement is not None and self.settlement.problems:
-            counts += f"; {self.settlement.problems}"
-        if self.since is not None:
-            carried, reused = self.since.carried_rows, self.since.reused
-            more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
-            counts += f"; {self.open_findings.sentence}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
-            counts += f"; {plural(self.missing_rows, 'row')} left the ledger" if self.missing_rows else ""
-        unused = f"; {self.compared.unused_sentence}" if self.compared.unused_sentence else ""
-        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}{unused}."
-
-    def _counted(self, bucket: Bucket, rows: int) -> str:
-        if bucket is Bucket.BREAK:
-            return plural(rows, "break")
-        is_exact = bucket is not Bucket.MATCHED or not self.tolerated
-        return f"{rows:,} {bucket}" + ("" if is_exact else f" ({self.tolerated:,} within tolerance or accepted)")
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
         """

@@ -38,7 +38,6 @@ from payclient.reconcile.result._bridges import (
 from payclient.reconcile.result._patterns import Pattern, causes, described
 from payclient.reconcile.result._summary import (
     AGES,
-    REMARKS,
     AcceptanceNotice,
     AcceptanceState,
     Compared,
@@ -258,11 +257,12 @@ class Tally:
         statement: StatementTotals | None = None,
         *,
         payout: int | None = None,
+        columns: Iterable[str] = (),
         unused: Iterable[UnusedColumn] = (),
         unused_in_statement: Iterable[UnusedColumn] = (),
         ledger_change: LedgerChange | None = None,
     ) -> Summary:
-        """Return the result; a verdict has to name the columns that are *unused*."""
+        """Return the result; *columns* are the used fields, and a verdict has to name the columns that are *unused*."""
         counts, since, before = self._counts, None, None
         if self._previous is not None:
             since, before = self._since(self._previous, ledger_change), self._previous.shown
@@ -288,7 +288,7 @@ class Tally:
             first_observed_at=first,
             last_observed_at=last,
             tie_out=self._tie_out(),
-            compared=self._comparisons(tuple(unused), tuple(unused_in_statement)),
+            compared=self._comparisons({*columns}, tuple(unused), tuple(unused_in_statement)),
             leakage=tuple(self._leakages()),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
@@ -341,7 +341,7 @@ class Tally:
         for each in self._rules.accepted:
             state = self._acceptances[each.reference][each]
             is_settled = state is AcceptanceState.MET_NO_ROW and (each.reference, each.code.value) in self._decisions
-            if state in REMARKS and not is_settled:  # a decision cannot be removed from the rules
+            if state.needs_review and not is_settled:  # a decision cannot be removed from the rules
                 yield AcceptanceNotice(each, state)
 
     def _tie_out(self) -> TieOut:
@@ -381,10 +381,12 @@ class Tally:
             raise TieOutError(f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}")
         return bridge
 
-    def _comparisons(self, unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]) -> Compared:
+    def _comparisons(
+        self, columns: set[str], unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]
+    ) -> Compared:
         return Compared(
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
-            stated=tuple(name for name in FIELDS if name in self._compared),
+            stated=tuple(name for name in FIELDS if name in self._compared or name in columns),
             assumed_paid=self._counts["assumed paid"],
             status_left_out=self._counts["status left out"],
             not_paid=self._counts["not paid"],

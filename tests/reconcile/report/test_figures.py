@@ -14,7 +14,7 @@ from payclient.cli._output import Worst, roll_forward, verdict_lines
 from payclient.reconcile import STRICT, Answer, Bucket, Case, Code, FeeSchedule, Observation, Rules, Total, judge
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import FORMATS, About, ReportFiles
+from payclient.reconcile.report import FORMATS, About, ReportFiles, at_stake_sentence
 from payclient.reconcile.report._rows import SHEETS
 from payclient.reconcile.report._wording import BUCKETS, bridge_lines, open_lines, settlement_lines
 from payclient.reconcile.values import FindingTotal
@@ -226,7 +226,7 @@ async def test_at_stake(tmp_path):
     assert found["Further findings of the same payments"] == (-2, -3)
     assert found["Payments, each once"] == (3, 21)
     said = "5 open, with 24 at stake; 21 in 3 payments, each counted once, by its largest finding"
-    assert done.summary.open_findings.at_stake_sentence == said
+    assert at_stake_sentence(done.summary.open_findings) == said
     assert roll_forward(done.summary.open_findings)[-1].split() == ["payments,", "each", "once", "3", "21"]
     page = Page((tmp_path / "night-1" / "report.html").read_text())
     (table,) = page.all("table", class_="kinds cards")

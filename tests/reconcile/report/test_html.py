@@ -17,9 +17,9 @@ from payclient import Transaction
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
 from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.report import completeness, sentence
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
-from payclient.reconcile.result._summary import COMPLETENESS
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of
@@ -151,10 +151,10 @@ def test_verdict():
     for bucket, lacks_probe, title, advice in cases:
         rows = [] if bucket is None else [Row(entry=entry(), bucket=bucket, lacks_probe=lacks_probe)]
         page = Page(page_of(rows))
-        assert (page.all("h1"), page.all("p", class_="says")) == ([title], [summary_of(rows).sentence])
+        assert (page.all("h1"), page.all("p", class_="says")) == ([title], [sentence(summary_of(rows))])
         said = " ".join(page.all("p", class_="next"))
         assert [each for each in (again, canary) if each in said] == [advice] * bool(advice), title
-        assert COMPLETENESS in page.all("p")
+        assert completeness(summary_of(rows)) in page.all("p")
 
 
 def test_bridge(example, page):
