@@ -1,8 +1,14 @@
 """How Sphinx builds these pages; nothing is fetched from a network."""
 
 import ast
+import inspect
+import json
+import math
+import pydoc
 import re
 import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "payclient"
@@ -53,13 +59,27 @@ def llms_txt(folder):
     """
     index = (folder / "index.md").read_text(encoding="utf-8")
     lines = [f"# {project}", "", f"> {_first_paragraph(index)}"]
-    for section, entries in re.findall(r"^:caption: (.+)\n.*\n\n((?:.+\n)+?)```", index, re.MULTILINE):
+    for section, entries in _sections(index):
         lines += ["", f"## {section}", ""]
-        for entry in entries.split():
+        for entry in entries:
             text = (folder / f"{entry}.md").read_text(encoding="utf-8")
             title = re.search(r"^# (.+)$", text, re.MULTILINE)[1]
             lines.append(f"- [{title}]({entry}.md): {_first_paragraph(text)}")
     return "\n".join(lines) + "\n"
+
+
+def _sections(index):
+    """Yield each list of pages of the front page, with its heading."""
+    for section, entries in re.findall(r"^### (.+)\n\n((?:- .+\n|  .+\n)+)", index, re.MULTILINE):
+        yield section, re.findall(r"\]\(([^)]+)\.md\)", entries)
+
+
+def toctrees(index):
+    """Return the lists of pages as Sphinx wants them; the front page itself has them as links, for a forge."""
+    return "".join(
+        f"\n```{{toctree}}\n:hidden:\n:caption: {section}\n:maxdepth: 1\n\n" + "\n".join(entries) + "\n```\n"
+        for section, entries in _sections(index)
+    )
 
 
 def _first_paragraph(text):
@@ -120,6 +140,132 @@ def _default(argument):
     return f" Default: `{shown(default) if callable(shown) else getattr(default, 'word', default)}`."
 
 
+def declarations():
+    """Return the table of the options that declare how a ledger is written, as the help of `payclient ledger` has it."""
+    from payclient.reconcile.ledger import Dialect  # noqa: PLC0415  as above
+
+    singular = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
+    names = {singular.get(name, name).replace("_", "-") for name in inspect.signature(Dialect).parameters}
+    head, rule, *rows = options("ledger").splitlines()
+    return "\n".join([head, rule, *(row for row in rows if row.removeprefix("| `--").split()[0].strip("`") in names)])
+
+
+def described(path, *, is_toml=False):
+    """
+    Return the table of the arguments or attributes of a class, as its docstring describes them, with their defaults.
+
+    Args:
+        path: The full name of the class.
+        is_toml: Whether defaults are written as in a rules file.
+    """
+    from payclient._shared.options import OPTIONS  # noqa: PLC0415  as above
+
+    kind = pydoc.locate(path)
+    given = {} if issubclass(kind, dict) else inspect.signature(kind).parameters
+    defaults = {name: each.default for name, each in given.items() if each.kind is not each.VAR_KEYWORD}
+    rows = ["| key | default | meaning |" if is_toml else "| name | default | meaning |", "|---|---|---|"]
+    for name, meaning in _entries(kind):
+        if name in defaults or name in OPTIONS:
+            given = defaults.get(name, inspect.Parameter.empty)
+            shown = _toml(given) if is_toml else f"`{OPTIONS[name].default if name in OPTIONS else repr(given)}`"
+            variable = OPTIONS[name].variable if name in OPTIONS and not is_toml else ""
+            more = f" Variable: `{variable}`." if variable and variable not in meaning else ""
+            rows.append(f"| `{name}` | {shown} | {meaning}{more} |")
+    return "\n".join(rows)
+
+
+def _entries(kind):
+    """Yield the names that the docstring of a class lists, each with its text as one line."""
+    found = re.search(r"^(?:Args|Attributes):\n((?:    .*\n|\n)+)", f"{inspect.getdoc(kind)}\n", re.MULTILINE)
+    for name, text in re.findall(r"^    (\w+): (.+(?:\n     .+)*)", found[1] if found else "", re.MULTILINE):
+        yield name, " ".join(text.replace("|", "\\|").split())
+
+
+def _toml(default):
+    if default is inspect.Parameter.empty:
+        return "required"
+    if default is None or isinstance(default, (Mapping, tuple)) and not default or hasattr(default, "__attrs_attrs__"):
+        return "none"
+    if isinstance(default, timedelta):
+        return f'`"{default.total_seconds():.0f}s"`'
+    if isinstance(default, tuple):
+        return f"`{json.dumps([str(each) for each in default])}`"
+    return f"`{json.dumps(default)}`" if isinstance(default, (str, bool)) else f"`{default}`"
+
+
+def _errors():
+    """Yield every error and its name, each class after the one that it extends."""
+    from payclient import errors  # noqa: PLC0415  as above
+
+    for name, each in vars(errors).items():
+        if inspect.isclass(each) and issubclass(each, errors.PayClientError):
+            yield name, each
+
+
+def errors():
+    """Return the table of the errors: their meaning, and what a lookup and a stream do with each."""
+    from payclient.client._stream import Deferral, Disposition, PendingRow  # noqa: PLC0415  as above
+    from payclient.client.policies._retry import Again, classify  # noqa: PLC0415  as above
+
+    deferral = Deferral(is_on=True, max_pause=math.inf, random=lambda: 0.5)
+    ends = {Disposition.FATAL: "ends it", Disposition.FINAL: "failed row"}
+    retried = {Again.NEVER: "no", Again.ONCE: "once", Again.COUNTED: "yes", Again.UNCOUNTED: "yes, not counted"}
+    is_the_end = ("DeadlineExceededError", "OutageError", "OverloadedError")
+    rows = ["| class | meaning | retried | in a stream |", "|---|---|---|---|"]
+    for name, kind in _errors():
+        if name not in ("PayClientError", "CouldNotAskError", "ResponseError"):
+            again = "no" if name in is_the_end else retried[classify(kind()).again]
+            end = ends.get(deferral.decide(PendingRow(0, "R"), kind()), "asked again later")
+            meaning = " ".join(inspect.getdoc(kind).partition("\n\n")[0].split())
+            rows.append(f"| `{name}` | {meaning} | {again} | {end} |")
+    return "\n".join(rows)
+
+
+def attributes_of_errors():
+    """Return the table of the attributes of errors, with the class that brings each."""
+    rows = ["| on | attribute | meaning |", "|---|---|---|"]
+    for name, kind in _errors():
+        listed = dict(_entries(kind))
+        if name == "PayClientError":
+            made = {name: each for name, each in vars(kind).items() if isinstance(each, property)}
+            listed |= {name: " ".join(inspect.getdoc(each).split()) for name, each in made.items()}
+        rows += (f"| `{name}` | `{attribute}` | {meaning} |" for attribute, meaning in listed.items())
+    return "\n".join(rows)
+
+
+def findings():
+    """Return the table of the codes of findings, the most severe first."""
+    from payclient.reconcile import Code  # noqa: PLC0415  as above
+
+    rows = ["| code | severity | meaning |", "|---|---|---|"]
+    return "\n".join([*rows, *(f"| `{each}` | {each.severity.word} | {each.label}. {each.advice} |" for each in Code)])
+
+
+def steps(name):
+    """Return the table of the steps of a bridge, by the name of their class."""
+    from payclient import reconcile  # noqa: PLC0415  as above
+
+    rows = ["| step | rows |", "|---|---|"]
+    return "\n".join([*rows, *(f"| {each.label} | {each.meaning} |" for each in getattr(reconcile, name))])
+
+
+def sheets():
+    """Return the table of the sheets of a workbook with their columns; those of both sides share one name."""
+    from payclient.reconcile.report._workbook import COLUMNS  # noqa: PLC0415  as above
+
+    rows = ["| sheet | columns |", "|---|---|"]
+    for name, columns in COLUMNS.items():
+        titles = [re.sub(r"^\w+, (?:ledger|service)$", "each compared field of both sides", each.title) for each in columns]
+        rows.append(f"| {name} | {', '.join(dict.fromkeys(titles))} |")
+    return "\n".join(rows)
+
+
+def keys(schema):
+    """Return the table of the keys of a file, from its schema."""
+    listed = json.loads((Path(__file__).parent / "reference" / schema).read_text(encoding="utf-8"))["properties"]
+    return "\n".join(["| key | meaning |", "|---|---|", *(f"| `{n}` | {each['description']} |" for n, each in listed.items())])
+
+
 def words(*tables):
     """Return the words by which a ledger is read, from the file that has them."""
     listed = tomllib.loads((PACKAGE / "reconcile" / "ledger" / "words.toml").read_text(encoding="utf-8"))
@@ -140,10 +286,26 @@ def of_readme(heading):
 def _with_generated(text):
     text = text.replace("<!-- the layers of pyproject.toml -->", f"```toml\n{LAYERS}\n```")
     text = re.sub(r"<!-- the options of (?:payclient |the )(\w+) -->", lambda found: options(found[1]), text)
+    text = re.sub(r"<!-- the arguments of ([\w.]+) -->", lambda found: described(found[1]), text)
+    text = re.sub(r"<!-- the keys of (\w+\.schema\.json) -->", lambda found: keys(found[1]), text)
+    text = re.sub(r"<!-- the keys of ([\w.]+) -->", lambda found: described(found[1], is_toml=True), text)
+    text = re.sub(r"<!-- the steps of (\w+) -->", lambda found: steps(found[1]), text)
+    for marker, table in TABLES.items():
+        text = text.replace(marker, table()) if marker in text else text
     text = re.sub(r"<!-- the words of ([a-z ]+) -->", lambda found: words(*found[1].split()), text)
     text = re.sub(r"<!-- ([A-Z][a-z ]+) of README -->", lambda found: of_readme(found[1]), text)
-    text = text.replace("<!-- the sessions of noxfile.py -->", sessions())
-    return text.replace("<!-- the files of payclient -->", files()) if "<!-- the files" in text else text
+    return text
+
+
+TABLES = {
+    "<!-- the sessions of noxfile.py -->": sessions,
+    "<!-- the files of payclient -->": files,
+    "<!-- the declarations of payclient ledger -->": declarations,
+    "<!-- the errors -->": errors,
+    "<!-- the attributes of errors -->": attributes_of_errors,
+    "<!-- the findings -->": findings,
+    "<!-- the sheets of report.xlsx -->": sheets,
+}
 
 
 def _label_cells(app, doctree, page):
@@ -177,7 +339,7 @@ def setup(app):
     """Show layers and files where a page asks for them, label cells of tables, write pages as Markdown too."""
 
     def show_generated(app, page, source):
-        source[0] = _with_generated(source[0])
+        source[0] = _with_generated(source[0]) + (toctrees(source[0]) if page == "index" else "")
 
     app.connect("source-read", show_generated)
     app.connect("doctree-resolved", _label_cells)

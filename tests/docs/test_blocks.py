@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sybil.document import PythonDocStringDocument
 
-from docs.blocks import FOR_THE_EYE, NEEDS, RUN, RUN_ELSEWHERE, SAVED, Reader, is_shown, languages
+from docs.blocks import FOR_THE_EYE, NEEDS, RUN, SAVED, Reader, is_shown, languages
 from payclient._shared.logger import logger
 
 PROJECT = Path(__file__).parents[2]
@@ -23,6 +23,7 @@ STARTS_MANY_PROCESSES = frozenset(
     {
         "docs/how-to/fastapi.md",
         "docs/how-to/ledger-from-excel.md",
+        "docs/how-to/ledger-in-a-database.md",
         "docs/how-to/reconcile-every-night.md",
         "docs/how-to/testing.md",
         "docs/how-to/tie-to-a-statement.md",
@@ -77,7 +78,7 @@ def with_mark(page):
     return pytest.param(page, marks=pytest.mark.slow) if name(page) in STARTS_MANY_PROCESSES else page
 
 
-@pytest.mark.parametrize("page", [with_mark(page) for page in PAGES if name(page) not in RUN_ELSEWHERE], ids=name)
+@pytest.mark.parametrize("page", [with_mark(page) for page in PAGES], ids=name)
 def test_page(page, reader):
     """Every block of the page runs as it is written, and prints what is shown."""
     if package := NEEDS.get(name(page)):

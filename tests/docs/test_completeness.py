@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import json
-import math
 import pkgutil
 import re
 import runpy
@@ -17,8 +16,6 @@ from payclient import errors
 from payclient.cli._app import COMMANDS, make_app
 from payclient.cli._reconcile import EXAMPLES
 from payclient.cli._streams import Exit
-from payclient.client._stream import Deferral, Disposition, PendingRow
-from payclient.client.policies._retry import Again, classify
 from payclient.reconcile import Bucket, Code
 from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.ledger._columns import FIELDS, SYNONYMS
@@ -49,14 +46,18 @@ MODULES = (
 )
 HEAVY = ("payclient.engines.ray", "payclient.engines.spark")
 """What they need is not installed here."""
-RETRIED = {Again.NEVER: "no", Again.ONCE: "once", Again.COUNTED: "yes", Again.UNCOUNTED: "yes, not counted"}
 ERRORS = [getattr(payclient, name) for name in payclient.__all__ if name.endswith("Error")]
 GROUPS = (errors.PayClientError, errors.CouldNotAskError, errors.ResponseError)
 
 
+def generated(page):
+    """Return a page of the reference as its reader sees it, with the tables that are made of the code."""
+    return CONF["_with_generated"]((REFERENCE / page).read_text(encoding="utf-8"))
+
+
 def rows(page, heading=""):
     """Return the rows of the tables of a page, or of one section: the first cell in backticks, then the others."""
-    text = (REFERENCE / page).read_text(encoding="utf-8")
+    text = generated(page)
     section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1] if heading else text
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
     return {first.strip("`"): others for first, *others in cells}
@@ -77,12 +78,13 @@ def test_api(subtests):
             assert public ^ documented_by_autodoc(module) == set()
 
 
-def test_names_in_a_checkout():
-    """A page that is not built shows the names of each module, in their order."""
-    shown = re.findall(r"^Names: ([^.]+)\.\n\n```{eval-rst}\n\.\. automodule:: ([a-z._]+)$", API, re.MULTILINE)
-    names = {module: re.findall(r"`(\w+)`", text) for text, module in shown if module not in HEAVY}
-    assert names == {module: importlib.import_module(module).__all__ for module in names}
-    assert len(shown) == API.count(".. automodule::")
+def test_in_a_checkout(subtests):
+    """A page that shows generated text names the command that prints it where the page is not built."""
+    for page in sorted((PROJECT / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if "_build" not in page.parts and ("```{eval-rst}" in text or re.search(r"^<!-- the ", text, re.MULTILINE)):
+            with subtests.test(page=page):
+                assert re.search(r"checkout, `|`python3 docs/conf.py`|`payclient help`|\]\([./]+pyproject.toml\)", text)
 
 
 def test_front_page():
@@ -128,22 +130,36 @@ def test_heavy_modules(module):
 
 
 def test_errors():
-    """Every class of error stands in the table."""
-    assert [kind.__name__ for kind in ERRORS if kind.__name__ not in rows("errors.md") and kind not in GROUPS] == []
+    """The table of the errors has every class, and its last two columns are what the policies do."""
+    table = rows("errors.md", "Error classes")
+    assert {kind.__name__ for kind in ERRORS if kind not in GROUPS} == table.keys() - {"class", "---"}
+    policies = {name: tuple(cells[1:]) for name, cells in table.items()}
+    assert [
+        policies[name]
+        for name in ("ServiceError", "RateLimitedError", "UnexpectedResponseError", "AuthenticationError")
+    ] == [
+        ("yes", "asked again later"),
+        ("yes, not counted", "asked again later"),
+        ("once", "asked again later"),
+        ("no", "ends it"),
+    ]
+    assert policies["OutageError"] == ("no", "asked again later")
+    assert policies["TransactionNotFoundError"] == policies["RejectedError"] == ("no", "failed row")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ERRORS if kind not in GROUPS], ids=lambda kind: kind.__name__)
-def test_error_policy(kind):
-    """What the table says of retries and streams is what the policies do."""
-    _, retried, in_stream, _ = rows("errors.md")[kind.__name__]
-    verdict = classify(kind())
-    # Of a lookup; a stream may begin another.
-    is_the_end = kind in (errors.DeadlineExceededError, errors.OutageError, errors.OverloadedError)
-    assert retried == ("no" if is_the_end else RETRIED[verdict.again])
-    rules = Deferral(is_on=True, max_pause=math.inf, random=lambda: 0.5)
-    decision = rules.decide(PendingRow(0, "R"), kind())
-    words = {Disposition.FATAL: "ends it", Disposition.FINAL: "failed row"}
-    assert in_stream.partition(";")[0] == words.get(decision, "asked again later")
+def test_attributes_of_errors():
+    """Every attribute of an error, and every property that it brings, is in the table."""
+    text = generated("errors.md")
+    listed = set(re.findall(r"^\| `(\w+)` \| `(\w+)` \| \w", text, re.MULTILINE))
+    names = {kind: {each.name for each in attrs.fields(kind) if each.name[0] != "_"} for kind in ERRORS}
+    missing = {
+        f"{kind.__name__}.{name}"
+        for kind, found in names.items()
+        for name in found
+        if not any((base.__name__, name) in listed for base in kind.__mro__)
+    }
+    assert missing == set()
+    assert {("PayClientError", "is_retryable"), ("PayClientError", "http_headers")} <= listed
 
 
 def defaults(function):
@@ -232,7 +248,7 @@ def test_command():
 
 def test_ledger_columns():
     """Every field of a ledger stands in the table in its order, and the list of words has all its other names."""
-    assert [*rows("ledger.md", "Columns")][2:] == [*FIELDS]
+    assert [*rows("ledger.md", "Columns")][2:][: len(FIELDS)] == [*FIELDS]
     table = CONF["words"]("columns")
     found = {
         name: re.findall(r"`([^`]+)`", line) for line in table.splitlines() for name in [line.split("|")[1].strip()]
@@ -250,10 +266,19 @@ def test_ledger_formats():
 
 
 def test_declarations():
-    """The table of declarations has an option for each attribute of a dialect, and no other."""
-    options = {name for name in rows("ledger.md", "How a ledger is written") if re.match("--[a-z]", name)}
+    """The page of the ledger shows an option for each attribute of a dialect, and no other."""
+    options = {name.split()[0] for name in rows("ledger.md", "How a ledger is written") if re.match("--[a-z]", name)}
     called = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
     assert options == {f"--{called.get(f.name, f.name).replace('_', '-')}" for f in attrs.fields(Dialect)}
+
+
+def test_no_marker_is_left(subtests):
+    """What a page asks for in a comment is there when it is built."""
+    for page in sorted((PROJECT / "docs").rglob("*.md")):
+        if "_build" not in page.parts:
+            with subtests.test(page=page):
+                text = CONF["_with_generated"](page.read_text(encoding="utf-8"))
+                assert re.findall(r"<!-- .* -->", text) == []
 
 
 def test_speed():

@@ -1,6 +1,7 @@
 """The page of the rules names every key, with its default, and no other."""
 
 import re
+import runpy
 from pathlib import Path
 
 import attrs
@@ -11,7 +12,9 @@ from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance,
 from payclient.reconcile.ledger import FIELDS
 from payclient.reconcile.rules._rules import MONEY
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+CONF = runpy.run_path(str(DOCS / "conf.py"))
+PAGE = CONF["_with_generated"]((DOCS / "reference" / "rules.md").read_text(encoding="utf-8"))
 EXAMPLE = re.search(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1]
 
 
@@ -21,7 +24,7 @@ def section(heading):
 
 def keys(heading):
     """Return the default of each key in the table of a section."""
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|", section(heading), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|", section(heading), re.MULTILINE)
     return {name: default.strip("`") for name, default in rows}
 
 
