@@ -141,7 +141,7 @@ def _default(argument):
 
 
 def declarations():
-    """Return the table of the options that declare how a ledger is written, as the help of `payclient ledger` has it."""
+    """Return the table of the options that declare how a ledger is written, as the help of its command has it."""
     from payclient.reconcile.ledger import Dialect  # noqa: PLC0415  as above
 
     singular = {"debit_columns": "debit_column", "allow_references": "allow_reference"}
@@ -184,7 +184,8 @@ def _entries(kind):
 def _toml(default):
     if default is inspect.Parameter.empty:
         return "required"
-    if default is None or isinstance(default, (Mapping, tuple)) and not default or hasattr(default, "__attrs_attrs__"):
+    is_empty = default is None or (isinstance(default, (Mapping, tuple)) and not default)
+    if is_empty or hasattr(default, "__attrs_attrs__"):
         return "none"
     if isinstance(default, timedelta):
         return f'`"{default.total_seconds():.0f}s"`'
@@ -255,7 +256,9 @@ def sheets():
 
     rows = ["| sheet | columns |", "|---|---|"]
     for name, columns in COLUMNS.items():
-        titles = [re.sub(r"^\w+, (?:ledger|service)$", "each compared field of both sides", each.title) for each in columns]
+        titles = [
+            re.sub(r"^\w+, (?:ledger|service)$", "each compared field of both sides", each.title) for each in columns
+        ]
         rows.append(f"| {name} | {', '.join(dict.fromkeys(titles))} |")
     return "\n".join(rows)
 
@@ -263,7 +266,8 @@ def sheets():
 def keys(schema):
     """Return the table of the keys of a file, from its schema."""
     listed = json.loads((Path(__file__).parent / "reference" / schema).read_text(encoding="utf-8"))["properties"]
-    return "\n".join(["| key | meaning |", "|---|---|", *(f"| `{n}` | {each['description']} |" for n, each in listed.items())])
+    rows = [f"| `{name}` | {each['description']} |" for name, each in listed.items()]
+    return "\n".join(["| key | meaning |", "|---|---|", *rows])
 
 
 def words(*tables):
@@ -293,8 +297,7 @@ def _with_generated(text):
     for marker, table in TABLES.items():
         text = text.replace(marker, table()) if marker in text else text
     text = re.sub(r"<!-- the words of ([a-z ]+) -->", lambda found: words(*found[1].split()), text)
-    text = re.sub(r"<!-- ([A-Z][a-z ]+) of README -->", lambda found: of_readme(found[1]), text)
-    return text
+    return re.sub(r"<!-- ([A-Z][a-z ]+) of README -->", lambda found: of_readme(found[1]), text)
 
 
 TABLES = {

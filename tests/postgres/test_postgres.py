@@ -39,6 +39,9 @@ def test_page(tmp_path, monkeypatch):
         for example in reader.parse(PAGE):
             example.evaluate()
         failed = subprocess.run(
-            ["bash", "export.sh", "other"], env={**os.environ, "PGDATABASE": "nowhere"}, check=False, capture_output=True
+            ["bash", "export.sh", "other"],
+            env={**os.environ, "PGDATABASE": "nowhere"},
+            check=False,
+            capture_output=True,
         )
     assert (failed.returncode, [path.name for path in (tmp_path / "other").iterdir()]) == (2, ["ledger.part"])
