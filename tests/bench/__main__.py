@@ -9,6 +9,7 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 | `steps` | calls of Python functions and into C that one lookup or one row makes, by module; each has a goal |
 | `reconcile` | a million rows from ledger to report; `reconcile=30000` takes fewer |
 | `goodput` | visitors before hidden limits: how many are answered, beside what people write by hand |
+| `served` | visitors and streams of several clients of one key: who is served; `served=2` takes two processes |
 
 Each figure is printed with what it is compared to, from the same run. Nothing here is a test, but what has a bound
 exits with 1 beyond it.
@@ -17,7 +18,7 @@ exits with 1 beyond it.
 import sys
 from importlib import import_module
 
-MEASUREMENTS = ("cost", "start", "speed", "steps", "reconcile", "goodput")
+MEASUREMENTS = ("cost", "start", "speed", "steps", "reconcile", "goodput", "served")
 
 
 def main(names):
