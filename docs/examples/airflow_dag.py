@@ -31,8 +31,8 @@ def reconcile_every_night():
     def reconcile(ds=None):
         folder = REPORTS / ds  # of the night, so that a retry resumes
         command = ["payclient", "reconcile", REPORTS.parent / "ledger.csv", "--out", folder]
-        if night := last_whole_night(before=ds):
-            command += ["--previous", night, "--fail-on-new", "medium"]
+        night = last_whole_night(before=ds)
+        command += ["--previous", night, "--fail-on-new", "medium"] if night else ["--fail-on", "partial"]
         status = subprocess.run(command, check=False).returncode
         if status == INCOMPLETE:
             raise AirflowException(f"{folder}: incomplete, so it is tried again")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from attrs import define, field, frozen
 from cyclopts import Group, Parameter
@@ -49,13 +49,14 @@ class OutputOptions:
     Output and exit status.
 
     Attributes:
-        fail_on: Least severe break with exit status 1: info, low, medium, high, critical.
+        fail_on: Least severe break with exit status 1: info, low, medium, high, critical; or `partial`: as medium, and
+            something that was not compared.
         fail_on_new: The same, for breaks that are new, changed or reopened; no others count.
         as_json: Print `summary.json` instead of the verdict.
         quiet: Print errors only; with `--json`, also the summary.
     """
 
-    fail_on: Annotated[Severity, SEVERITY] = Severity.MEDIUM
+    fail_on: Annotated[Severity | Literal["partial"], SEVERITY] = Severity.MEDIUM
     fail_on_new: Annotated[Severity | None, SEVERITY] = None
     as_json: JsonFlag = False
     quiet: Flag = False

@@ -175,3 +175,53 @@ def test_reuse_judged_again(night, service, command, tmp_path):
     done = night("again", "--rules", "strict.toml", *reuse, lines=["T3,2,Paid"])
     assert (done.status, "1 break; open findings: 0 + 1 new" in done.out) == (1, True)
     assert service.count("T3") - before == 2
+
+
+TYPED = "reference,amount,status,Type"
+CHARGES = ["T1,15000,Paid,charge", "T2,7000,Canceled,charge"]
+PLAIN = ["T1,15000,Paid", "T2,7000,Canceled"]
+WITH_FEES = ["T1,15000,Paid,2500", "T2,7000,Canceled,0"]
+
+
+def news_of(night, tmp_path, name, *arguments, **options):
+    result = night(name, *arguments, **options)
+    summary = summary_of(tmp_path / name)
+    return result.status, summary["verdict"], summary["compared"]["news"]
+
+
+def test_newly_left_out(night, tmp_path):
+    """A column that is not used is partial for good, and has exit status 1 in the night in which it comes."""
+    actual = {
+        "20": news_of(night, tmp_path, "20", lines=PLAIN),
+        "21": news_of(night, tmp_path, "21", "--previous", "20", lines=CHARGES, header=TYPED),
+        "22": news_of(night, tmp_path, "22", "--previous", "21", lines=CHARGES, header=TYPED),
+        "23": news_of(
+            night, tmp_path, "23", "--previous", "22", lines=[*CHARGES[:1], "T2,7000,Canceled,lost"], header=TYPED
+        ),
+    }
+    column, word = ["column", "Type"], ["word", "Type: lost"]
+    assert actual == {
+        "20": (0, "clean", []),
+        "21": (1, "partial", [column]),
+        "22": (0, "partial", []),
+        "23": (1, "partial", [word]),
+    }
+    said = night("24", "--previous", "20", "--fail-on-new", "critical", lines=CHARGES, header=TYPED)
+    assert said.out.splitlines()[0].endswith("; not used: Type: charge 2; new, and not compared: column 'Type'.")
+    assert said.status == 1
+
+
+def test_column_that_left(night, tmp_path):
+    """A field that the previous run compared, and this ledger has no column for, ends clean for a night."""
+    fees = {"lines": WITH_FEES, "header": "reference,amount,status,fee"}
+    assert news_of(night, tmp_path, "20", **fees) == (0, "clean", [])
+    assert news_of(night, tmp_path, "21", "--previous", "20", lines=PLAIN) == (1, "partial", [["field", "fee"]])
+    assert news_of(night, tmp_path, "22", "--previous", "21", lines=PLAIN) == (0, "clean", [])
+
+
+def test_fail_on_partial(night):
+    """The first night has no previous run to tell what is new, so it says so by itself."""
+    options = {"lines": CHARGES, "header": TYPED}
+    assert [night("20", "--fail-on", each, **options).status for each in ("medium", "info", "partial")] == [0, 0, 1]
+    refused = night("20", "--fail-on", "severe", **options)
+    assert (refused.status, "partial" in refused.err) == (2, True)

@@ -51,7 +51,7 @@ def night(tmp_path):
     ("status", "mail"),
     [
         (0, []),
-        (1, ["Ledger: breaks: finance@example.com", "VERDICT"]),
+        (1, ["Ledger: breaks, or not compared: finance@example.com", "VERDICT"]),
         (2, ["Ledger: cannot be read, or a wrong option: finance@example.com", "VERDICT"]),
         (3, ["Ledger: the service refuses us, or nothing was found: it@example.com", "VERDICT"]),
         (70, ["Ledger: failed with status 70: it@example.com", "VERDICT"]),
@@ -71,7 +71,7 @@ def test_incomplete_and_then_clean(night):
 def test_incomplete_and_then_breaks(night):
     """What the last run says is mailed."""
     status, asked, _, mails = night(75, 1)
-    assert (status, asked, mails[0]) == (1, 2, "Ledger: breaks: finance@example.com")
+    assert (status, asked, mails[0]) == (1, 2, "Ledger: breaks, or not compared: finance@example.com")
 
 
 def test_incomplete_all_night(night):
@@ -89,7 +89,8 @@ def test_without_payclient(night):
 def test_first_night(night, tmp_path):
     """Without an earlier night there is no previous run."""
     assert night(0)[:2] == (0, 1)
-    assert "--previous" not in (tmp_path / "asked.txt").read_text()
+    said = (tmp_path / "asked.txt").read_text()
+    assert ("--previous" in said, said.endswith(" --fail-on partial\n")) == (False, True)
 
 
 def test_last_whole_night(night, tmp_path):

@@ -1,7 +1,7 @@
 """What the service shows for the first time: counted once for each payment, remembered from run to run."""
 
 from payclient import errors
-from payclient.reconcile.ledger import Entry
+from payclient.reconcile.ledger import Entry, UnusedColumn
 from payclient.reconcile.nights import Shown
 from support.nights import paid
 from support.reports import summary_of
@@ -64,3 +64,22 @@ def test_bounded():
     """What is remembered does not grow for ever; when it is full, nothing is called the first."""
     full = {"status": tuple(f"word {number:04}" for number in range(1_000))}
     assert (len(Shown().known(full)["status"]), list(Shown().first(full))) == (1_000, [])
+
+
+def first_words(*nights, known=None):
+    """Return the words that each night shows first: columns by name, with the rows of each word."""
+    before = {} if known is None else {"word": known}
+    for columns in nights:
+        shown = Shown()
+        shown.set_words([UnusedColumn(name, words) for name, words in columns.items()])
+        yield [each.value for each in shown.first(before)]
+        before = shown.known(before)
+
+
+def test_words():
+    """A word in a column that is not used is first seen once in a chain; names, which never end, are not."""
+    charges, lost = {"Type": {"charge": 40}}, {"Type": {"charge": 38, "lost": 2}}
+    assert list(first_words(charges, lost, charges, lost, known=())) == [["Type: charge"], ["Type: lost"], [], []]
+    assert list(first_words(charges)) == [[]]  # a run of an earlier version, which kept no words
+    names = [{"Who": {f"{number}-{place}": 1 for place in range(7)}} for number in range(5)]
+    assert list(map(len, first_words(*names, known=()))) == [7, 7, 7, 0, 0]

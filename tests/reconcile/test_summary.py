@@ -376,7 +376,10 @@ CONDITIONS = (
     ("statement_left_out", (MATCHED,), {"unused_in_statement": LEFT}, ["resume"], 0),
     ("status_left_out", (MATCHED,), {"status_left_out": 2}, ["assume_paid"], 0),
     ("status_left_out", (MATCHED,), {"status_left_out": 2, "not_paid": 1}, ["assume_paid"], 1),
+    ("newly_left_out", (MATCHED,), {"news": (("word", "Type: lost"),)}, ["read_ledger"], 1),
+    ("columns_left_out", (MATCHED,), {"unused": LEFT, "news": (("column", "Type"),)}, ["choose_columns"], 1),
     ("clean", (MATCHED, OPEN), {}, [], 0),
+    ("clean", (MATCHED, OPEN), {"ignored": LEFT}, [], 0),
 )
 
 
@@ -393,6 +396,14 @@ def test_conditions():
     check_table([(rows, more, (name, remedies, status)) for name, rows, more, remedies, status in CONDITIONS], found)
     rest = {"rows_left", "not_tied"}  # tests/reconcile/test_since.py and test_settlement.py have them
     assert {each.value for each in Condition} == {name for name, *_ in CONDITIONS} | rest
+
+
+def test_ignored():
+    """What is ignored stays counted next to the verdict, unless all rows say the same."""
+    columns = (*LEFT, UnusedColumn("Currency", {"IDR": 40}), UnusedColumn("Gone", {"(empty)": 38, "(filled)": 2}))
+    assert caution(compared_with(ignored=columns)) == (
+        "Ignored by rule: Type: charge 38, chargeback 2; Gone: (empty) 38, (filled) 2."
+    )
 
 
 def test_fail_on_partial():

@@ -31,7 +31,7 @@ from payclient.reconcile import (
     verify_journal,
 )
 from payclient.reconcile._atomic import read_own
-from payclient.reconcile.ledger import Entry, Ledger
+from payclient.reconcile.ledger import Entry, Ledger, UnusedColumn
 from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report import (
     HISTORY,
@@ -51,7 +51,7 @@ from payclient.reconcile.report import (
     run_name,
     verify,
 )
-from payclient.reconcile.result import temporary_database
+from payclient.reconcile.result import Compared, temporary_database
 from payclient.reconcile.rules import as_json, from_json
 from payclient.reconcile.values import FindingTotal
 
@@ -195,6 +195,8 @@ def open_past_run(folder: Path) -> PastRun:
             rows_sha256=listed[ROWS],
             shown=from_json(summary["shown"], dict[str, tuple[str, ...]]),
             open_findings=from_json(summary["open_findings"]["closing"], FindingTotal),
+            stated=tuple(summary["compared"]["stated"]),
+            left_out=_left_out(summary),
         ),
         service=manifest["service"],
         rows=summary["rows"],
@@ -203,6 +205,15 @@ def open_past_run(folder: Path) -> PastRun:
         files=listed,
         first_observed_at=read_time(summary["first_observed_at"]),
     )
+
+
+def _left_out(summary: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return what a run did not compare, of its `summary.json`."""
+    known, side = summary["compared"], summary["settlement"]
+    files = (summary["ledger"], side and side["statement"])
+    unused = [from_json(file.get("unused", ()) if file else (), tuple[UnusedColumn, ...]) for file in files]
+    fields = {name: known[name] for name in ("fields", "assumed_paid", "status_left_out")}
+    return Compared(**fields, unused=unused[0], unused_in_statement=unused[1]).left_out
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:

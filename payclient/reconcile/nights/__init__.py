@@ -28,5 +28,6 @@ from payclient.reconcile.nights._since import FirstSeen as FirstSeen
 from payclient.reconcile.nights._since import LedgerChange as LedgerChange
 from payclient.reconcile.nights._since import RowTotal as RowTotal
 from payclient.reconcile.nights._since import Shown as Shown
+from payclient.reconcile.nights._since import Sight as Sight
 from payclient.reconcile.nights._since import SincePrevious as SincePrevious
 from payclient.reconcile.nights._since import ledger_change as ledger_change

@@ -262,6 +262,8 @@ class PreviousRun:
     rows: int = 0  # of this run's ledger; those after them in the journal are carried over
     open_findings: FindingTotal | None = None
     shown: Mapping[str, tuple[str, ...]] | None = None  # by it and earlier runs, by kind; None if not known
+    stated: tuple[str, ...] = ()  # the fields that its ledger had a column for
+    left_out: tuple[tuple[str, str], ...] | None = None  # what it did not compare: kind and name; None if not known
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:

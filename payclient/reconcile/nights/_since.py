@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from enum import StrEnum
@@ -12,6 +13,7 @@ from typing import Any
 from attrs import astuple, define, field, frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.reconcile.ledger import UnusedColumn
 from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.rules import RuleChange, in_zone
 from payclient.reconcile.values import Bucket, Row
@@ -159,6 +161,9 @@ class SincePrevious:
 _MAX_LENGTH = 80
 _MAX_KNOWN = 1_000
 """Limit of each kind; a service that shows more does not use words."""
+_MAX_WORDS = 20
+"""Limit of each column that is not used; one with more has names, and a new name says nothing."""
+_OF_COLUMN = ": "
 
 
 class Sight(StrEnum):
@@ -171,6 +176,7 @@ class Sight(StrEnum):
         DEVIATION: A kind of deviation from the specification.
         ERROR: An error of a lookup that remained after all retries.
         TRANSITION: A payment had one state in the previous run, and has another now.
+        WORD: A word in a column of the ledger or the statement that is not used.
     """
 
     STATUS = "status"
@@ -178,16 +184,22 @@ class Sight(StrEnum):
     DEVIATION = "deviation"
     ERROR = "error"
     TRANSITION = "transition"
+    WORD = "word"
 
 
 @frozen(kw_only=True)
 class FirstSeen:
-    """Something that no earlier run has shown, with the payments that show it and their amount."""
+    """Something that no earlier run has shown, with the payments that show it and their amount; a word has none."""
 
     kind: Sight
     value: str
     rows: int
     amount: int
+
+    @property
+    def column(self) -> str:
+        """The column of a word."""
+        return self.value.partition(_OF_COLUMN)[0]
 
     @property
     def sentence(self) -> str:
@@ -213,6 +225,15 @@ class Shown:
                 count[0] += 1
                 count[1] += amount
 
+    def set_words(self, columns: Iterable[UnusedColumn]) -> None:
+        """Set what the columns that are not used say; the column stands before each word."""
+        few = [each for each in columns if len(each.words) <= _MAX_WORDS]
+        self._counts[Sight.WORD] = {
+            f"{each.name[:_MAX_LENGTH]}{_OF_COLUMN}{word[:_MAX_LENGTH]}": [rows, 0]
+            for each in few
+            for word, rows in each.words.items()
+        }
+
     def known(self, before: Mapping[str, tuple[str, ...]] | None) -> Mapping[str, tuple[str, ...]]:
         """Return all that this run and those *before* have shown, by kind, for the run after it."""
         earlier = before or {}
@@ -224,9 +245,14 @@ class Shown:
     def first(self, before: Mapping[str, tuple[str, ...]] | None) -> Iterator[FirstSeen]:
         """Yield the parts that no earlier run has shown, the most rows first; nothing if *before* is unknown."""
         for kind, counts in self._counts.items() if before is not None else ():
-            known = () if before is None else before.get(kind.value, ())
-            if len(known) < _MAX_KNOWN:
-                new = ((value, count) for value, count in counts.items() if value not in known)
+            known = None if before is None else before.get(kind.value)
+            if known is not None and len(known) < _MAX_KNOWN:
+                of_column = Counter(value.partition(_OF_COLUMN)[0] for value in known) if kind is Sight.WORD else {}
+                new = (
+                    (value, count)
+                    for value, count in counts.items()
+                    if value not in known and of_column.get(value.partition(_OF_COLUMN)[0], 0) < _MAX_WORDS
+                )
                 for value, (rows, amount) in sorted(new, key=lambda each: (-each[1][0], each[0])):
                     yield FirstSeen(kind=kind, value=value, rows=rows, amount=amount)
 

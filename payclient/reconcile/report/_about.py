@@ -40,6 +40,7 @@ class LedgerAbout:
         warnings: Warnings from reading the ledger.
         excluded: Rows that are left out, by reason; each is a warning, too.
         unused: Other columns that may say what a row means, and were not ignored by name.
+        ignored: The same of those that were ignored by name.
     """
 
     name: str
@@ -51,6 +52,7 @@ class LedgerAbout:
     warnings: tuple[str, ...] = ()
     excluded: tuple[Excluded, ...] = ()
     unused: tuple[UnusedColumn, ...] = ()
+    ignored: tuple[UnusedColumn, ...] = ()
 
 
 @frozen(kw_only=True)

@@ -175,13 +175,15 @@ class ReportFiles:
             raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._run!r}")
         side = about.statement
         totals, payout = (side.totals, side.payout) if side else (None, None)
-        unused, in_statement = (file.unused if file else () for file in (about.ledger, side and side.file))
+        files = (about.ledger, side and side.file)
+        unused, in_statement = (file.unused if file else () for file in files)
         summary = self._tally.summary(
             totals,
             payout=payout,
             columns=about.ledger.columns if about.ledger else (),
             unused=unused,
             unused_in_statement=in_statement,
+            ignored=[column for file in files if file for column in file.ignored],
             ledger_change=about.ledger_change,
         )
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
@@ -229,7 +231,7 @@ def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
         "compared": {
             **_of(summary.compared, "fields"),
             "remark": remark(summary.compared),
-            **_of(summary.compared, "stated", "assumed_paid", "status_left_out", "not_paid"),
+            **_of(summary.compared, "stated", "assumed_paid", "status_left_out", "not_paid", "news"),
         },
         "completeness": completeness(summary),
         "expiry": expiry_rule(about.rules.time_zone),

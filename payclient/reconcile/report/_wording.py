@@ -52,6 +52,10 @@ _ADVICE: Mapping[Condition, str] = {
     Condition.STATUS_LEFT_OUT: (
         "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid."
     ),
+    Condition.NEWLY_LEFT_OUT: (
+        "Something is not compared that the previous run compared, or did not have. Look at it before you sign; the "
+        "next run only counts it."
+    ),
     Condition.CLEAN: "There is nothing to do.",
 }
 
@@ -85,7 +89,7 @@ def sentence(summary: Summary) -> str:
         said.append(roll_forward_sentence(summary.open_findings))
         said += [f"{plural(since.reused, 'answer')} reused"] if since.reused else []
         said += [f"{plural(summary.missing_rows, 'row')} left the ledger"] if summary.missing_rows else []
-    return f"{what}: {'; '.join([*said, *_unused(compared)])}."
+    return f"{what}: {'; '.join([*said, *_unused(compared), *_newly_left_out(compared)])}."
 
 
 def _counted(summary: Summary, bucket: Bucket, rows: int) -> str:
@@ -145,6 +149,20 @@ def _unused(compared: Compared) -> list[str]:
     return [f"{what}: {'; '.join(named)}" for what, named in found.items()]
 
 
+def _newly_left_out(compared: Compared) -> list[str]:
+    """Return what the previous run compared, or did not have, and is not compared now."""
+    named = [f"{kind} {quote(name)}" for kind, name in compared.news[:_MAX_UNUSED]]
+    more = len(compared.news) - len(named)
+    return [f"new, and not compared: {', '.join(named)}{f' and {more:,} more' if more else ''}"] if named else []
+
+
+def _ignored(compared: Compared) -> list[str]:
+    """Return what is in the columns that are ignored by name, unless it is the same in all rows."""
+    named = [each.sentence for each in compared.ignored if each.words.keys() - {next(iter(each.words), "")}]
+    more = f"; {len(named) - _MAX_UNUSED:,} more" if named[_MAX_UNUSED:] else ""
+    return [f"Ignored by rule: {'; '.join(named[:_MAX_UNUSED])}{more}."] if named else []
+
+
 def _columns_advice(compared: Compared) -> str:
     """Return how to decide about the columns that are not used, with the options that ignore them all."""
     said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
@@ -180,8 +198,8 @@ def _large_remarks(compared: Compared) -> list[str]:
 
 
 def caution(compared: Compared) -> str:
-    """Return what stands next to the verdict: that no amount, or no status, was compared; empty if both were."""
-    return " ".join(_large_remarks(compared))
+    """Return what stands next to the verdict: that no amount or no status was compared, and what is ignored."""
+    return " ".join([*_large_remarks(compared), *_ignored(compared)])
 
 
 def period_sentence(period: Period) -> str:

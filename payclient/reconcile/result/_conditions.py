@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXIT_STATUSES: Mapping[int, str] = MappingProxyType(
     {
         3: "nothing was found, so the key or the environment may be wrong; name a reference that exists with --canary",
-        1: "breaks of at least medium severity, or rejected rows (--fail-on moves the line)",
+        1: "breaks of at least medium severity, rejected rows, or columns newly left out (--fail-on moves the line)",
         75: "incomplete; the same command resumes",
         0: "nothing to do",
     }
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
         EMPTY: Nothing was read, so nothing was compared.
         CLEAN: Every row matched, or is open.
         PARTIAL: Every row matched, or is open, but the amounts, the status or a column that may decide what a row means
-            were not compared.
+            were not compared, or a column that is ignored has a new word.
         BREAKS: Something differs, or a row was rejected.
         INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
     """
@@ -159,4 +159,5 @@ class Condition(StrEnum):
         *(lambda it, fail_on: it.compared.not_paid or _partial(it, fail_on),),
         Remedy.ASSUME_PAID,
     )
+    NEWLY_LEFT_OUT = (*("newly_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.news, _always), Remedy.READ_LEDGER)
     CLEAN = "clean", Verdict.CLEAN, 0, lambda _: True, _always

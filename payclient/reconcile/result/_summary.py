@@ -68,6 +68,9 @@ class Total:
         )
 
 
+LEFT_OUT_FIELD = "field"
+
+
 @frozen(kw_only=True)
 class Compared:
     """
@@ -81,6 +84,8 @@ class Compared:
         not_paid: The rows of these that are not paid at the service.
         unused: The columns of the ledger that are neither used nor ignored by name, and that may say what a row means.
         unused_in_statement: The same of the statement.
+        ignored: The columns of both files that are ignored by name, and may say what a row means.
+        news: What was compared in the previous run, or was not there: kind and name, as in `left_out`, or a new word.
     """
 
     fields: Mapping[str, int]
@@ -90,6 +95,18 @@ class Compared:
     not_paid: int = 0
     unused: tuple[UnusedColumn, ...] = ()
     unused_in_statement: tuple[UnusedColumn, ...] = ()
+    ignored: tuple[UnusedColumn, ...] = ()
+    news: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """What makes a verdict *partial*: each with its kind and name."""
+        fields = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
+        return (
+            *((LEFT_OUT_FIELD, name) for name, is_left_out in fields.items() if is_left_out),
+            *(("column", each.name) for each in self.unused),
+            *(("column of the statement", each.name) for each in self.unused_in_statement),
+        )
 
     @property
     def are_amounts_left_out(self) -> bool:

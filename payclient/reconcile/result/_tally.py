@@ -19,11 +19,13 @@ from payclient.reconcile.nights import (
     BreakRecord,
     Decision,
     Decisions,
+    FirstSeen,
     Key,
     LedgerChange,
     PreviousRun,
     RowTotal,
     Shown,
+    Sight,
     SincePrevious,
 )
 from payclient.reconcile.result._bridges import (
@@ -38,6 +40,7 @@ from payclient.reconcile.result._bridges import (
 from payclient.reconcile.result._patterns import Pattern, causes, described
 from payclient.reconcile.result._summary import (
     AGES,
+    LEFT_OUT_FIELD,
     AcceptanceNotice,
     AcceptanceState,
     Compared,
@@ -98,11 +101,39 @@ _CAUSES = """
 _LINES = "SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT ?"
 
 
-_NO_ANSWERS = 0, None, None
-
-
 def _no_steps(kind: type[_Step]) -> dict[_Step, Difference[_Step]]:
     return {step: Difference(step=step, rows=0) for step in kind}
+
+
+@define
+class Counts:
+    """The rows, and the lines of the ledger, of which something is the case."""
+
+    lines: int = 0
+    usable_lines: int = 0
+    dated_lines: int = 0
+    without_amount: int = 0
+    tolerated: int = 0
+    material: int = 0
+    changed_during_run: int = 0
+    lacking_probe: int = 0
+    assumed_paid: int = 0
+    status_left_out: int = 0
+    not_paid: int = 0
+
+
+@define
+class Span:
+    """A number of answers, and the times of the first and the last one."""
+
+    count: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def add(self, first: datetime, last: datetime) -> None:
+        self.count += 1
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
 
 
 @define
@@ -131,9 +162,9 @@ class Tally:
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
     _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and as the ledger has it
     _last: tuple[datetime, datetime] | None = field(init=False, default=None)
-    # The number of answers, and the times of the first and the last; reused ones apart.
-    _answers: dict[bool, tuple[int, datetime, datetime]] = field(init=False, factory=dict)
-    _counts: Counter[str] = field(init=False, factory=Counter)
+    _answers: Span = field(init=False, factory=Span)
+    _reused: Span = field(init=False, factory=Span)
+    _counts: Counts = field(init=False, factory=Counts)
     _origins: Counter[Origin] = field(init=False, factory=Counter)
     _carried: Counter[Bucket] = field(init=False, factory=Counter)
     _breaks: Counter[Severity] = field(init=False, factory=Counter)
@@ -185,14 +216,13 @@ class Tally:
             self._theirs[row.service_status] += RowTotal(1, total.service_amount)
 
     def _add_answers(self, row: Row) -> None:
-        self._counts["tolerated"] += row.is_tolerated
-        self._counts["material"] += row.is_material
-        self._counts["changed"] += row.is_changed_during_run
-        self._counts["lacking probe"] += row.lacks_probe
+        self._counts.tolerated += row.is_tolerated
+        self._counts.material += row.is_material
+        self._counts.changed_during_run += row.is_changed_during_run
+        self._counts.lacking_probe += row.lacks_probe
         if row.observed_at is not None:
-            is_reused, last = bool(row.reused_from), row.confirmed_at or row.observed_at
-            known = self._answers.get(is_reused, (0, row.observed_at, last))
-            self._answers[is_reused] = known[0] + 1, min(known[1], row.observed_at), max(known[2], last)
+            span = self._reused if row.reused_from else self._answers
+            span.add(row.observed_at, row.confirmed_at or row.observed_at)
 
     def _add_leakage(self, row: Row) -> None:
         lost = [finding for finding in row.findings if finding.leakage and not finding.waived]
@@ -207,13 +237,13 @@ class Tally:
     def _add_lines(self, row: Row) -> None:
         """Add a row of the ledger: its lines, their times, and the fields that are compared."""
         self._ours[row.ledger_status] += RowTotal(1, row.ledger_amount or 0)
-        self._counts["without amount"] += row.ledger_amount is None
+        self._counts.without_amount += row.ledger_amount is None
         lines = row.parts or (row.entry,)
-        self._counts["lines"] += len(lines)
-        self._counts["usable lines"] += 0 if row.bucket is Bucket.REJECTED else len(lines)
+        self._counts.lines += len(lines)
+        self._counts.usable_lines += 0 if row.bucket is Bucket.REJECTED else len(lines)
         created = [line.created_at for line in lines if isinstance(line, Entry)]
         times = [(in_zone(at, self._rules.time_zone), at) for at in created if isinstance(at, datetime)]
-        self._counts["dated lines"] += len(times)
+        self._counts.dated_lines += len(times)
         if times:
             self._first = min(filter(None, (self._first, *times)), key=itemgetter(0))
             self._last = max(filter(None, (self._last, *times)), key=itemgetter(0))
@@ -226,8 +256,9 @@ class Tally:
                 self._compared[name] += has_value and row.transaction is not None
         if row.transaction is not None and row.entry.status is ABSENT:
             is_assumed = row.ledger_status is not None
-            self._counts["assumed paid" if is_assumed else "status left out"] += 1
-            self._counts["not paid"] += not is_assumed and row.service_status is not Status.PAID
+            self._counts.assumed_paid += is_assumed
+            self._counts.status_left_out += not is_assumed
+            self._counts.not_paid += not is_assumed and row.service_status is not Status.PAID
 
     def _add_break(self, row: Row) -> None:
         self._breaks[row.severity] += 1
@@ -260,42 +291,43 @@ class Tally:
         columns: Iterable[str] = (),
         unused: Iterable[UnusedColumn] = (),
         unused_in_statement: Iterable[UnusedColumn] = (),
+        ignored: Iterable[UnusedColumn] = (),
         ledger_change: LedgerChange | None = None,
     ) -> Summary:
         """Return the result; *columns* are the used fields, and a verdict has to name the columns that are *unused*."""
         counts, since, before = self._counts, None, None
         if self._previous is not None:
             since, before = self._since(self._previous, ledger_change), self._previous.shown
+        compared = self._comparisons({*columns}, tuple(unused), tuple(unused_in_statement), tuple(ignored))
+        self._shown.set_words((*compared.unused, *compared.unused_in_statement, *compared.ignored))
+        first_seen = [*self._shown.first(before)]
+        words = [each for each in first_seen if each.kind is Sight.WORD]
         oldest, newest = (each and each[1] for each in (self._first, self._last))
-        _, first, last = self._answers.get(False, _NO_ANSWERS)
         return Summary(
             rows=self._origins[Origin.LEDGER],
-            lines=counts["lines"],
+            lines=counts.lines,
             period=Period(
-                first=oldest,
-                last=newest,
-                lines=counts["dated lines"],
-                without=counts["usable lines"] - counts["dated lines"],
+                first=oldest, last=newest, lines=counts.dated_lines, without=counts.usable_lines - counts.dated_lines
             ),
             buckets=MappingProxyType({bucket: self._buckets[bucket] for bucket in Bucket}),
             codes=MappingProxyType({code: self._codes[code] for code in Code if code in self._codes}),
             breaks=MappingProxyType({severity: self._breaks[severity] for severity in reversed(Severity)}),
             open_findings=self.open_findings(),
-            tolerated=counts["tolerated"],
-            material=counts["material"],
-            changed_during_run=counts["changed"],
-            lacking_probe=counts["lacking probe"],
-            first_observed_at=first,
-            last_observed_at=last,
+            tolerated=counts.tolerated,
+            material=counts.material,
+            changed_during_run=counts.changed_during_run,
+            lacking_probe=counts.lacking_probe,
+            first_observed_at=self._answers.first,
+            last_observed_at=self._answers.last,
             tie_out=self._tie_out(),
-            compared=self._comparisons({*columns}, tuple(unused), tuple(unused_in_statement)),
+            compared=evolve(compared, news=tuple(self._newly_left_out(compared, words))),
             leakage=tuple(self._leakages()),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
             still_there=tuple(self._still_there.values()),
             since=since,
             shown=self._shown.known(before),
-            first_seen=tuple(self._shown.first(before)),
+            first_seen=tuple(each for each in first_seen if each not in words),
             settlement=None if statement is None else self._settlement(statement, payout),
         )
 
@@ -351,7 +383,7 @@ class Tally:
             ledger_paid_total=states[Status.PAID].ledger_amount,
             steps=tuple(self._steps.values()),
             service_paid_total=states[Status.PAID].service_amount,
-            rows_without_amount=self._counts["without amount"],
+            rows_without_amount=self._counts.without_amount,
             states=MappingProxyType(states),
         )
         if sum(step.rows for step in bridge.steps) != sum(total.rows for total in self._buckets.values()):
@@ -381,17 +413,27 @@ class Tally:
             raise TieOutError(f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}")
         return bridge
 
-    def _comparisons(
-        self, columns: set[str], unused: tuple[UnusedColumn, ...], unused_in_statement: tuple[UnusedColumn, ...]
-    ) -> Compared:
+    def _newly_left_out(self, compared: Compared, words: Iterable[FirstSeen]) -> Iterator[tuple[str, str]]:
+        """Yield what the previous run compared, or did not have, and is not compared now."""
+        previous, new = self._previous, list[tuple[str, str]]()
+        if previous is not None and previous.left_out is not None:
+            gone = [(LEFT_OUT_FIELD, name) for name in previous.stated if name not in compared.stated]
+            new = [each for each in dict.fromkeys((*compared.left_out, *gone)) if each not in previous.left_out]
+        named = {name for _, name in new}
+        yield from new
+        yield from ((each.kind.value, each.value) for each in words if each.column not in named)
+
+    def _comparisons(self, columns: set[str], *others: tuple[UnusedColumn, ...]) -> Compared:
+        unused, unused_in_statement, ignored = others
         return Compared(
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
             stated=tuple(name for name in FIELDS if name in self._compared or name in columns),
-            assumed_paid=self._counts["assumed paid"],
-            status_left_out=self._counts["status left out"],
-            not_paid=self._counts["not paid"],
+            assumed_paid=self._counts.assumed_paid,
+            status_left_out=self._counts.status_left_out,
+            not_paid=self._counts.not_paid,
             unused=unused,
             unused_in_statement=unused_in_statement,
+            ignored=ignored,
         )
 
     def _leakages(self) -> Iterator[Leakage]:
@@ -407,16 +449,15 @@ class Tally:
     def _since(self, previous: PreviousRun, ledger: LedgerChange | None) -> SincePrevious:
         if ledger is not None and self._rules.may_leave:
             ledger = evolve(ledger, missing=RowTotal(), references=())
-        reused, oldest, newest = self._answers.get(True, _NO_ANSWERS)
         return SincePrevious(
             previous=previous,
             carried=MappingProxyType({bucket: self._carried[bucket] for bucket in Bucket}),
             changed_rules=changed_rules(previous.rules, self._rules),
             rule_changes=rule_changes(previous.rules, self._rules),
             changed_by=self._rules.meta.changed_by,
-            reused=reused,
-            oldest_reused_at=oldest,
-            newest_reused_at=newest,
+            reused=self._reused.count,
+            oldest_reused_at=self._reused.first,
+            newest_reused_at=self._reused.last,
             ledger=ledger,
         )
 
