@@ -125,10 +125,10 @@ def test_for_real(night, tmp_path):
 
 
 def test_units():
-    """The systemd units can be read, and run the script that the page saves."""
-    units = [configparser.ConfigParser(strict=True) for _ in range(2)]
-    for unit, text in zip(units, re.findall(r"^```ini\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL), strict=True):
-        unit.read_string(text)
-    service, timer = units
+    """The systemd units can be read, and run the script that the page saves; the page links them."""
+    service, timer = (configparser.ConfigParser(strict=True) for _ in range(2))
+    for unit, name in ((service, "reconcile.service"), (timer, "reconcile.timer")):
+        assert f"](../examples/{name})" in TEXT
+        unit.read_string((PAGE.parents[1] / "examples" / name).read_text(encoding="utf-8"))
     assert service["Service"]["ExecStart"].endswith("/nightly.sh")
     assert (timer["Timer"]["Persistent"], service["Service"]["SuccessExitStatus"]) == ("true", "1")
