@@ -104,3 +104,42 @@ async def test_sentence(night):
     back = await night([known], {"A": answer}, previous=second, rules=NEW_ONLY, statement=lines_of(CHARGE))
     assert back.states == {("A", "settled_differently"): "resolved"}
     assert back.memory["A", "settled_differently"]["resolved_by"] == "statement"
+
+
+async def test_left_the_ledger(night):
+    """What was settled is remembered after its row is gone: by ledgers, by nights without a statement, by a refund."""
+    monthly = Rules(statement=NEW_ONLY.statement, may_leave=True)
+    others, known = [entry("B", 5)], {"B": paid("B", 5), "A": paid("A", 20_000)}
+    first = await night([entry("A", 20_000), *others], known, rules=monthly, statement=lines_of(CHARGE))
+    quiet = await night(others, known, previous=first, rules=monthly, statement=[])
+    assert [row.reference for row in quiet.rows] == ["B"]
+    blind = await night(others, known, previous=quiet, rules=monthly)
+    known["A"] = paid("A", 20_000, "Canceled")
+    back = await night(others, known, previous=blind, rules=monthly, statement=lines_of(CHARGEBACK))
+    assert (back["A"].findings, back.summary.settlement.residual) == ((), 0)
+    assert {each.step.value: each.amount for each in back.summary.settlement.steps if each.amount} == {
+        "not_settled": -5,
+        "settled_before": -20_000,
+    }
+    again = await night(others, known, previous=back, rules=monthly, statement=lines_of(CHARGEBACK))
+    assert [(each.code.value, each.at_stake) for each in again["A"].findings] == [("settled_differently", 20_000)]
+
+
+async def test_without_a_statement(night):
+    """A night without a statement forgets nothing: the next one knows what was settled before."""
+    first = await night([entry("A", 20_000)], {"A": paid("A", 20_000)}, rules=NEW_ONLY, statement=lines_of(CHARGE))
+    blind = await night([entry("A", 20_000)], {"A": paid("A", 20_000)}, previous=first, rules=NEW_ONLY)
+    last = await night([entry("A", 20_000)], {"A": paid("A", 20_000)}, previous=blind, rules=NEW_ONLY, statement=[])
+    assert last["A"].findings == ()
+
+
+async def test_bounded(night, monkeypatch):
+    """What was settled for a reference without a row is kept for a number of runs, and then forgotten."""
+    monkeypatch.setattr("payclient.reconcile.journal._cases.MAX_GONE_FOR", 2)
+    monthly = Rules(statement=NEW_ONLY.statement, may_leave=True)
+    done = await night([entry("A", 20_000)], {"A": paid("A", 20_000)}, rules=monthly, statement=lines_of(CHARGE))
+    kept = []
+    for _ in range(4):
+        done = await night([], {}, previous=done, rules=monthly, statement=[])
+        kept.append((done.run.folder / "history.jsonl").read_text().count('"settled":'))
+    assert kept == [1, 1, 0, 0]

@@ -444,9 +444,10 @@ async def test_taken_back(night):
     ledger = [entry("A", status="Refunded")]
     back = [line("A", -9, amount_received=-8)]
     again = await night(ledger, refunded, previous=first, statement=back)
-    assert (codes(again), settlement(again)) == ({}, {"refunded": 0, "settled_before": -8})
+    steps = {"fees": -1, "refund_fees": 1, "refunded": 0, "settled_before": -8}  # the fee came back, too
+    assert (codes(again), settlement(again)) == ({}, steps)
     alone = await night(ledger, refunded, statement=back)
-    assert (codes(alone), settlement(alone)) == ({}, {"refunded": -8})
+    assert (codes(alone), settlement(alone)) == ({}, {"refund_fees": 1, "refunded": -9})
     for other in ([], [line("B", 9)]):
         kept = await night(ledger, refunded, previous=first, statement=other)
         assert codes(kept)["A"] == "settled_not_paid"

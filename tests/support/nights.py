@@ -104,6 +104,8 @@ class Nights:
                     pass
                 for change in break_changes(journal, rules=rules):
                     files.add_change(change)
+                for record in journal.settled_without_row():
+                    files.add_settled(record)
                 side = None if journal.statement is None else StatementAbout(file=FILE, totals=journal.statement.totals)
                 summary = files.finish(
                     evolve(About(rules=rules), run=name, statement=side, ledger_change=journal.ledger_change)

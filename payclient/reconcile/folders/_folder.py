@@ -44,11 +44,13 @@ from payclient.reconcile.report import (
     RowLine,
     StatementAbout,
     about_as_json,
+    memory_line,
     open_rows,
     read_time,
     row_from_json,
     row_lines_of,
     run_name,
+    settled_from,
     verify,
 )
 from payclient.reconcile.result import Compared, temporary_database
@@ -82,16 +84,19 @@ class PastRun:
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
         """Yield the lines about breaks of earlier runs that it does not have, with their references."""
+        return ((data["reference"], text) for data, text in self._history() if "known" in data)
+
+    def _history(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         if HISTORY in self.files:
             with open_rows(self.folder / HISTORY) as file:
                 for text in file:
-                    yield json.loads(text)["reference"], text
+                    yield json.loads(text), text
 
     def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, BreakRecord], list[Row]]:
         """Return the breaks of a reference, and the rows; *lines* are all of its rows and of its memory."""
         found = [json.loads(text) for text in lines]
         remembered = [from_json(each["known"], BreakRecord) for each in found if "known" in each]
-        rows = [row_from_json(each) for each in found if "known" not in each]
+        rows = [row_from_json(each) for each in found if "bucket" in each]
         return breaks_of(rows, run=self.note.run, remembered=remembered), rows
 
     def records(
@@ -115,10 +120,13 @@ class PastRun:
                 continue
             if line.bucket in _UNFINISHED or line.is_listed_again:
                 yield line.reference, line.text
-            elif (line.state or line.is_settled) and is_listed(line.reference):
+            elif is_listed(line.reference) and (line.state or line.settled):
                 state = "" if line.state == Status.PAID else line.state
-                yield line.reference, line.text if line.is_settled else _STATE_ALONE + state.encode()
-        yield from self.memory()
+                yield line.reference, line.text if line.settled else _STATE_ALONE + state.encode()
+            elif line.settled:
+                record = ReferenceRecord(reference=line.reference, settled=line.settled)
+                yield line.reference, memory_line(record).encode()
+        yield from ((data["reference"], text) for data, text in self._history())
 
     def _record(
         self, reference: str, texts: list[bytes], *, is_listed: bool
@@ -126,20 +134,26 @@ class PastRun:
         alone = [text.removeprefix(_STATE_ALONE).decode() for text in texts if text.startswith(_STATE_ALONE)]
         if len(texts) == 1 and alone:
             return ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
-        breaks, rows = self.breaks(text for text in texts if not text.startswith(_STATE_ALONE))
+        texts = [text for text in texts if not text.startswith(_STATE_ALONE)]
+        breaks, rows = self.breaks(texts)
+        without_row = next((each for each in map(json.loads, texts) if "settled" in each), None)
         is_paid = "" in alone or any(
             row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
         )
         is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
         entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
         sides = [row.other_side for row in rows if row.other_side is not None]
+        settled = next((each.settled for each in sides if each.settled), None)
+        if settled is None and without_row is not None:
+            settled = settled_from(without_row["settled"])
         states = (*alone, *(row.state for row in rows))
         earlier = ReferenceRecord(
             reference=reference,
             breaks=tuple(breaks.values()),
             is_paid=is_paid,
             other_state="" if is_paid else next(filter(None, states), ""),
-            settled=next((evolve(each.settled, lines=(), before=None) for each in sides if each.settled), None),
+            settled=None if settled is None else evolve(settled, lines=(), before=None),
+            gone_for=0 if without_row is None else without_row["gone_for"],
             is_in_ledger=all(side.is_in_ledger for side in sides),
             carried_from=next((row.carried_from for row in rows), ""),
         )
@@ -312,4 +326,6 @@ def finish(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | 
     """Add the journal's facts to the rows, and write the files."""
     for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
         files.add_change(change)
+    for record in journal.settled_without_row():
+        files.add_settled(record)
     return files.finish(about, ledger=ledger)

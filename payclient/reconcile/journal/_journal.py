@@ -24,7 +24,14 @@ from typing import Any, Self
 from attrs import evolve, frozen
 
 from payclient.reconcile.journal._answers import FOUND, Answers
-from payclient.reconcile.journal._cases import Cases, StatementLines, StoredLines, StoredStatement, carry_over
+from payclient.reconcile.journal._cases import (
+    Cases,
+    StatementLines,
+    StoredLines,
+    StoredStatement,
+    carry_over,
+    settled_without_row,
+)
 from payclient.reconcile.journal._database import (
     ENTRY,
     INDEXES,
@@ -292,6 +299,9 @@ class Journal:
     def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
         """Yield the record of the previous run about each reference with a break, by reference, and its cases now."""
         return self._cases(rules).of_earlier()
+
+    def settled_without_row(self) -> Iterator[ReferenceRecord]:
+        return settled_without_row(self._database, has_statement=self.statement is not None)
 
     def _cases(self, rules: Rules) -> Cases:
         self.answers.find_paid_twice()

@@ -77,7 +77,7 @@ class BreakChange:
 
 
 MAX_GONE_FOR = 400
-"""Runs after which a resolved break is forgotten, so that what is remembered does not grow for ever."""
+"""Runs after which a resolved break, or what was settled for a reference without a row, is forgotten."""
 
 
 def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> dict[Code, BreakRecord]:
@@ -221,6 +221,7 @@ class ReferenceRecord:
     settled: Settled | None = None  # by its statement, with those before it
     is_in_ledger: bool = True  # and not in its statement alone
     carried_from: str = ""  # the run whose ledger or statement listed it last; empty for the previous one
+    gone_for: int = 0  # runs without a row that has what was settled
 
     @property
     def state(self) -> str:

@@ -23,10 +23,12 @@ from payclient.reconcile.report._rows import ROWS as ROWS
 from payclient.reconcile.report._rows import RowLine as RowLine
 from payclient.reconcile.report._rows import Top as Top
 from payclient.reconcile.report._rows import change_as_json as change_as_json
+from payclient.reconcile.report._rows import memory_line as memory_line
 from payclient.reconcile.report._rows import open_rows as open_rows
 from payclient.reconcile.report._rows import read_time as read_time
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
+from payclient.reconcile.report._rows import settled_from as settled_from
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
 from payclient.reconcile.report._wording import acceptance_sentence as acceptance_sentence
 from payclient.reconcile.report._wording import at_stake_sentence as at_stake_sentence

@@ -27,11 +27,11 @@ from payclient.reconcile import (
 )
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile.ledger import Ledger
-from payclient.reconcile.nights import BreakChange, PreviousRun, SincePrevious
+from payclient.reconcile.nights import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
-from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, row_lines, write_payouts
+from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
 from payclient.reconcile.report._wording import acceptance_sentence, completeness, money_by_status, remark, sentence
 from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.rules import as_json
@@ -96,6 +96,7 @@ class ReportFiles:
         self._previous = previous
         self._take: list[Callable[[Row], object]] = []
         self._take_gone: list[Callable[[BreakChange], object]] = []
+        self._take_settled: list[Callable[[ReferenceRecord], object]] = []
         self._at_end: list[Callable[[Summary, About], object]] = []
 
     def __enter__(self) -> Self:
@@ -114,7 +115,9 @@ class ReportFiles:
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
-            self._take_gone.append(gone_lines(new.text(HISTORY)))
+            history = new.text(HISTORY)
+            self._take_gone.append(gone_lines(history))
+            self._take_settled.append(lambda record: history.write(memory_line(record)))
         if PAYOUTS in self._formats:
             self._at_end.append(lambda summary, _about: write_payouts(new.text(PAYOUTS), summary.settlement))
         if (module := self._modules.get("report.xlsx")) is not None:
@@ -154,6 +157,11 @@ class ReportFiles:
         self._tally.add_change(change)
         for take in () if change.now.is_present else self._take_gone:
             take(change)
+
+    def add_settled(self, record: ReferenceRecord) -> None:
+        """Keep what earlier statements have of a reference without a row, for the run after this one."""
+        for take in self._take_settled:
+            take(record)
 
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """

@@ -35,7 +35,7 @@ from payclient.reconcile._atomic import own
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._fields import Cell as CellKind
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.nights import BreakChange, BreakRecord, ListedRow
+from payclient.reconcile.nights import BreakChange, BreakRecord, ListedRow, ReferenceRecord
 from payclient.reconcile.report._about import when
 from payclient.reconcile.rules import as_json, from_json
 from payclient.reconcile.values import PAYOUT_SUMS
@@ -376,6 +376,12 @@ def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
     return add
 
 
+def memory_line(record: ReferenceRecord) -> str:
+    """Return what earlier statements have of a reference without a row, as a line of `history.jsonl`."""
+    settled = None if record.settled is None else settled_as_json(record.settled)
+    return f"{_encode({'reference': record.reference, 'gone_for': record.gone_for, 'settled': settled})}\n"
+
+
 def write_payouts(file: IO[str], settlement: Settlement | None) -> None:
     """Write `payouts.csv`, opened for text without translation of line ends."""
     names = ("name", "date", *PAYOUT_SUMS, "residual")
@@ -420,8 +426,10 @@ class RowLine:
         return str(self.data["status"]["service_meaning"] or self.data["status"]["service"] or "")
 
     @property
-    def is_settled(self) -> bool:
-        return bool("statement" in self.data and self.data["statement"]["is_settled"])
+    def settled(self) -> Settled | None:
+        """What its statement and those before it have of the reference."""
+        side = self.data.get("statement", {"is_settled": False})
+        return settled_from(side) if side["is_settled"] else None
 
     @property
     def listed(self) -> ListedRow | None:
@@ -458,7 +466,11 @@ def row_from_json(data: dict[str, Any]) -> Row:
         ledger_status=status["ledger_meaning"] and Status(status["ledger_meaning"]),
         service_status=status["service_meaning"] and Status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
-        other_side=None if side is None else StatementSide(settled=_settled(side), is_in_ledger=side["is_in_ledger"]),
+        other_side=None
+        if side is None
+        else StatementSide(
+            settled=settled_from(side) if side["is_settled"] else None, is_in_ledger=side["is_in_ledger"]
+        ),
         **{name: data[name] for name in kept},
     )
 
@@ -475,9 +487,7 @@ def _usable(line: int, ledger: dict[str, Any]) -> Entry:
     return Entry(line=line, **given)
 
 
-def _settled(side: dict[str, Any]) -> Settled | None:
-    if not side["is_settled"]:
-        return None
+def settled_from(side: dict[str, Any]) -> Settled:
     amount, received = side["amount"], side["amount_received"]
     stated = received if amount is None else amount
     charged = side.get("charged", stated if stated and stated > 0 else None)  # reports of older versions have none
