@@ -190,12 +190,13 @@ def after_verdict(summary: Summary, references: Sequence[str], words: Sequence[s
                 yield reading(words)
             case Remedy.EXPORT_AGAIN:
                 yield elsewhere(words, out)
-            case Remedy.EXPLAIN if references:
-                yield command(["explain", str(out), references[0]])
             case Remedy.EXPLAIN | Remedy.SHOW:
-                yield command(["show", str(out)])
+                is_one = remedy is Remedy.EXPLAIN and bool(references)
+                yield command(["explain", str(out), references[0]] if is_one else ["show", str(out)])
             case Remedy.ASSUME_PAID:
                 yield rejudging(words, out, ["--assume-status", "paid"])
+            case Remedy.CHOOSE_SHEET:
+                yield from (reading([*words, "--sheet", each.name]) for each in summary.compared.unread_sheets)
             case Remedy.CHOOSE_COLUMNS:
                 unused = summary.compared.unused
                 ways = [] if "status" in summary.compared.stated else status_ways(unused)

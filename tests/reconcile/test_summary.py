@@ -27,7 +27,7 @@ from payclient.reconcile import (
     Verdict,
     judge,
 )
-from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnusedColumn
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
 from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun
 from payclient.reconcile.report import (
     acceptance_sentence,
@@ -371,6 +371,7 @@ CONDITIONS = (
     ("breaks", (BREAK, REJECTED), {"unused": LEFT}, ["explain"], 1),
     ("rejected", (MATCHED, REJECTED), {"unused": LEFT}, ["read_ledger"], 1),
     ("amounts_left_out", (MATCHED,), NO_AMOUNTS, ["choose_columns"], 0),
+    ("sheets_left_out", (MATCHED,), {"unread_sheets": (UnreadSheet("Refunds", 2),)}, ["choose_sheet"], 0),
     ("columns_left_out", (MATCHED,), {"unused": LEFT}, ["choose_columns"], 0),
     ("columns_left_out", (MATCHED,), {"unused": LEFT, "status_left_out": 2, "not_paid": 1}, ["choose_columns"], 1),
     ("statement_left_out", (MATCHED,), {"unused_in_statement": LEFT}, ["resume"], 0),

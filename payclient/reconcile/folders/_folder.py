@@ -31,7 +31,7 @@ from payclient.reconcile import (
     verify_journal,
 )
 from payclient.reconcile._atomic import read_own
-from payclient.reconcile.ledger import Entry, Ledger, UnusedColumn
+from payclient.reconcile.ledger import Entry, Ledger, UnreadSheet, UnusedColumn
 from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report import (
     HISTORY,
@@ -224,10 +224,11 @@ def open_past_run(folder: Path) -> PastRun:
 def _left_out(summary: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return what a run did not compare, of its `summary.json`."""
     known, side = summary["compared"], summary["settlement"]
-    files = (summary["ledger"], side and side["statement"])
-    unused = [from_json(file.get("unused", ()) if file else (), tuple[UnusedColumn, ...]) for file in files]
+    files = [file or {} for file in (summary["ledger"], side and side["statement"])]
+    unused = [from_json(file.get("unused", ()), tuple[UnusedColumn, ...]) for file in files]
+    sheets = from_json([each for file in files for each in file.get("unread_sheets", ())], tuple[UnreadSheet, ...])
     fields = {name: known[name] for name in ("fields", "assumed_paid", "status_left_out")}
-    return Compared(**fields, unused=unused[0], unused_in_statement=unused[1]).left_out
+    return Compared(**fields, unused=unused[0], unused_in_statement=unused[1], unread_sheets=sheets).left_out
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:
@@ -306,6 +307,8 @@ def ledger_about(ledger: Ledger) -> LedgerAbout:
         warnings=ledger.warnings,
         excluded=ledger.excluded,
         unused=ledger.unused,
+        ignored=ledger.ignored,
+        unread_sheets=ledger.unread_sheets,
     )
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, cast
-from unicodedata import combining, normalize
+from unicodedata import category, combining, normalize
 
 from attrs import frozen
 
@@ -45,6 +45,7 @@ _LETTERS = {"p": 1, "n": -1}
 """Positive and negative; next to an amount they may be a currency."""
 _VALUE = re.compile(r"(?:[^\d\s]*\d){5}\S*\Z")  # more digits than a name has, in one word
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
+_CURRENCIES = frozenset(word_list("money", "currencies"))
 
 ADVICE = "; say which one it is"
 """The beginning of the advice of `find_columns`; if another row has the columns, that is said instead."""
@@ -164,6 +165,12 @@ def sign_of(text: str) -> int | None:
         return None
     signs = {SIDES.get(word, 0) for word in words if word not in _NEUTRAL}
     return next(iter(signs)) or None if len(signs) == 1 else None
+
+
+def is_currency(symbol: str) -> bool:
+    """Return whether *symbol* is the code, the name or the sign of a currency; `rb` and `k` may be a thousand."""
+    is_sign = len(symbol) <= 4 and any(category(each) == "Sc" for each in symbol)
+    return is_sign or symbol.strip(".").casefold() in _CURRENCIES
 
 
 def is_side(name: str, sign: int) -> bool:

@@ -30,7 +30,7 @@ from payclient.reconcile.ledger._columns import (
 )
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, Table
-from payclient.reconcile.ledger._scope import Excluded, Scope
+from payclient.reconcile.ledger._scope import Excluded, Scope, UnreadSheet
 from payclient.reconcile.ledger._suggestion import Suggestion
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
 from payclient.reconcile.ledger._unused import UnusedColumn
@@ -215,7 +215,7 @@ class Ledger:
                 yield row
         self._table.reader.check_cells()
         if not self._has_rows and not self._allow_empty:
-            sheets = () if self.excluded else self._table.other_sheets
+            sheets = () if self.excluded else [each.name for each in self.unread_sheets]
             ways = " or ".join(as_option("sheet", each) for each in sheets)
             elsewhere = f"; there are rows in {', '.join(map(quote, sheets))}: {ways} reads them" if ways else ""
             raise LedgerError(f"the ledger {self._emptiness}{elsewhere}; --allow-empty accepts that")
@@ -252,7 +252,17 @@ class Ledger:
     @property
     def unused(self) -> tuple[UnusedColumn, ...]:
         """The columns, neither used nor ignored, that may say what a row means; complete when all rows were read."""
-        return self._table.reader.found_unused()
+        return self._table.reader.found_unused(are_ignored=False)
+
+    @property
+    def ignored(self) -> tuple[UnusedColumn, ...]:
+        """The same of the columns that are ignored by name."""
+        return self._table.reader.found_unused(are_ignored=True)
+
+    @property
+    def unread_sheets(self) -> tuple[UnreadSheet, ...]:
+        """The other sheets with rows, if none was chosen by name."""
+        return self._table.unread_sheets
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:

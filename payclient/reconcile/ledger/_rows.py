@@ -19,7 +19,7 @@ from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_optio
 from payclient.reconcile.ledger._columns import ADVICE, SIGNS, Columns, Finder, column_names, listed, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
-from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals
+from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals, UnreadSheet
 from payclient.reconcile.ledger._suggestion import Suggester
 from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
@@ -206,7 +206,9 @@ class RowReader:
         self.columns = columns
         self.warnings: list[str] = []
         names, used = column_names(columns.header), {*columns.places.values()}
-        self._unused = [Evidence(name, place) for place, name in enumerate(names) if place not in used]
+        debits = {name for of, name in dialect.debit_columns.items() if of in columns.places}
+        unused = ((place, name) for place, name in enumerate(names) if place not in used and name not in debits)
+        self._unused = [Evidence(name, place) for place, name in unused]
         self._sample: list[Sequence[Any]] = []
         self._rows, self._ignored = 0, frozenset[str]()
         self._scope = scope or Scope()
@@ -281,7 +283,6 @@ class RowReader:
 
     def ignore(self, names: Collection[str]) -> None:
         self._ignored = frozenset(names)
-        self._unused = [each for each in self._unused if each.name not in self._ignored]
 
     def check_cells(self) -> None:
         """Check that no cell read so far says something that is not used, or means something else next to another."""
@@ -291,20 +292,20 @@ class RowReader:
             self.warnings.append(message)
         for each in self._unused:
             each.look(self._money)
-        check_values(self.columns, self._unused, self._sample)
+        check_values(self.columns, [each for each in self._unused if each.name not in self._ignored], self._sample)
 
-    def found_unused(self) -> tuple[UnusedColumn, ...]:
-        """Return what unused columns may say about the rows; complete when all rows have been read."""
-        return tuple(found for each in self._unused if (found := each.found(self._rows)) is not None)
+    def found_unused(self, *, are_ignored: bool) -> tuple[UnusedColumn, ...]:
+        """Return what unused columns, ignored by name or not, may say about the rows; complete at the end."""
+        columns = (each for each in self._unused if (each.name in self._ignored) is are_ignored)
+        return tuple(found for each in columns if (found := each.found(self._rows)) is not None)
 
     def add_key(self, name: str, cell: Any) -> None:
         """Add a cell under a name that the header does not have."""
-        if name not in self._ignored:
-            known = next((each for each in self._unused if each.name == name), None)
-            if known is None and len(self._unused) < _MAX_KEYS:
-                self._unused.append(known := Evidence(name))
-            if known is not None:
-                known.add(cell, self._money)
+        known = next((each for each in self._unused if each.name == name), None)
+        if known is None and len(self._unused) < _MAX_KEYS:
+            self._unused.append(known := Evidence(name))
+        if known is not None:
+            known.add(cell, self._money)
 
     def _observe(self, cells: Sequence[Any]) -> None:
         self._rows += 1
@@ -456,14 +457,14 @@ class Table:
     """The columns and rows of an open ledger, in any format; an empty one if nothing is given."""
 
     # `rows` is read once, in order; it has None for a row that is left out. `header_row` is 0 if the format has none.
-    # `other_sheets` are those that have rows too.
+    # `unread_sheets` are the others that have rows, if no sheet was chosen.
 
     reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
     columns: Columns = field(default=Factory(lambda table: table.reader.columns, takes_self=True))
     rows: Iterable[Entry | RejectedEntry | None] = ()
     delimiter: str | None = None
     header_row: int = 0
-    other_sheets: Sequence[str] = ()
+    unread_sheets: tuple[UnreadSheet, ...] = ()
 
 
 _Row = TypeVar("_Row")

@@ -100,6 +100,19 @@ class Excluded:
         return f"{plural(self.rows, 'row')} left out, because {they} {self.why}: {where}"
 
 
+@frozen
+class UnreadSheet:
+    """A sheet of a workbook with its filled rows, without a header, if no sheet was chosen by name."""
+
+    name: str
+    rows: int
+
+    @property
+    def sentence(self) -> str:
+        """For people; safe to print."""
+        return f"{quote(self.name)} ({plural(self.rows, 'row')})"
+
+
 @define
 class _Group:
     rows: int = 0

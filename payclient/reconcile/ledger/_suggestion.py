@@ -11,14 +11,13 @@ from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import product
 from typing import Any, TypeAlias, cast
-from unicodedata import category
 
 import attrs
 from attrs import frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_option
-from payclient.reconcile.ledger._columns import SIDES, word_list
+from payclient.reconcile.ledger._columns import SIDES, is_currency
 from payclient.reconcile.ledger._dialect import Dialect, Negative, Thousands
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._times import TimeFormat, TimeReader
@@ -273,7 +272,6 @@ _LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
 _DECORATION = re.compile(r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$", re.IGNORECASE)
 """Marks that programs put around an amount, and that cannot be declared."""
 _COMPACT_DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
-_CURRENCIES = frozenset(word_list("money", "currencies"))
 
 
 def _as_long(digits: re.Match[str]) -> str:
@@ -286,17 +284,13 @@ def _as_long(digits: re.Match[str]) -> str:
 def _may_be_money(text: str) -> bool:
     text = _DECORATION.sub("", text)
     marks = [mark.strip(".").casefold() for mark in _LETTERS.findall(text)]
-    if not all(not mark or mark in SIDES or mark in _CURRENCIES or _is_symbol(mark) for mark in marks):
+    if not all(not mark or mark in SIDES or is_currency(mark) for mark in marks):
         return False
     for dialect in candidates([text], _ANY):
         with suppress(CellProblem):
             if MoneyReader(dialect).read(text) is not None:
                 return True
     return False
-
-
-def _is_symbol(mark: str) -> bool:
-    return len(mark) <= 4 and any(category(each) == "Sc" for each in mark)
 
 
 def may_be_money(text: str) -> bool:

@@ -1,26 +1,37 @@
 """
 Keep the sums and words of the unused columns, so that a verdict can name what was not looked at.
 
-No word is interpreted here: a list of words catches what it lists. A column of numbers has a sum, and one of a few
-different texts, shapes of texts or first words has their counts, whatever its name and language. What has another text
-of the same shape in each row, or a time, only tells rows apart, and is not named.
+No word is interpreted here: a list of words catches what it lists. Arithmetic decides, alike for texts, numbers,
+times, booleans and JSON. A few different values that rows share, or one that most rows have next to few others, are
+words with their counts, and so are a few shapes of texts or first words. Numbers that are amounts have a sum. Not named
+is what has another value in each row. Two lists of names make a column quiet, so that what they lack is named: of row
+numbers, and of times that every payment has.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from heapq import nlargest
 from typing import Any
 
 from attrs import define, field, frozen
 
-from payclient._shared.escape import quote
-from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_word
-from payclient.reconcile.ledger._columns import Columns, is_side, read_only, refuse_unused, sign_of
+from payclient._shared.escape import escape_unprintable
+from payclient.reconcile.ledger._cells import BLANK, CellProblem, Unreadable, as_word
+from payclient.reconcile.ledger._columns import (
+    Columns,
+    is_side,
+    normalise_name,
+    read_only,
+    refuse_unused,
+    sign_of,
+    word_list,
+)
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
-_EMPTY, _FILLED = "(empty)", "(filled)"
+_EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
 """Counted among the words: the cells without one, and those with texts that are not shown."""
 _LETTER = re.compile(r"[^\W\d_]")
 _MAX_WORDS = 10
@@ -37,12 +48,17 @@ _ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
 _NAME = re.compile(r"(?=.*\d).{4,}")
 """A text that occurs once names its row, rather than describing it."""
 _CODE = re.compile(r"0\d+|\d{13,}")
+_YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)")
+_ERA = 10
+"""Years between times of which some mean something else, such as never: 0001, 1900, 1970 or 9999."""
+_NUMBERING = frozenset(word_list("quiet", "numbering"))
+_TIMES, _TIMES_BESIDE = (frozenset(word_list("quiet", key)) for key in ("times", "beside"))
 
 
 @frozen
 class UnusedColumn:
     """
-    A column that is neither used nor ignored by name, and that may say what a row means.
+    A column that nothing uses, and that may say what a row means.
 
     Attributes:
         name: Name in the header.
@@ -57,16 +73,22 @@ class UnusedColumn:
     @property
     def may_be_status(self) -> bool:
         """Whether it has a few words; numbers, and texts that differ in a label, do not count."""
-        words = self.words.keys() - {_EMPTY, _FILLED}
+        words = self.words.keys() - {_EMPTY, _FILLED, _OTHERS}
         return self.amount is None and any(map(_LETTER.search, words)) and not any("#" in word for word in words)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows, and more than one, have the same text or time, so that it cannot tell them apart."""
+        ((word, rows), *others) = self.words.items() or [("", 0)]
+        return rows > 1 and not others and word != _FILLED and (is_time(word) or _LETTER.search(word) is not None)
 
     @property
     def sentence(self) -> str:
         """For people; safe to print."""
-        name = quote(self.name)[1:-1]
+        name = escape_unprintable(self.name, max_length=80)
         if self.amount is not None:
             return f"{name} {self.amount:,}"
-        shown = [f"{quote(word)[1:-1]} {rows:,}" for word, rows in self.words.items()]
+        shown = [f"{escape_unprintable(word, max_length=80)} {rows:,}" for word, rows in self.words.items()]
         return f"{name}: {', '.join(shown[:_MAX_SHOWN])}{' …' if shown[_MAX_SHOWN:] else ''}"
 
 
@@ -85,6 +107,7 @@ class Evidence:
     """Cells that were not looked at yet, each different one once."""
     _filled: int = field(init=False, default=0)
     _times: int = field(init=False, default=0)
+    _years: dict[int, int] = field(init=False, factory=dict)
     _sum: int | None = field(init=False, default=0)
     _numbers: list[int] = field(init=False, factory=lambda: [0, 0])
     """The greatest number, without its sign, and the last one."""
@@ -94,6 +117,7 @@ class Evidence:
     _texts: set[str] = field(init=False, factory=set)
     """The cells that are neither numbers nor times."""
     words: dict[str, int] = field(init=False, factory=dict)
+    """All different texts while they are few; the most frequent ones otherwise."""
     _shapes: tuple[dict[str, int], dict[str, int]] = field(init=False, factory=lambda: ({}, {}))
     """The words with `#` for each label, and what these begin with."""
 
@@ -107,23 +131,27 @@ class Evidence:
     def look(self, reader: MoneyReader) -> None:
         """Look at the cells that wait, as *reader* reads amounts."""
         for cell, rows in self.counts.items():
-            text = "" if cell is None else str(cell).removesuffix(".0").strip(BLANK)
+            text = "" if cell is None else cell.reason if isinstance(cell, Unreadable) else str(cell)
+            text = text.removesuffix(".0").strip(BLANK)
             if text:
                 self._filled += rows
                 if len(self._texts) <= _MAX_WORDS:
                     self._classify(cell, text, rows, reader)
-                if len(self.words) <= _MAX_REPEATED:
-                    self.words[text] = self.words.get(text, 0) + rows
+                self.words[text] = self.words.get(text, 0) + rows
                 if len(self._shapes[1]) <= _MAX_WORDS:
                     shape = _shape(text.translate(_ZEROS))
                     for found, each in zip(self._shapes, (shape, shape.split(" ", 1)[0]), strict=True):
                         if len(found) <= _MAX_WORDS:
                             found[each] = found.get(each, 0) + rows
         self.counts = {}
+        if len(self.words) > MAX_COUNTED:  # those that rows share stay
+            self.words = dict(nlargest(MAX_COUNTED // 2, self.words.items(), key=_rows_of))
 
     def _classify(self, cell: Any, text: str, rows: int, reader: MoneyReader) -> None:
         if isinstance(cell, date) or is_time(text):
             self._times += rows
+            if year := _YEAR.search(text):
+                self._years[int(year[0])] = self._years.get(int(year[0]), 0) + rows
             return
         try:
             number = reader.read(text if isinstance(cell, float | str) else cell)
@@ -142,33 +170,65 @@ class Evidence:
 
     @property
     def has_money(self) -> bool:
-        """Whether its numbers may be amounts: codes, flags and running numbers are not."""
-        is_counted = self._are_running and self._filled > 2
+        """Whether its numbers may be amounts: codes, flags and row numbers are not."""
+        is_counted = self._are_running and self._filled > 2 and not _NUMBERING.isdisjoint(_words_of(self.name))
         are_numbers = len(self._texts) <= _MAX_WORDS and self._filled > self._times and self._may_be_money
         return are_numbers and not is_counted and (len(self.words) > _MAX_WORDS or self._numbers[0] >= _MIN_SUM)
+
+    @property
+    def _are_codes(self) -> bool:
+        """Whether its numbers are few and rows share them, on average, as they do account numbers; 0 is no number."""
+        numbers = {word: rows for word, rows in self.words.items() if re.search("[1-9]", word)}
+        is_like_code = len({*map(len, numbers)}) == 1 and len(numbers) <= _MAX_REPEATED
+        return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)
 
     def found(self, rows: int) -> UnusedColumn | None:
         """Return what its cells may say about *rows*; None if they say nothing."""
         if not self._filled:
             return None
         empty = {_EMPTY: rows - self._filled} if rows > self._filled else {}
-        if self.has_money and self._times < self._filled:
+        if self.has_money and self._times < self._filled and not self._are_codes:
             return UnusedColumn(self.name, {} if self._sum is not None else self.words, self._sum)
         rest = {_FILLED: self._filled} if empty or self._has_objects else {}
         words = {**(self._few or rest), **empty}
-        return UnusedColumn(self.name, dict(sorted(words.items(), key=lambda word: -word[1]))) if words else None
+        return UnusedColumn(self.name, dict(sorted(words.items(), key=_rows_of, reverse=True))) if words else None
 
     @property
     def _few(self) -> Mapping[str, int]:
         """The texts of its cells, or the few ways in which they are written or begin; empty if there are many."""
-        if self._times == self._filled:
+        are_times = self._times == self._filled
+        eras = self._eras if are_times else {}
+        if are_times and len(eras) < 2 and _words_of(self.name) - _TIMES_BESIDE <= _TIMES:
             return {}
-        are_labels = all(rows == 1 and _NAME.fullmatch(word) for word, rows in self.words.items())
-        is_few = len(self.words) <= max(_MAX_WORDS, min(_MAX_REPEATED, self._filled // 2))
-        if is_few and (not are_labels or self._has_objects):
+        are_labels = not self._has_objects and all(n == 1 and _NAME.fullmatch(word) for word, n in self.words.items())
+        most_frequent = nlargest(2, self.words.items(), key=_rows_of)
+        (word, most), (_, second) = [*most_frequent, ("", 0)][:2]
+        is_alone = most >= _MAX_WORDS * max(second, 1)  # next to texts that are hardly shared
+        is_shared = len(self.words) <= min(_MAX_REPEATED, self._filled // 2) and not is_alone
+        if not are_labels and (len(self.words) <= _MAX_WORDS or is_shared):
             return self.words
-        few: list[dict[str, int]] = [found for found in self._shapes if 1 < len(found) <= _MAX_WORDS]
-        return few[0] if few else {}
+        if is_alone or 2 * most > self._filled > most:
+            return {word: most, _OTHERS: self._filled - most}
+        few = [eras] if are_times else [*self._shapes]
+        return next((found for found in few if 1 < len(found) <= _MAX_WORDS), {})
+
+    @property
+    def _eras(self) -> dict[str, int]:
+        """The rows by the years of their times, parted where many years are between two."""
+        eras: list[list[int]] = []
+        for year in sorted(self._years):
+            if not eras or year - eras[-1][1] >= _ERA:
+                eras.append([year, year, 0])
+            eras[-1][1:] = [year, eras[-1][2] + self._years[year]]
+        return {f"{first:04}" if first == last else f"{first:04}-{last:04}": rows for first, last, rows in eras}
+
+
+def _rows_of(word: tuple[str, int]) -> int:
+    return word[1]
+
+
+def _words_of(name: str) -> set[str]:
+    return {*normalise_name(name).split("_")} if name[:1] != "#" else {"no"}
 
 
 def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[Sequence[Any]]) -> None:

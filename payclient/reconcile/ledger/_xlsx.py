@@ -6,7 +6,8 @@ No library is used here, because a wrong amount is worse than slow reading. Desi
 - A workbook is an untrusted zip file: sizes are checked before a part is decompressed, a document type, whose entities
   could expand, is refused, and any damage becomes a `LedgerError`.
 - A formula has the result that is stored in the file; one without a result is refused, not empty.
-- No row is left out: hidden and filtered rows are read, and rows out of order refuse the file.
+- What a cell shows is what is read: a number format that shows another sign, word or number refuses the cell.
+- No row is left out: hidden and filtered rows are read and counted, and rows out of order refuse the file.
   openpyxl drops such a row silently, and reads a formula without a result as an empty cell.
 - Memory is bounded: rows are read one by one, and only the shared strings are held.
 """
@@ -24,18 +25,18 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from typing import IO, Any
-from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from attrs import frozen
 
-from payclient._shared.escape import escape_unprintable, quote
+from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger._cells import BLANK, LedgerError, Unreadable
-from payclient.reconcile.ledger._columns import Finder, sign_of
+from payclient.reconcile.ledger._columns import Finder
+from payclient.reconcile.ledger._formats import MAX_FORMAT, NumberFormat, number_format
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
-from payclient.reconcile.ledger._scope import Scope
+from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, UnreadSheet
 
 _MIB = 1 << 20
 _MAX_TEXT_BYTES = 256 * _MIB
@@ -49,11 +50,7 @@ _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *rang
 _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
 """The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
-_MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
-_LITERAL = re.compile(
-    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([$\u00a3\u00a5\u20a0-\u20bf])|_.|\*.|\[[^\]]*\]', re.DOTALL
-)
-"""Characters of a number format that are shown as they are."""
+_PERCENT_FORMATS = {9: number_format("0%"), 10: number_format("0.00%")}
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
 _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
@@ -173,8 +170,9 @@ class _Workbook:
     texts: tuple[str, ...]
     time_styles: frozenset[int]
     day_styles: frozenset[int]
-    labels: Mapping[int, tuple[str, str]]
-    """The text that a style shows next to a number above zero, and next to one below."""
+    formats: Mapping[int, NumberFormat]
+    """The number formats of styles that show more than the digits of a number."""
+    struck_styles: frozenset[int]
     epoch: datetime
 
 
@@ -182,14 +180,25 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
     book = _read_workbook(file)
     chosen = _choose(book, sheet)
-    others = [each.name for each in book.sheets if each != chosen and next(_SheetReader(book).rows(each.part), None)]
+    counted = (UnreadSheet(each.name, _count_rows(book, each)) for each in book.sheets if each != chosen)
+    others = tuple(each for each in counted if each.rows)
     parser = _SheetReader(book)
     rows = parser.rows(chosen.part)
     first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
     if others:
-        names = ", ".join(map(quote, others))
+        names = ", ".join(each.sentence for each in others)
         reader.warnings.insert(0, f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too")
-    return Table(reader=reader, rows=_entries(rows, reader, parser), header_row=first, other_sheets=others)
+    unread = others if sheet is None else ()
+    return Table(reader=reader, rows=_entries(rows, reader, parser), header_row=first, unread_sheets=unread)
+
+
+def _count_rows(book: _Workbook, sheet: _Sheet) -> int:
+    """Return the number of filled rows, without a header, which has no digits."""
+    rows = _SheetReader(book).rows(sheet.part)
+    first = next(rows, None)
+    if first is None:
+        return 0
+    return sum(1 for _ in rows) + any(HAS_DIGIT(name) for name in _names(first[1]))
 
 
 FORMULA = Unreadable("is a formula")
@@ -219,11 +228,18 @@ def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
 def _entries(
     rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetReader
 ) -> Iterator[Entry | RejectedEntry | None]:
-    width = len(reader.columns.header)
+    width, marked = len(reader.columns.header), dict[str, list[int]]()
     for line, cells in rows:
         last = max(cells)
         problem = "" if last < width else "has a value to the right of the header"
+        for mark in parser.marks:
+            marked.setdefault(mark, [line, 0])[1] += 1
         yield reader.read(line, list(map(cells.get, range(max(width, last + 1)))), problem)
+    for mark, (line, count) in marked.items():
+        reader.warnings.append(
+            f"{plural(count, 'row')} that {'is' if count == 1 else 'are'} {mark}, but read: "
+            f"{'row' if count == 1 else 'the first is row'} {line}"
+        )
     for name, place in reader.columns.places.items():
         if KINDS.get(name) == "money" and len(shown := parser.currencies.get(place, {})) > 1:
             symbols = " and ".join(map(quote, shown.values()))
@@ -239,6 +255,8 @@ class _SheetReader:
     def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
         self.currencies: dict[int, dict[str, str]] = {}
         """The currencies that formats show in each column, with their first spelling."""
+        self.marks: list[str] = []
+        """What a reader of the sheet sees of the last row, and its cells do not say."""
         self._formula = formula
         self._book = book
 
@@ -252,6 +270,8 @@ class _SheetReader:
                     message = f"row {row} comes after row {last}, so rows may be lost; open the file and save it again"
                     raise LedgerError(message, line=row)
                 last = row
+                is_hidden = element.get("hidden") in ("1", "true") or element.get("ht") == "0"
+                self.marks = ["hidden or filtered out"] if is_hidden else []
                 if cells := self._cells(element, row):
                     yield row, cells
 
@@ -267,6 +287,8 @@ class _SheetReader:
             value = self._value(cell, place, *names)
             if value is not None and not (isinstance(value, str) and not value.strip(BLANK)):
                 cells[place] = value
+                if self._book.struck_styles and int(cell.get("s", "0")) in self._book.struck_styles:
+                    self.marks = [*{*self.marks, "struck through"}]
         return cells
 
     def _value(self, cell: Element, place: int, value: str, formula: str, inline: str) -> Any:
@@ -278,26 +300,32 @@ class _SheetReader:
         has_formula = formula in parts
         if has_formula and self._formula is not None:
             return self._formula
+        style = int(cell.get("s", "0"))
         if kind == "inlineStr":
-            return _text_of(parts[inline]) if inline in parts else None
+            return self._text(_text_of(parts[inline]), style) if inline in parts else None
         text = _text(parts[value]) if value in parts else None
         if text is None or (not text and kind != "str"):
             return _NO_RESULT if has_formula else None
         if kind == "s":
             texts = self._book.texts
-            return texts[int(text) if text.isdecimal() else len(texts)]  # or the file is damaged
+            return self._text(texts[int(text) if text.isdecimal() else len(texts)], style)  # or the file is damaged
         if kind in ("str", "d"):
-            return _unescape(text)
+            return self._text(_unescape(text), style)
         if kind == "e":
             return Unreadable(f"{quote(text)} is an error of the spreadsheet")
-        return text == "1" if kind == "b" else self._number(text, int(cell.get("s", "0")), place)
+        return text == "1" if kind == "b" else self._number(text, style, place)
+
+    def _text(self, text: str, style: int) -> Any:
+        found = self._book.formats.get(style)
+        problem = "" if found is None or not text else found.of_text(text)
+        return Unreadable(problem) if problem else text
 
     def _number(self, text: str, style: int, place: int) -> Any:
         number = float(text)
         is_day = style in self._book.day_styles
         if not is_day and style not in self._book.time_styles:
             whole = int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
-            return self._labelled(whole, self._book.labels[style], place) if style in self._book.labels else whole
+            return self._shown(whole, self._book.formats[style], place) if style in self._book.formats else whole
         try:
             # To the millisecond, which is the precision of such a number.
             time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
@@ -305,14 +333,14 @@ class _SheetReader:
             return Unreadable(f"{quote(text)} is not the number of a day")
         return time.date() if is_day and number.is_integer() else time
 
-    def _labelled(self, number: float, labels: tuple[str, str], place: int) -> Any:
+    def _shown(self, number: float, style: NumberFormat, place: int) -> Any:
         """Return a number as its format shows it if that says credit or debit; its currency is kept otherwise."""
-        label = labels[number < 0]
-        if not label or (sign := sign_of(label)) is None:
-            self.currencies.setdefault(place, {}).update({label.casefold(): label} if label else {})
-            return number
-        # A format with a part for numbers below zero shows them without their minus.
-        return f"{number if sign > 0 or labels[0] == labels[1] else abs(number)} {label}"
+        shown = style.of_number(number)
+        if shown.problem:
+            return Unreadable(shown.problem)
+        if shown.label:
+            self.currencies.setdefault(place, {})[shown.label.casefold()] = shown.label
+        return shown.text or number
 
 
 @cache
@@ -338,16 +366,13 @@ def _read_workbook(file: IO[bytes]) -> _Workbook:
         relations = _relations(archive, root)
         parts = {kind: target for kind, target in relations.values() if target in archive}
         sheets, is_1904 = _sheets(archive, root, relations)
-        time_styles, day_styles, labels = _styles(archive, parts.get("styles"))
         part = parts.get("sharedStrings")
         texts = archive.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
         return _Workbook(
             archive=archive,
             sheets=sheets,
             texts=tuple(map(_text_of, texts)),
-            time_styles=time_styles,
-            day_styles=day_styles,
-            labels=labels,
+            **_styles(archive, parts.get("styles")),
             epoch=datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
         )
 
@@ -383,38 +408,37 @@ def _sheets(archive: _Archive, root: str, relations: Mapping[str, tuple[str, str
     return tuple(sheets), is_1904
 
 
-def _styles(
-    archive: _Archive, part: str | None
-) -> tuple[frozenset[int], frozenset[int], Mapping[int, tuple[str, str]]]:
-    """Return the numbers of the styles with a time of day, and with a date only, and the labels of the others."""
+def _styles(archive: _Archive, part: str | None) -> dict[str, Any]:
+    """Return what the styles of a workbook change, by the name of the attribute that has it."""
     times, days, others = set[int](), set[int](), set[int]()
     shown = dict.fromkeys(_TIME_FORMATS, times) | dict.fromkeys(_DAY_FORMATS, days)
-    labels, of_formats = dict[int, tuple[str, str]](), dict[int, tuple[str, str]]()
-    for each in archive.elements(part, "numFmt", "cellXfs") if part else ():
+    known, formats = dict(_PERCENT_FORMATS), dict[int, NumberFormat]()
+    struck_fonts, struck_styles = set[int](), set[int]()
+    for each in archive.elements(part, "numFmt", "fonts", "cellXfs") if part else ():
         if each.tag.endswith("numFmt"):
-            code, name = each.attrib["formatCode"][:_MAX_FORMAT], int(each.get("numFmtId", "-1"))
-            letters = set(_NO_DATE_LETTERS.sub("", code).casefold().replace("general", ""))
+            code, name = each.attrib["formatCode"], int(each.get("numFmtId", "-1"))
+            letters = set(_NO_DATE_LETTERS.sub("", code[:MAX_FORMAT]).casefold().replace("general", ""))
             shown[name] = times if letters & set("hs") else days if letters & set("ymd") else others
-            if shown[name] is others and any(found := _labels(code)):
-                of_formats[name] = found
-            continue
-        for number, style in enumerate(each.iter(_beside(each, "xf"))):
-            name = int(style.get("numFmtId", "0"))
-            shown.get(name, others).add(number)
-            if name in of_formats:
-                labels[number] = of_formats[name]
-    return frozenset(times), frozenset(days), labels
-
-
-def _labels(code: str) -> tuple[str, str]:
-    """Return what a format shows next to a number above zero, and next to one below: words and currencies."""
-    marks = [(each.start(), each.end(), "".join(filter(None, each.groups()))) for each in _LITERAL.finditer(code)]
-    ends = [place for place, mark in enumerate(code) if mark == ";" and all(not a <= place < b for a, b, _ in marks)]
-    found: list[str] = []
-    for start, end in zip((0, *ends), (*ends, len(code)), strict=True):
-        label = "".join(text for place, _, text in marks if start <= place < end).strip()
-        found.append(label if any(each.isalpha() or category(each) == "Sc" for each in label) else "")
-    return found[0], found[1] if found[1:] else found[0]
+            if shown[name] is others:
+                known[name] = number_format(code)
+        elif each.tag.endswith("fonts"):
+            for number, font in enumerate(each.iter(_beside(each, "font"))):
+                values_of_strike = [strike.get("val", "1") for strike in font.iter(_beside(each, "strike"))]
+                struck_fonts |= {number} if not {"0", "false"}.issuperset(values_of_strike) else set()
+        else:
+            for number, style in enumerate(each.iter(_beside(each, "xf"))):
+                name = int(style.get("numFmtId", "0"))
+                shown.get(name, others).add(number)
+                if name in known and not known[name].is_plain:
+                    formats[number] = known[name]
+                if int(style.get("fontId", "0")) in struck_fonts:
+                    struck_styles.add(number)
+    return {
+        "time_styles": frozenset(times),
+        "day_styles": frozenset(days),
+        "formats": formats,
+        "struck_styles": frozenset(struck_styles),
+    }
 
 
 def _text_of(element: Element) -> str:

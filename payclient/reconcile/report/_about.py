@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Summary, expiry_rule, rules_as_json
-from payclient.reconcile.ledger import Excluded, UnusedColumn, read_only
+from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
 from payclient.reconcile.nights import LedgerChange
 from payclient.reconcile.report._wording import (
     acceptance_sentence,
@@ -41,6 +41,7 @@ class LedgerAbout:
         excluded: Rows that are left out, by reason; each is a warning, too.
         unused: Other columns that may say what a row means, and were not ignored by name.
         ignored: The same of those that were ignored by name.
+        unread_sheets: Other sheets of the workbook that have rows, if no sheet was chosen by name.
     """
 
     name: str
@@ -53,6 +54,7 @@ class LedgerAbout:
     excluded: tuple[Excluded, ...] = ()
     unused: tuple[UnusedColumn, ...] = ()
     ignored: tuple[UnusedColumn, ...] = ()
+    unread_sheets: tuple[UnreadSheet, ...] = ()
 
 
 @frozen(kw_only=True)

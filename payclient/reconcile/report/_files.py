@@ -192,6 +192,7 @@ class ReportFiles:
             unused=unused,
             unused_in_statement=in_statement,
             ignored=[column for file in files if file for column in file.ignored],
+            unread_sheets=[each for file in files if file for each in file.unread_sheets],
             ledger_change=about.ledger_change,
         )
         earlier = tuple(each for each in summary.still_there if each.run != about.run)

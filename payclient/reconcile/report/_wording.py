@@ -49,6 +49,10 @@ _ADVICE: Mapping[Condition, str] = {
         "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if "
         "there is one."
     ),
+    Condition.SHEETS_LEFT_OUT: (
+        "The first sheet was read, and others have rows: name the one that is meant with --sheet NAME. A sheet of a "
+        "statement is chosen by saving it as a file."
+    ),
     Condition.STATUS_LEFT_OUT: (
         "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid."
     ),
@@ -146,6 +150,8 @@ def _unused(compared: Compared) -> list[str]:
             found.setdefault(f"{what}{of}", []).append(each.sentence)
     for named in found.values():
         named[_MAX_UNUSED:] = [f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else []
+    if compared.unread_sheets:
+        found["sheets not read"] = [", ".join(each.sentence for each in compared.unread_sheets)]
     return [f"{what}: {'; '.join(named)}" for what, named in found.items()]
 
 

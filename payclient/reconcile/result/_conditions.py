@@ -32,8 +32,8 @@ class Verdict(StrEnum):
     Attributes:
         EMPTY: Nothing was read, so nothing was compared.
         CLEAN: Every row matched, or is open.
-        PARTIAL: Every row matched, or is open, but the amounts, the status or a column that may decide what a row means
-            were not compared, or a column that is ignored has a new word.
+        PARTIAL: Every row matched, or is open, but the amounts, the status, a sheet or a column that may decide what a
+            row means were not compared, or a column that is ignored has a new word.
         BREAKS: Something differs, or a row was rejected.
         INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
     """
@@ -55,6 +55,7 @@ class Remedy(StrEnum):
     READ_LEDGER = "read_ledger"
     EXPORT_AGAIN = "export_again"
     CHOOSE_COLUMNS = "choose_columns"
+    CHOOSE_SHEET = "choose_sheet"
     ASSUME_PAID = "assume_paid"
 
 
@@ -145,6 +146,10 @@ class Condition(StrEnum):
     AMOUNTS_LEFT_OUT = (
         *("amounts_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.are_amounts_left_out, _partial),
         Remedy.CHOOSE_COLUMNS,
+    )
+    SHEETS_LEFT_OUT = (
+        *("sheets_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.unread_sheets, _partial),
+        Remedy.CHOOSE_SHEET,
     )
     COLUMNS_LEFT_OUT = (
         *("columns_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.unused, _partial),

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from payclient.reconcile.ledger import UnusedColumn
+from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 from payclient.reconcile.nights import Decision, FirstSeen, SincePrevious
 from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
 from payclient.reconcile.result._conditions import EXIT_STATUSES, Condition, FailOn, Remedy, Verdict
@@ -85,6 +85,7 @@ class Compared:
         unused: The columns of the ledger that are neither used nor ignored by name, and that may say what a row means.
         unused_in_statement: The same of the statement.
         ignored: The columns of both files that are ignored by name, and may say what a row means.
+        unread_sheets: Other sheets of the files that have rows, if no sheet was chosen by name.
         news: What was compared in the previous run, or was not there: kind and name, as in `left_out`, or a new word.
     """
 
@@ -96,6 +97,7 @@ class Compared:
     unused: tuple[UnusedColumn, ...] = ()
     unused_in_statement: tuple[UnusedColumn, ...] = ()
     ignored: tuple[UnusedColumn, ...] = ()
+    unread_sheets: tuple[UnreadSheet, ...] = ()
     news: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -106,6 +108,7 @@ class Compared:
             *((LEFT_OUT_FIELD, name) for name, is_left_out in fields.items() if is_left_out),
             *(("column", each.name) for each in self.unused),
             *(("column of the statement", each.name) for each in self.unused_in_statement),
+            *(("sheet", each.name) for each in self.unread_sheets),
         )
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from attrs import astuple, define, evolve, field
 
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
-from payclient.reconcile.ledger import ABSENT, Entry, UnusedColumn
+from payclient.reconcile.ledger import ABSENT, Entry, UnreadSheet, UnusedColumn
 from payclient.reconcile.nights import (
     BreakChange,
     BreakRecord,
@@ -292,13 +292,15 @@ class Tally:
         unused: Iterable[UnusedColumn] = (),
         unused_in_statement: Iterable[UnusedColumn] = (),
         ignored: Iterable[UnusedColumn] = (),
+        unread_sheets: Iterable[UnreadSheet] = (),
         ledger_change: LedgerChange | None = None,
     ) -> Summary:
         """Return the result; *columns* are the used fields, and a verdict has to name the columns that are *unused*."""
         counts, since, before = self._counts, None, None
         if self._previous is not None:
             since, before = self._since(self._previous, ledger_change), self._previous.shown
-        compared = self._comparisons({*columns}, tuple(unused), tuple(unused_in_statement), tuple(ignored))
+        others = unused, unused_in_statement, ignored, unread_sheets
+        compared = self._comparisons({*columns}, *map(tuple, others))
         self._shown.set_words((*compared.unused, *compared.unused_in_statement, *compared.ignored))
         first_seen = [*self._shown.first(before)]
         words = [each for each in first_seen if each.kind is Sight.WORD]
@@ -423,8 +425,8 @@ class Tally:
         yield from new
         yield from ((each.kind.value, each.value) for each in words if each.column not in named)
 
-    def _comparisons(self, columns: set[str], *others: tuple[UnusedColumn, ...]) -> Compared:
-        unused, unused_in_statement, ignored = others
+    def _comparisons(self, columns: set[str], *others: Any) -> Compared:
+        unused, unused_in_statement, ignored, unread_sheets = others
         return Compared(
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
             stated=tuple(name for name in FIELDS if name in self._compared or name in columns),
@@ -434,6 +436,7 @@ class Tally:
             unused=unused,
             unused_in_statement=unused_in_statement,
             ignored=ignored,
+            unread_sheets=unread_sheets,
         )
 
     def _leakages(self) -> Iterator[Leakage]:

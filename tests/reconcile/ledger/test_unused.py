@@ -32,6 +32,9 @@ def beside(name, *cells, **options):
     return "; ".join(named(f"reference,amount,{name}\n{rows}", **options))
 
 
+IDS = tuple(f"{n:08x}-{n:04x}" for n in range(1, 61))
+DAYS = tuple(f"2026-{10 + n % 2}-{n % 28 + 1:02}" for n in range(40))
+
 SAID = [
     ("Order Status", ("completed", "cancelled"), "Order Status: completed 1, cancelled 1"),
     ("Batal", ("Ya", "Tidak", "Tidak"), "Batal: Tidak 2, Ya 1"),
@@ -42,6 +45,25 @@ SAID = [
     ("pengembalian", ("0", "75000", ""), "pengembalian 75,000"),
     ("Rückzahlung", ("-1500", "-75000"), "Rückzahlung -76,500"),
     ("x", ("Rp 15.000", "Rp 7.500"), "x: Rp 15.000 1, Rp 7.500 1"),
+    *(
+        (name, (never,) * 38 + ("2026-11-08",) * 2, f"{name}: {never} 38, 2026-11-08 2")
+        for name, never in [
+            *(("refunded_at", "0001-01-01T00:00:00Z"), ("cancelled_at", "1970-01-01"), ("deleted_at", "0000-00-00")),
+            *(("valid_to", "9999-12-31"), ("Tgl Retur", "01/01/1900"), ("settled_at", "1900-01-01 00:00:00")),
+        ]
+    ),
+    ("settled_at", (*DAYS, "1900-01-01", "1900-01-01"), "settled_at: 2026 40, 1900 2"),
+    ("void", ("9999-12-31",) * 60 + DAYS, "void: 9999-12-31 60, (others) 40"),
+    ("void", ("1970-01-01",) * 12 + tuple(f"{day} 10:00" for day in DAYS), "void: 2026 40, 1970 12"),
+    ("Stornodatum", ("2026-11-08",) * 3, "Stornodatum: 2026-11-08 3"),
+    ("Payout Date (UTC)", ("2026-11-08",) * 30 + ("2026-11-09",) * 10, ""),
+    ("id", ("00000000-0000",) * 60 + IDS[:40], "id: 00000000-0000 60, (others) 40"),
+    ("id", ("none",) * 30 + IDS, "id: (others) 60, none 30"),
+    ("Trx Code", ("4001",) * 38 + ("4002",) * 2, "Trx Code: 4001 38, 4002 2"),
+    ("Konto", ("1200", "8400", "120000") * 9, "Konto: 1200 9, 8400 9, 120000 9"),
+    ("Konto", tuple(1200 + n % 20 for n in range(60)), "Konto: 1200 3, 1201 3, 1202 3, 1203 3, 1204 3 …"),
+    ("Retur", ("0",) * 37 + ("20000", "20000", "21100"), "Retur 61,100"),
+    ("Returned", tuple(range(1, 41)), "Returned 820"),
     ("x", tuple(f"{n}" for n in range(100, 160, 5)), "x 1,530"),
     ("cancelled at", ("2026-11-01 10:00:00", ""), "cancelled at: (filled) 1, (empty) 1"),
     ("text", tuple(f"{'Out' if n == 3 else 'Pay'} for A{n}B" for n in range(20)), "text: Pay for # 19, Out for # 1"),
@@ -75,6 +97,10 @@ def test_formats():
     text = "\n".join(map(json.dumps, rows))
     assert named(text, format="jsonl") == ["refunded: True 1, (empty) 1", "tags: ['a'] 1, (empty) 1"]
     assert named(text, format="jsonl", ignore=["tags"]) == ["refunded: True 1, (empty) 1"]
+    states = [True] * 38 + [False] * 2, [{}] * 60 + [{"refund": n} for n in range(40)], [0.5] * 8 + [1.5] * 2
+    for cells, said in zip(states, ["True 38, False 2", "{} 60, (others) 40", "0.5 8, 1.5 2"], strict=True):
+        lines = [json.dumps({"reference": f"T{n}", "amount": 5, "x": cell}) for n, cell in enumerate(cells)]
+        assert named("\n".join(lines), format="jsonl") == [f"x: {said}"]
     file = io.BytesIO()
     pq.write_table(pa.table({"reference": ["T1", "T2"], "amount": [5, 5], "x": [9000, None], "y": ["a", "b"]}), file)
     assert named(io.BytesIO(file.getvalue())) == ["x 9,000", "y: a 1, b 1"]
@@ -85,6 +111,29 @@ def test_many_cells():
     rows = "".join(f"T{n},5,{n * 7},{n % 3}x\n" for n in range(10_000))
     found = named(f"reference,amount,sum,few\n{rows}")
     assert found == ["sum 349,965,000", "few: 0x 3,334, 1x 3,333, 2x 3,333"]
+    days = [f"{first + n}-01-01" for first in (1000, 5000) for n in range(3000)]
+    late = "".join(f"T{n},5,{day}\n" for n, day in enumerate([*days, *["0001-01-01"] * 9000]))
+    assert named(f"reference,amount,void\n{late}") == ["void: 0001-01-01 9,000, (others) 6,000"]
+
+
+def test_constant():
+    """Only a column that has the same word in all rows cannot tell rows apart."""
+    for cells, is_constant in [
+        *((("IDR",) * 3, True), (("2026-11-21",) * 3, True), (("IDR", "IDR", ""), False), (("IDR",), False)),
+        *((("charge", "refund") * 2, False), (("15000",) * 3, False), (("100",) * 3, False)),
+    ]:
+        rows = "".join(f"T{number},15000,{cell}\n" for number, cell in enumerate(cells))
+        with open_ledger(io.StringIO(f"reference,amount,x\n{rows}")) as ledger:
+            list(ledger)
+            assert [each.is_constant for each in ledger.unused] == [is_constant]
+
+
+def test_ignored():
+    """A column that is ignored by name keeps its words and counts; one of debits is in use."""
+    text = "reference,Type,amount,Debit\nT1,charge,5,\nT2,refund,,5\n"
+    with open_ledger(io.StringIO(text), ignore=["Type"], dialect=Dialect(debit_columns={"amount": "Debit"})) as ledger:
+        list(ledger)
+        assert ([each.sentence for each in ledger.ignored], ledger.unused) == (["Type: charge 1, refund 1"], ())
 
 
 DISGUISED = [

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl.chart import BarChart
+from openpyxl.styles import Font
 
 from payclient.reconcile.ledger import Entry, LedgerError, RejectedEntry, open_ledger
 from support.workbooks import by_openpyxl, by_xlsxwriter, changed, with_rows
@@ -132,8 +133,21 @@ def test_hidden_rows():
     def hide(book):
         book.active.row_dimensions[3].hidden = book.active.row_dimensions[4].hidden = True
 
-    rows = read(by_openpyxl(("reference",), ("T1",), ("T2",), ("T3",), change=hide))
-    assert [row.reference for row in rows] == ["T1", "T2", "T3"]
+    with opened(by_openpyxl(("reference",), ("T1",), ("T2",), ("T3",), change=hide)) as ledger:
+        assert [row.reference for row in ledger] == ["T1", "T2", "T3"]
+        assert ledger.warnings == ("2 rows that are hidden or filtered out, but read: the first is row 3",)
+
+
+def test_struck_through():
+    """A row that is struck through is read, and counted in a warning."""
+
+    def strike(book):
+        book.active["B3"].font = Font(strike=True)
+        book.active["B2"].font = Font(strike=False)
+
+    with opened(by_openpyxl(("reference", "amount"), ("T1", 5), ("T2", 5), change=strike)) as ledger:
+        assert [row.amount for row in ledger] == [5, 5]
+        assert ledger.warnings == ("1 row that is struck through, but read: row 3",)
 
 
 def two_sheets(book):
@@ -144,10 +158,20 @@ def two_sheets(book):
 
 
 def test_other_sheets():
-    """The first sheet is read, with a warning that names the others in which there are rows."""
-    with opened(by_openpyxl(("reference",), ("T1",), change=two_sheets)) as ledger:
-        assert [row.reference for row in ledger] == ["T1"]
-        assert ledger.warnings == ("only the sheet 'First' was read; there are rows in 'Second' too",)
+    """The first sheet is read; others are named with their rows, a header left out, until a sheet is chosen."""
+
+    def more_sheets(book):
+        two_sheets(book)
+        book.create_sheet("Note").append(["2 were refunded"])
+        book["Note"].sheet_state = "hidden"
+        book.create_sheet("Template").append(["reference", "amount"])
+
+    data = by_openpyxl(("reference",), ("T1",), change=more_sheets)
+    said = "only the sheet 'First' was read; there are rows in 'Second' (1 row), 'Note' (1 row) too"
+    for sheet, unread in [(None, {"Second": 1, "Note": 1}), ("First", {})]:
+        with opened(data, sheet=sheet) as ledger:
+            assert [row.reference for row in ledger] == ["T1"]
+            assert (ledger.warnings, {each.name: each.rows for each in ledger.unread_sheets}) == ((said,), unread)
 
 
 def test_hidden_sheet():
