@@ -280,6 +280,12 @@ def words(*tables):
     return "\n".join(rows)
 
 
+def example(name):
+    """Return an example as a block of code, which a checkout has as a file to copy."""
+    text = (Path(__file__).parent / "examples" / name).read_text(encoding="utf-8")
+    return f"```{'python' if name.endswith('.py') else 'bash'}\n{text}```"
+
+
 def of_readme(heading):
     """Return a section of README, with links as from the front page."""
     readme = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
@@ -293,6 +299,7 @@ def _with_generated(text):
     text = re.sub(r"<!-- the arguments of ([\w.]+) -->", lambda found: described(found[1]), text)
     text = re.sub(r"<!-- the keys of (\w+\.schema\.json) -->", lambda found: keys(found[1]), text)
     text = re.sub(r"<!-- the keys of ([\w.]+) -->", lambda found: described(found[1], is_toml=True), text)
+    text = re.sub(r"<!-- the example ([\w.]+) -->", lambda found: example(found[1]), text)
     text = re.sub(r"<!-- the steps of (\w+) -->", lambda found: steps(found[1]), text)
     for marker, table in TABLES.items():
         text = text.replace(marker, table()) if marker in text else text

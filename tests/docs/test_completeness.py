@@ -84,7 +84,10 @@ def test_in_a_checkout(subtests):
         text = page.read_text(encoding="utf-8")
         if "_build" not in page.parts and ("```{eval-rst}" in text or re.search(r"^<!-- the ", text, re.MULTILINE)):
             with subtests.test(page=page):
-                assert re.search(r"checkout, `|`python3 docs/conf.py`|`payclient help`|\]\([./]+pyproject.toml\)", text)
+                assert re.search(
+                    r"checkout, `|`python3 docs/conf.py`|`payclient help`|\]\(\.\./examples/|\]\([./]+pyproject.toml\)",
+                    text,
+                )
 
 
 def test_front_page():

@@ -3,7 +3,7 @@
 import configparser
 import json
 import os
-import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +14,7 @@ from docs.blocks import Reader
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "reconcile-every-night.md"
 TEXT = PAGE.read_text(encoding="utf-8")
+EXAMPLES = PAGE.parents[1] / "examples"
 STUBS = {
     "payclient": '[ "$1" = verify ] && { [ -e "$3/whole" ]; exit; }; '
     'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; echo VERDICT; exit "$status"',
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="the script is for bash"
 @pytest.fixture
 def night(tmp_path):
     """Run the script in an empty folder, with programs of ours in the place of payclient, mail and sleep."""
-    (tmp_path / "nightly.sh").write_text(re.search(r"^```bash\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)[1])
+    shutil.copy(EXAMPLES / "nightly.sh", tmp_path)
 
     def night(*statuses, stubs=tuple(STUBS), folders=(), **environment):
         bin_ = tmp_path / "bin"
@@ -125,10 +126,10 @@ def test_for_real(night, tmp_path):
 
 
 def test_units():
-    """The systemd units can be read, and run the script that the page saves; the page links them."""
+    """The systemd units can be read, and run the script of the page; the page links them."""
     service, timer = (configparser.ConfigParser(strict=True) for _ in range(2))
     for unit, name in ((service, "reconcile.service"), (timer, "reconcile.timer")):
         assert f"](../examples/{name})" in TEXT
-        unit.read_string((PAGE.parents[1] / "examples" / name).read_text(encoding="utf-8"))
+        unit.read_string((EXAMPLES / name).read_text(encoding="utf-8"))
     assert service["Service"]["ExecStart"].endswith("/nightly.sh")
     assert (timer["Timer"]["Persistent"], service["Service"]["SuccessExitStatus"]) == ("true", "1")
