@@ -222,6 +222,12 @@ def errors():
     return "\n".join(rows)
 
 
+def classes_of_errors():
+    """Return what documents each class of errors."""
+    classes = "\n\n".join(f".. autoclass:: payclient.{name}\n   :show-inheritance:" for name, _ in _errors())
+    return f"```{{eval-rst}}\n.. currentmodule:: payclient\n\n{classes}\n```"
+
+
 def attributes_of_errors():
     """Return the table of the attributes of errors, with the class that brings each."""
     rows = ["| on | attribute | meaning |", "|---|---|---|"]
@@ -312,6 +318,7 @@ TABLES = {
     "<!-- the files of payclient -->": files,
     "<!-- the declarations of payclient ledger -->": declarations,
     "<!-- the errors -->": errors,
+    "<!-- the classes of errors -->": classes_of_errors,
     "<!-- the attributes of errors -->": attributes_of_errors,
     "<!-- the findings -->": findings,
     "<!-- the sheets of report.xlsx -->": sheets,

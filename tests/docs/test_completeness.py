@@ -27,7 +27,8 @@ from payclient.transports.fast import FastTransport
 PROJECT = Path(__file__).parents[2]
 REFERENCE = PROJECT / "docs" / "reference"
 CONF = runpy.run_path(str(PROJECT / "docs" / "conf.py"))
-API = "".join(page.read_text(encoding="utf-8") for page in sorted((REFERENCE / "api").glob("*.md")))
+PAGES = sorted((REFERENCE / "api").glob("*.md"))
+API = "".join(CONF["_with_generated"](page.read_text(encoding="utf-8")) for page in PAGES)
 MODULES = (
     "payclient",
     "payclient.blocking",
