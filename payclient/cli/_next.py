@@ -188,8 +188,6 @@ def after_verdict(summary: Summary, references: Sequence[str], words: Sequence[s
                 yield command(words)
             case Remedy.READ_LEDGER:
                 yield reading(words)
-            case Remedy.EXPORT_AGAIN:
-                yield elsewhere(words, out)
             case Remedy.EXPLAIN | Remedy.SHOW:
                 is_one = remedy is Remedy.EXPLAIN and bool(references)
                 yield command(["explain", str(out), references[0]] if is_one else ["show", str(out)])

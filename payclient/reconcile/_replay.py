@@ -7,6 +7,7 @@ from itertools import islice
 
 from attrs import evolve
 
+from payclient._shared.escape import plural
 from payclient.reconcile.journal import Journal
 from payclient.reconcile.judgement import Case, judge
 from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, with_history
@@ -70,7 +71,11 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
     if not journal.is_ledger_complete:
         message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"
         raise JournalError(message)
+    identity, change = json.loads(journal.note("identity") or "{}"), journal.ledger_change
+    might_leave = json.loads(identity.get("rules", "{}")).get("may_leave")
+    if might_leave and not rules.may_leave and change is not None and change.missing.rows:
+        message = f"{plural(change.missing.rows, 'row')} left the ledger by may_leave = true, and was not looked up"
+        raise JournalError(f"{message}; without may_leave, reconcile again")
     journal.answers.mark_again(rules, journal.side_of)
-    identity = json.loads(journal.note("identity") or "{}")
     journal.set_note("identity", json.dumps({**identity, "rules": rules.judging}))
     return journal.answers.count_to_confirm()

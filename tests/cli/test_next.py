@@ -124,7 +124,7 @@ VERDICTS = {
     (
         f"{RUN} --previous 20",
         "reference,amount,status\nT1,15000,Paid\n",
-    ): "reconcile ledger.csv --previous 20 --out new-2",
+    ): "explain new T2",
     (f"{RUN} --statement point.csv --payout 5", CLEAN): "show new",
     (f"{RUN} --statement noted.csv", CLEAN): f"{RUN} --statement noted.csv",
     ("report breaks", CLEAN): "explain breaks T1",

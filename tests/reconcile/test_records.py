@@ -364,7 +364,8 @@ async def test_statement_follows(night, ledger):
     """What a statement lists holds in the runs after it: a break stays open, with its age, until something changes."""
     first = await night(LEDGER, ANSWERS, statement=STATEMENT)
     assert codes(first) == FIRST
-    second = await night([*ledger, entry("E")], ANSWERS | {"E": paid("E")}, previous=first, statement=[line("B", 9)])
+    rules, answers = Rules(may_leave=True), ANSWERS | {"E": paid("E")}
+    second = await night([*ledger, entry("E")], answers, previous=first, rules=rules, statement=[line("B", 9)])
     states = {reference: state for (reference, _), state in second.states.items()}
     assert states == {"E": "new", "B": "resolved"} | dict.fromkeys("CDXY", "still_open")
     assert second.memory["B", "not_settled"]["resolved_by"] == "statement"

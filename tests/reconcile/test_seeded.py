@@ -4,7 +4,7 @@ from payclient.reconcile import Bucket, Code
 from support.planted import judged
 from support.seeded import MIN_ROWS, as_expected, generate
 
-UNPLANTED = (Code.REVERSED, Code.UNUSABLE_ANSWER, Code.FEE_OFF_SCHEDULE)
+UNPLANTED = (Code.REVERSED, Code.UNUSABLE_ANSWER, Code.LEFT_THE_LEDGER, Code.FEE_OFF_SCHEDULE)
 """They need a previous run, a service out of order, and a fee schedule."""
 
 

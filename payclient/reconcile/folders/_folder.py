@@ -62,6 +62,8 @@ _NEEDED = ("summary.json", ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _STATE_ALONE = b"="
 """Before the state of a row if nothing else about the row matters; empty if it is paid."""
+_LEFT = b"-"
+"""Before a row that matched, and that the ledger has lost since."""
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
@@ -100,7 +102,7 @@ class PastRun:
         return breaks_of(rows, run=self.note.run, remembered=remembered), rows
 
     def records(
-        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
+        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
     ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk; *on_row* takes its ledger."""
         with closing(temporary_database("kept (reference TEXT, text BLOB)")) as database:
@@ -111,14 +113,15 @@ class PastRun:
                 yield self._record(reference, texts, is_listed=is_listed(reference))
 
     def _kept(
-        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], object]
+        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
     ) -> Iterator[tuple[str, bytes]]:
         for line in self.lines():
-            if (listed := line.listed) is not None:
-                on_row(listed)
+            is_missed = (listed := line.listed) is not None and on_row(listed)
             if line.reference is None:
                 continue
-            if line.bucket in _UNFINISHED or line.is_listed_again:
+            if is_missed or line.has_left:
+                yield line.reference, _LEFT + line.text
+            elif line.bucket in _UNFINISHED or line.is_listed_again:
                 yield line.reference, line.text
             elif is_listed(line.reference) and (line.state or line.settled):
                 state = "" if line.state == Status.PAID else line.state
@@ -135,12 +138,15 @@ class PastRun:
         if len(texts) == 1 and alone:
             return ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
         texts = [text for text in texts if not text.startswith(_STATE_ALONE)]
+        flagged = sum(text.startswith(_LEFT) for text in texts)
+        texts = [text.removeprefix(_LEFT) for text in texts]
         breaks, rows = self.breaks(texts)
+        has_left = not is_listed and 0 < flagged == len(rows)
         without_row = next((each for each in map(json.loads, texts) if "settled" in each), None)
         is_paid = "" in alone or any(
             row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
         )
-        is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
+        is_carried = has_left or (not is_listed and any(row.bucket in _UNFINISHED for row in rows))
         entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
         sides = [row.other_side for row in rows if row.other_side is not None]
         settled = next((each.settled for each in sides if each.settled), None)
@@ -153,6 +159,7 @@ class PastRun:
             is_paid=is_paid,
             other_state="" if is_paid else next(filter(None, states), ""),
             settled=None if settled is None else evolve(settled, lines=(), before=None),
+            has_left=has_left,
             gone_for=0 if without_row is None else without_row["gone_for"],
             is_in_ledger=all(side.is_in_ledger for side in sides),
             carried_from=next((row.carried_from for row in rows), ""),

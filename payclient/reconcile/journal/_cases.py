@@ -40,6 +40,7 @@ from payclient.reconcile.nights import (
     PreviousRun,
     Records,
     ReferenceRecord,
+    is_covered,
     ledger_change,
     record_cell,
     record_from,
@@ -309,12 +310,17 @@ def carry_over(
     position, find = after, writing.cursor().execute
     query = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
     writing.execute(_LISTED)
+    times = (time_from(cell) for (cell,) in writing.cursor().execute(_CREATIONS, (after,)))
+    first = min(times, key=lambda at: in_zone(at, rules.time_zone), default=None)
 
     def is_listed(reference: str) -> bool:
         return find(query, (reference, after)).fetchone() is not None
 
-    def add_listed(row: ListedRow) -> None:
+    def add_listed(row: ListedRow) -> bool:
         writing.execute(_ADD_LISTED, (*row[:2], str(row[2]), *row[3:]))  # of any size
+        reference, *_, created, is_matched = row
+        is_missed = is_matched and not rules.may_leave and is_covered(created, first, rules.time_zone)
+        return is_missed and not is_listed(reference)
 
     for earlier, entries in records(is_listed, add_listed):
         if earlier != ReferenceRecord(reference=earlier.reference):
@@ -323,8 +329,6 @@ def carry_over(
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
             writing.execute(ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))
-    times = (time_from(cell) for (cell,) in writing.cursor().execute(_CREATIONS, (after,)))
-    first = min(times, key=lambda at: in_zone(at, rules.time_zone), default=None)
     change = ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)
     writing.execute("DROP TABLE listed")
     return change

@@ -192,3 +192,8 @@ class Case:
     other_side: StatementSide | None = None
     earlier: ReferenceRecord | None = None
     is_carried: bool = False
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it matched in an earlier run, and the ledger has lost it."""
+        return self.is_carried and self.earlier is not None and self.earlier.has_left

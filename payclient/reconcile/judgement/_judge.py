@@ -216,12 +216,20 @@ class _Judgement:
             at_stake = self.last.transaction.amount * (case.rows - 1)
         return Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows, at_stake=at_stake)
 
+    def _left(self) -> Finding:
+        amount = self.entry.amount if isinstance(self.entry.amount, int) else None
+        had = "" if amount is None else f" with an amount of {amount:,}"
+        sentence = f"{quote(self.entry.reference)} matched in an earlier run{had}, and has left the ledger"
+        return Finding(Code.LEFT_THE_LEDGER, sentence, ledger=self.entry.reference if amount is None else amount)
+
     def _row(self, bucket: Bucket, findings: Iterable[Finding] = (), reason: str = "") -> Row:
         """Return the row with the values common to all buckets; a decisive finding makes it a break."""
         case, first, last, rules = self.case, self.case.first, self.last, self.rules
         is_answered = last is not None and last.answer is not Answer.FAILED and not self._is_half_usable
         if case.rows > 1:
             findings = [*findings, self._duplicate()]
+        if case.has_left and not rules.may_leave:
+            findings = [*findings, self._left()]
         found = self._weighed(findings) if findings else []
         if len(case.parts) > 1:
             suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"

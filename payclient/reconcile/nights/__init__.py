@@ -30,4 +30,5 @@ from payclient.reconcile.nights._since import RowTotal as RowTotal
 from payclient.reconcile.nights._since import Shown as Shown
 from payclient.reconcile.nights._since import Sight as Sight
 from payclient.reconcile.nights._since import SincePrevious as SincePrevious
+from payclient.reconcile.nights._since import is_covered as is_covered
 from payclient.reconcile.nights._since import ledger_change as ledger_change

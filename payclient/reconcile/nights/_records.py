@@ -191,6 +191,8 @@ def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[Re
     if waiver.startswith(ACCEPTED_BY):
         return ResolvedBy.ACCEPTANCE
     may_be_ours, may_be_theirs = (side not in unchanged for side in (ResolvedBy.LEDGER, ResolvedBy.SERVICE))
+    if code is Code.LEFT_THE_LEDGER and all(row.carried_from for row in rows):
+        return ResolvedBy.RULE
     if code.is_of_ledger and not waiver and may_be_ours:
         return ResolvedBy.LEDGER
     if code.is_of_service and not waiver and may_be_theirs:
@@ -221,6 +223,7 @@ class ReferenceRecord:
     settled: Settled | None = None  # by its statement, with those before it
     is_in_ledger: bool = True  # and not in its statement alone
     carried_from: str = ""  # the run whose ledger or statement listed it last; empty for the previous one
+    has_left: bool = False  # the ledger, without leave
     gone_for: int = 0  # runs without a row that has what was settled
 
     @property
@@ -238,12 +241,13 @@ Rows of the previous ledger: reference, empty without one; number; amount; creat
 """
 
 Records: TypeAlias = Callable[
-    [Callable[[str], bool], Callable[[ListedRow], object]], Iterator[tuple[ReferenceRecord, Sequence[Entry]]]
+    [Callable[[str], bool], Callable[[ListedRow], bool]], Iterator[tuple[ReferenceRecord, Sequence[Entry]]]
 ]
 """
 Yields each reference to remember and its entries to look up again.
 
-Args: whether today's ledger lists a reference, and a function that takes each row of the previous ledger.
+Args: whether today's ledger lists a reference, and a function that takes each row of the previous ledger, and returns
+whether today's misses it.
 """
 
 

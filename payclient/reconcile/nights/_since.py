@@ -77,7 +77,7 @@ def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, z
         sides, is_missing = [RowTotal(), RowTotal()], True
         for _, is_now, number, amount, created, is_matched in group:
             sides[is_now] += RowTotal(number, int(amount or 0))
-            is_missing = is_missing and not is_now and bool(is_matched) and _is_covered(created, covers_from, zone)
+            is_missing = is_missing and not is_now and bool(is_matched) and is_covered(created, covers_from, zone)
         more = sides[1] - sides[0]
         totals["before"] += sides[0]
         totals["now"] += sides[1]
@@ -91,7 +91,7 @@ def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, z
     return LedgerChange(**totals, changed=changed, references=tuple(references), covers_from=covers_from)
 
 
-def _is_covered(created: str | None, covers_from: datetime | None, zone: tzinfo | None) -> bool:
+def is_covered(created: str | None, covers_from: datetime | None, zone: tzinfo | None) -> bool:
     if created is None or covers_from is None:
         return True
     return in_zone(datetime.fromisoformat(created), zone) >= in_zone(covers_from, zone)

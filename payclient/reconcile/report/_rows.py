@@ -421,6 +421,10 @@ class RowLine:
         return any(each["code"] == Code.DUPLICATE_REFERENCE for each in self.data["findings"])
 
     @property
+    def has_left(self) -> bool:
+        return any(each["code"] == Code.LEFT_THE_LEDGER for each in self.data["findings"])
+
+    @property
     def state(self) -> str:
         """The service's state, as `Row.state` has it."""
         return str(self.data["status"]["service_meaning"] or self.data["status"]["service"] or "")

@@ -43,7 +43,6 @@ _ADVICE: Mapping[Condition, str] = {
     ),
     Condition.BREAKS: "Go through the breaks below, the most severe first.",
     Condition.REJECTED: "Correct the rejected rows in the ledger, and run again.",
-    Condition.ROWS_LEFT: "Rows left the ledger, although it covers their time: see below, and export it again.",
     Condition.NOT_TIED: "No row differs, but the statement does not tie: see the bridge to it, and what is below.",
     Condition.AMOUNTS_LEFT_OUT: (
         "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if "
@@ -92,7 +91,6 @@ def sentence(summary: Summary) -> str:
             what += f" and {since.carried_rows:,} carried from {since.previous.label}"
         said.append(roll_forward_sentence(summary.open_findings))
         said += [f"{plural(since.reused, 'answer')} reused"] if since.reused else []
-        said += [f"{plural(summary.missing_rows, 'row')} left the ledger"] if summary.missing_rows else []
     return f"{what}: {'; '.join([*said, *_unused(compared), *_newly_left_out(compared)])}."
 
 

@@ -53,7 +53,6 @@ class Remedy(StrEnum):
     EXPLAIN = "explain"
     SHOW = "show"
     READ_LEDGER = "read_ledger"
-    EXPORT_AGAIN = "export_again"
     CHOOSE_COLUMNS = "choose_columns"
     CHOOSE_SHEET = "choose_sheet"
     ASSUME_PAID = "assume_paid"
@@ -119,7 +118,7 @@ class Condition(StrEnum):
 
     NOTHING_READ = (
         *("nothing_read", Verdict.EMPTY, 0),
-        *(lambda it: not (any(each.rows for each in it.buckets.values()) or it.missing_rows), _always),
+        *(lambda it: not any(each.rows for each in it.buckets.values()), _always),
         Remedy.READ_LEDGER,
     )
     NOTHING_FOUND = (*("nothing_found", Verdict.INCOMPLETE, 3, lambda it: it.lacking_probe, _always), Remedy.DIAGNOSE)
@@ -138,7 +137,6 @@ class Condition(StrEnum):
         *("rejected", Verdict.BREAKS, 1, lambda it: it.buckets[Bucket.REJECTED].rows, _always),
         Remedy.READ_LEDGER,
     )
-    ROWS_LEFT = (*("rows_left", Verdict.BREAKS, 1, lambda it: it.missing_rows, _always), Remedy.EXPORT_AGAIN)
     NOT_TIED = (
         *("not_tied", Verdict.BREAKS, 1, lambda it: it.settlement is not None and it.settlement.is_off, _always),
         Remedy.SHOW,

@@ -278,11 +278,6 @@ class Summary:
         also = (first.get(Verdict.BREAKS),) if self.verdict is Verdict.INCOMPLETE else ()
         return tuple(remedy for each in (first[self.verdict], *also) if each for remedy in each.remedies)
 
-    @property
-    def missing_rows(self) -> int:
-        """The rows that left the ledger although it covers their time, and the rules do not say that they may."""
-        return 0 if self.since is None or self.since.ledger is None else self.since.ledger.missing.rows
-
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
         """
         Return the exit status of a command.
@@ -294,8 +289,8 @@ class Summary:
 
         Returns:
             The first that applies: 3 when nothing was found, so the key or the environment may be wrong; 1 for breaks
-            that matter, rejected rows, rows that left the ledger, a statement that does not tie, and rows not paid at
-            the service whose status was not compared; 75 for unresolved rows; 0.
+            that matter, rejected rows, a statement that does not tie, and rows not paid at the service whose status
+            was not compared; 75 for unresolved rows; 0.
         """
         limits = FailOn.of(fail_on, only_news=only_news)
         found = {each.status for each in self.conditions if each.fails(self, limits)}

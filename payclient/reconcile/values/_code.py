@@ -245,6 +245,14 @@ class Code(StrEnum):
         "Listed more than once",
         "Several ledger rows have the same reference, and only one of them can be right.",
     )
+    LEFT_THE_LEDGER = (
+        *("left_the_ledger", Severity.HIGH, _Trait.LEDGER, _STATE, None, None),
+        "Left the ledger",
+        (
+            "It matched in an earlier run, but the ledger does not list it any more, although it covers its time. "
+            "Export the ledger again, or accept it. It stays open until it is back, or the rules say may_leave = true."
+        ),
+    )
     SETTLED_DIFFERENTLY = (
         *("settled_differently", Severity.HIGH, _Trait.NUMBERS | _Trait.STATEMENT, _MONEY, PatternKind.FACTOR, None),
         "Settled with another amount",
