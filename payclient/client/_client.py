@@ -524,7 +524,7 @@ class AsyncClient:
                 other := self._calls.joinable(lookup.reference, kind, after=lookup.after, is_fresh=is_fresh)
             ):
                 lookup.joined = other.made
-                self._session.check(lookup)
+                self._session.admission.check(lookup)
                 with LookupPhase(lookup, "queued"):
                     transaction = await other.join()
                 if transaction is not None:
@@ -534,11 +534,11 @@ class AsyncClient:
                 try:
                     transaction = call.value = await self._session.look_up(lookup, self._options)
                 except CouldNotAskError as error:
-                    call.is_cut_short = self._session.is_cut_short(lookup, error)
+                    call.is_cut_short = self._session.admission.is_cut_short(lookup, error)
                     raise
                 return transaction
         except CouldNotAskError as error:
-            self._session.tell(lookup, error)
+            self._session.admission.tell(lookup, error)
             raise
         finally:
             del self._session.lookups[lookup]

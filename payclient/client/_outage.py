@@ -1,54 +1,105 @@
 """
 Detect that the service answers no lookup, and reject the lookups that would wait for it.
 
-| state | what is known | a lookup that arrives | one that waits | one in flight |
-|---|---|---|---|---|
-| quiet | the last attempt was answered | queues | goes on | has `timeout` |
-| suspected | since the last answer attempts have failed, or are silent | queues | goes on | has `timeout` |
-| paused | the service asked to wait | queues, or fails if its time ends first | likewise | has `timeout` |
-| out | nothing was answered for the time allowed | probes, or is rejected | likewise | has twice that since it began |
+| state | what is known | a lookup that arrives or waits | one in flight |
+|---|---|---|---|
+| quiet | an attempt was answered last, or none was made for five seconds | queues | has `timeout` |
+| suspected | since the last answer attempts have failed, or were left | queues | has `timeout` |
+| out | no lookup is answered | probes, or is rejected | has twice the time allowed since it began |
+| trial | it was out, and no attempt was made for five seconds | queues; three failures: out | has `timeout` |
 
 A lookup waits in the queue, in back-off, or for an equal lookup that waits. Polls, rows of a stream and lookups that
 are to wait (`on_outage`) are never rejected: for them *out* is the same as *suspected*. No probe is sent in a pause.
 
-1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
-    fails without a response, or with one that says nothing (5xx, 408, 425, malformed). An untrusted certificate or a
-    refused tunnel is final: each lookup gets that error at once. It never starts an outage, and three in a row end one.
-2.  The time allowed is 1.3 s, one retransmission of TCP (RFC 6298), or twice the slowest of the recent responses, if
-    that is longer. An attempt without a response by then is silent. Before the first response no attempt is. An attempt
-    that its caller gives up says nothing; one that a deadline ends after that time has failed.
-3.  An outage begins when nothing was answered for the time allowed, and three attempts in a row for two references, or
-    ten for one, have failed or are silent. If all have failed, 0.8 s are enough instead of 1.3 s. A reference that has
-    failed counts again, here and for the limiter, once it has been answered: two that always fail do not make
-    an outage. The first response ends it.
-4.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
+1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429, and
+    by one that comes after its caller has left. It fails without a response, or with one that says nothing (5xx, 408,
+    425, malformed). An untrusted certificate or a refused tunnel is final: each lookup gets that error at once. It
+    never starts an outage, and three in a row end one.
+2.  It is left when its caller gives it up, or its deadline ends it, after more than a quarter of a second and twice
+    the slowest of the recent responses. An attempt that is given up sooner says nothing.
+3.  An outage begins when three attempts in a row for two references, or ten for one, have failed, were left or are in
+    flight, and nothing was answered meanwhile. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed
+    or were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them.
+    It takes twice the slowest recent response if that is longer. Before the first response nothing in flight counts.
+4.  Failures beside answers are load, or references that the service cannot answer. So it takes twice as long as
+    attempts have lately failed between two answers, up to five seconds. And a reference that has failed counts again,
+    here and for the limiter, once it has been answered. A 500 or a malformed response beside answers is none of the
+    limiter's: a gateway, or a limit, answers otherwise.
+5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
     reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
     reference that always fails takes no probe from the others.
-5.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
-    the time allowed, or leaves; the response still counts.
-6.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
+6.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
+    the time allowed, which is 1.3 s or twice the slowest recent response, or leaves; the response still counts.
+7.  Evidence has an age: it is void when nothing was in flight for five seconds. An outage is then on trial.
+8.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
 
 Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
-breaker of "Release It!" (Nygard), with probes instead of a half-open state.
+breaker of "Release It!" (Nygard).
 """
 
 import math
 from collections.abc import Collection
+from enum import Enum, auto
 from typing import Protocol
+
+from attrs import define, field
 
 from payclient._shared.escape import plural
 from payclient._shared.logger import logger
 from payclient.client.policies import Clock, Limiter, Ticket
 from payclient.errors import OutageError
 
-_MIN_ALLOWED = 1.3  # seconds of silence
-_MIN_FAILING = 0.8  # seconds of failures
+_MIN_ALLOWED = 1.3  # seconds for a response, and until silence is an outage if a caller has left
+_MIN_STALL = 1.8  # seconds of silence while all callers wait
+_MIN_FAILING = 0.8  # seconds of failures, and in flight of the last attempt that counts
+_MIN_LEFT = 0.25  # seconds
 _SLOWER = 2.0  # times the slowest of the recent responses
 _FORGETTING = 0.1  # weight of a faster response; a slower one counts at once
+_FORGETTING_GAPS = 0.02  # weight of an answer that comes sooner after the last one
+_MAX_GAP = 2.5  # seconds
 _MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
 _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
+_MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
+
+
+class End(Enum):
+    """How an attempt ended, as evidence of whether the service answers."""
+
+    ACCEPTED = auto()  # after the time that an answer takes
+    REFUSED = auto()  # which a live service may do sooner
+    FAILED = auto()
+    FINAL = auto()  # failed, as every other will
+    LEFT = auto()  # by its caller
+    UNKNOWN = auto()  # ended by this client
+
+
+class State(Enum):
+    """What is known of the service."""
+
+    QUIET, SUSPECTED, OUT, TRIAL = auto(), auto(), auto(), auto()
+
+
+class Event(Enum):
+    """What may change the state."""
+
+    ANSWERED, FAILED, DUE, AGED = auto(), auto(), auto(), auto()
+
+
+def following(state: State, event: Event) -> State:
+    match state, event:
+        case _, Event.ANSWERED:
+            return State.QUIET
+        case State.QUIET, Event.FAILED:
+            return State.SUSPECTED
+        case _, Event.DUE:
+            return State.OUT
+        case State.OUT | State.TRIAL, Event.AGED:
+            return State.TRIAL
+        case _, Event.AGED:
+            return State.QUIET
+    return state
 
 
 class Rejectable(Protocol):
@@ -59,6 +110,23 @@ class Rejectable(Protocol):
     def reject(self, error: OutageError) -> None: ...
 
 
+@define
+class _Row:
+    """The attempts in a row that have failed, or were left, since the last answer."""
+
+    length: int = 0
+    left: int = 0
+    references: set[str] = field(factory=set)  # two are enough
+    since: float = math.inf  # start of the first
+    lasted: float = math.inf  # seconds to the beginning of the outage
+
+    def add(self, reference: str, began: float, *, is_left: bool) -> None:
+        self.length += 1
+        self.left += is_left
+        self.references |= {reference} if len(self.references) < _REFERENCES else set()
+        self.since = min(self.since, began)
+
+
 class Outage:
     """The evidence of one client's attempts about the service, and the lookups that may be rejected."""
 
@@ -67,98 +135,135 @@ class Outage:
     def __init__(self, limiter: Limiter, lookups: Collection[Rejectable] = ()) -> None:
         self.allowed: float = _MIN_ALLOWED  # seconds that a response may take
         self.rejected: int = 0  # lookups, in all outages together
+        self.last_failure: str = ""  # class and text, since the last response
+        self.sent_at: float = -math.inf
+        self.answered_at: float = -math.inf
         self._limiter, self._lookups = limiter, lookups
+        self._state = State.QUIET
+        self._row = _Row()
+        self._longest_gap = 0.0  # seconds of failures between two recent answers
         self._fires_at = math.inf
         self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
         self._failing: dict[str, float] = {}  # not answered since: when it first failed; infinite if only rejected
-        self._answered_at = self._sent_at = self._probed_at = -math.inf
+        self._ended_at = self._probed_at = -math.inf
         self._rejected_before = 0
-        self._forget()
+        self._finals = self._last_final = 0  # in a row, and the number of the last one
 
-    def _forget(self) -> None:
-        self.is_on: bool = False
-        self.last_failure: str = ""  # class and text, since the last response
-        self._failures = self._finals = self._last_final = 0  # each in a row, and the number of the last final one
-        self._references: set[str] = set()  # that failed; two are enough
-        self._since = math.inf  # start of the first attempt that failed
+    @property
+    def is_on(self) -> bool:
+        if self._state is State.OUT and self._is_aged():
+            self._turn(Event.AGED)
+        return self._state is State.OUT
 
     def seconds(self) -> float:
-        return self._clock.now() - self._since if self.is_on else 0.0
+        """Return for how long no lookup was answered, as far as that was observed."""
+        if not self.is_on:
+            return 0.0
+        now = self._clock.now()
+        return (now if self._in_flight else min(now, self._ended_at + _PROBE_GAP)) - self._row.since
+
+    def _is_aged(self) -> bool:
+        return not self._in_flight and self._clock.now() >= max(self._ended_at, self.sent_at) + _MAX_AGE
+
+    def _turn(self, event: Event) -> None:
+        self._state = following(self._state, event)
+        if event in (Event.ANSWERED, Event.AGED):
+            self._row, self._finals = _Row(), 0
 
     # Attempts
 
     def sent(self, ticket: Ticket, reference: str, clock: Clock) -> None:
+        if self.sent_at > -math.inf and self._is_aged():
+            self._longest_gap = 0.0
+            self._turn(Event.AGED)
         self._in_flight[ticket.number] = ticket.started_at, reference
-        self._sent_at, self._clock = ticket.started_at, clock
+        self.sent_at, self._clock = ticket.started_at, clock
         if self._fires_at == math.inf:
-            self._schedule(ticket.started_at + self.allowed)
+            self._schedule(ticket.started_at + _MIN_FAILING)
 
-    def ended(self, ticket: Ticket, now: float, failure: str | None, *, is_over: bool, is_final: bool) -> None:
-        """Record an attempt that ended with *failure*, or, if that is None, was given up or ended by a deadline."""
-        took = now - ticket.started_at
-        if is_final:
-            self._finals, self._last_final = self._finals + 1, ticket.number
-            if self.is_on and self._finals >= _ATTEMPTS:
-                self.answered(ticket, now, is_accepted=False)
-        elif failure is not None:
-            self._failed(ticket, now, failure)
-        elif is_over and took >= self.allowed:
-            self._failed(ticket, now, self.last_failure or f"no answer within {took:.1f} s")
+    def ended(self, ticket: Ticket, reference: str, now: float, end: End, failure: str = "") -> None:
+        """Record how an attempt ended; one whose caller has left may be answered later."""
         self._in_flight.pop(ticket.number, None)
+        self._ended_at, took = now, now - ticket.started_at
+        match end:
+            case End.ACCEPTED | End.REFUSED:
+                self._answered(reference, now, took if end is End.ACCEPTED else None)
+            case End.FINAL:
+                self._finals, self._last_final = self._finals + 1, ticket.number
+                if self.is_on and self._finals >= _ATTEMPTS:
+                    self._answered(reference, now, None)
+            case End.FAILED:
+                if ticket.number > self._last_final:  # else it was sent before, perhaps a probe that hangs
+                    self._finals = 0
+                self.last_failure = failure
+                self._failed(reference, ticket.started_at, now, is_left=False)
+            case End.LEFT if took > max(_MIN_LEFT, _SLOWER * self._slowest):
+                self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
+                self._failed(reference, ticket.started_at, now, is_left=True)
 
-    def answered(self, ticket: Ticket, now: float, *, is_accepted: bool) -> None:
-        _, reference = self._in_flight.pop(ticket.number)
+    def _answered(self, reference: str, now: float, took: float | None) -> None:
         self._failing.pop(reference, None)
-        if is_accepted:
-            took = now - ticket.started_at
+        if took is not None:
             self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
             self.allowed = max(_MIN_ALLOWED, _SLOWER * self._slowest)
-        self._answered_at = now
+        gap = min(now - self._row.since, _MAX_GAP) if self._row.length else 0.0
+        gap = min(gap, self._row.lasted)
+        self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
+        self.answered_at = now
         if self.is_on and self.rejected > self._rejected_before:
             logger.info("lookups are sent again")
             self._limiter.capacity.recover()
-        if self._failures or self.is_on:
-            self._forget()
+        if self._state is not State.QUIET or self.last_failure:
+            self.last_failure = ""
+            self._turn(Event.ANSWERED)
 
-    def _failed(self, ticket: Ticket, now: float, failure: str) -> None:
-        began, reference = self._in_flight.pop(ticket.number)
-        self.last_failure = failure
-        if ticket.number > self._last_final:  # else it was sent before, perhaps a probe that nothing has answered
-            self._finals = 0
-        self._failing[reference] = min(now, self._failing.get(reference, now))
-        if self.is_evidence(reference):
-            self._failures += 1
-            self._references |= {reference} if len(self._references) < _REFERENCES else set()
-            self._since = min(self._since, max(began, self._answered_at))
+    def _failed(self, reference: str, began: float, now: float, *, is_left: bool) -> None:
+        first_at = self._failing[reference] = min(now, self._failing.get(reference, now))
         while len(self._failing) > _MAX_FAILING:
             del self._failing[next(iter(self._failing))]
         if self.is_on:
             return
+        if first_at >= self.answered_at:
+            self._row.add(reference, max(began, self.answered_at), is_left=is_left)
+        self._turn(Event.FAILED)
         if (due_at := self.due_at()) <= now:
             self._begin(now)
         elif due_at < self._fires_at:
             self._schedule(due_at)
 
-    def is_evidence(self, reference: str) -> bool:
-        """Return whether a failure of *reference* says something about the service: it is not one that always fails."""
-        return self._failing.get(reference, math.inf) >= self._answered_at
+    def is_load(self, reference: str, *, is_of_program: bool) -> bool:
+        """Return whether the failure of *reference* may be about the load, and not about the reference."""
+        is_beside_answers = is_of_program and self._ended_at < self.answered_at + _MAX_AGE
+        return not is_beside_answers and self._is_evidence(reference)
+
+    def _is_evidence(self, reference: str) -> bool:
+        return self._failing.get(reference, math.inf) >= self.answered_at  # it is not one that always fails
 
     # The beginning
 
     def due_at(self) -> float:
         """Return when an outage begins if nothing is answered until then; infinite if that takes more attempts."""
-        attempts, references = self._failures, {*self._references}
-        since, allowed = self._since, max(_MIN_FAILING, _SLOWER * self._slowest)
-        silent = iter(self._in_flight.values() if self._slowest else ())
-        while attempts < (_ATTEMPTS if len(references) >= _REFERENCES else _ATTEMPTS_OF_ONE):
-            began, reference = next(silent, (math.inf, ""))
-            if began == math.inf:
-                return math.inf
-            if self.is_evidence(reference):
-                attempts, since, allowed = attempts + 1, began, self.allowed
+        row, slowest = self._row, _SLOWER * self._slowest
+        gap = max(slowest, _SLOWER * self._longest_gap)
+        attempts, references, since = row.length, {*row.references}, row.since
+        if self._is_enough(attempts, references):
+            if row.left:  # silence is observed only while an attempt is in flight
+                due_at = max(since, self.answered_at) + max(_MIN_ALLOWED, gap)
+                return due_at if self._in_flight or self._ended_at >= due_at else math.inf
+            return since if self._state is State.TRIAL else max(since, self.answered_at) + max(_MIN_FAILING, gap)
+        allowed = max(_MIN_ALLOWED if row.length else _MIN_STALL, gap)
+        for began, reference in self._in_flight.values() if self._slowest else ():
+            if self._is_evidence(reference):
+                attempts, since = attempts + 1, min(since, began)
                 references.add(reference)
-        return max(since, self._answered_at) + allowed
+                if self._is_enough(attempts, references):
+                    return max(max(since, self.answered_at) + allowed, began + max(_MIN_FAILING, slowest))
+        return math.inf
+
+    @staticmethod
+    def _is_enough(attempts: int, references: Collection[str]) -> bool:
+        return attempts >= (_ATTEMPTS if len(references) >= _REFERENCES else _ATTEMPTS_OF_ONE)
 
     def fire(self) -> None:
         """Begin the outage if it is due, and reject the lookups whose time is over."""
@@ -175,33 +280,35 @@ class Outage:
         self._clock.schedule(self, when)
 
     def _begin(self, now: float) -> None:
-        self.is_on, self._rejected_before = True, self.rejected
+        self._turn(Event.DUE)
+        self._rejected_before = self.rejected
         oldest, _ = next(iter(self._in_flight.values()), (math.inf, ""))
-        self._since = min(self._since, max(oldest, self._answered_at))
+        self._row.since = min(self._row.since, max(oldest, self.answered_at))
+        self._row.lasted = now - self._row.since
         self.last_failure = self.last_failure or f"no answer to {plural(len(self._in_flight), 'attempt')} in flight"
         self._reject_due(now)
 
     # Lookups
 
     def _reject_due(self, now: float) -> None:
-        following = math.inf
+        later = math.inf
         for waiting in tuple(self._lookups):
             if (when := waiting.rejected_at(_SLOWER * self.allowed)) <= now:
                 waiting.reject(self.rejection())
             else:
-                following = min(following, when)
-        if following < self._fires_at:
-            self._schedule(following)
+                later = min(later, when)
+        if later < self._fires_at:
+            self._schedule(later)
 
     def probe(self, reference: str) -> Ticket | None:
         """Return a ticket if a lookup of *reference* is the probe now."""
         in_flight = (each for _, each in self._in_flight.values())
         now, is_first = self._clock.now(), reference not in self._failing and reference not in in_flight
-        if now < (self._probed_at if is_first else self._sent_at) + _PROBE_GAP:
+        if now < (self._probed_at if is_first else self.sent_at) + _PROBE_GAP:
             self._failing.setdefault(reference, math.inf)  # so that one that comes again lets others go first
             return None
         if (ticket := self._limiter.probe()) is not None:
-            self._sent_at = now  # another may ask before this one is sent
+            self.sent_at = now  # another may ask before this one is sent
             self._probed_at = now if is_first else self._probed_at
         return ticket
 

@@ -20,17 +20,17 @@ import os
 import random
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
-from typing import Self
 from weakref import WeakSet
 
-from attrs import define, field, fields_dict, frozen, setters
+from attrs import define, field, fields_dict, setters
 
 from payclient import errors
 from payclient._shared.checks import is_count
 from payclient._shared.logger import logger
 from payclient._shared.until_done import shielded, until_done
+from payclient.client._admission import CANCELLED, FOUND, Admission, Result
 from payclient.client._config import Options, resolve_messages, resolve_rate
 from payclient.client._keys import Keys
 from payclient.client._lookup import NO_TIME, Lookup, LookupPhase, is_believed
@@ -51,33 +51,6 @@ _NO_LOOP = (
     "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
     "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
 )
-
-
-@frozen
-class _Result:
-    """How an attempt ended, for outage, limiter and observers."""
-
-    name: str  # of the class of its error; "" for a transaction
-    signal: Signal = Signal.SILENT
-    failure: str | None = None  # "" if the service answered, None if the attempt was given up
-    pause: float | None = None  # seconds that the service asks for
-    is_final: bool = False  # every lookup ends with this error, although the service has said nothing
-    is_over: bool = False  # the deadline of its lookup has ended it
-
-    @classmethod
-    def of(cls, error: errors.PayClientError) -> Self:
-        name, verdict, pause, is_alive = type(error).__name__, classify(error), None, False
-        if isinstance(error, errors.ResponseError):
-            is_alive = not isinstance(error, errors.ServiceError) and verdict.signal is not Signal.OVERLOADED
-            pause = error.asked_pause if verdict.signal is Signal.THROTTLED else None
-        elif not isinstance(error, errors.TransportError):
-            return cls(name)  # such as of a transport that was closed: nothing was learnt
-        is_final = isinstance(error, errors.TransportError) and verdict.is_fatal
-        return cls(name, verdict.signal, "" if is_alive else f"{name}: {error}", pause, is_final)
-
-
-_FOUND = _Result("", Signal.ACCEPTED, "")
-_CANCELLED = _Result("cancelled")
 
 
 @define(eq=False, repr=False, kw_only=True, slots=False, on_setattr=setters.NO_OP)  # each lookup sets some
@@ -101,11 +74,11 @@ class Session:
     _limiter: Limiter = field(init=False)
     streams: WeakSet[Stream] = field(init=False, factory=WeakSet)
     lookups: dict[Lookup, None] = field(init=False, factory=dict)  # that are not done
+    admission: Admission = field(init=False)
     outage: Outage = field(init=False)
     _counts: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_COUNTED, 0))
     _probes: dict[asyncio.Task[Transaction], bool] = field(init=False, factory=dict)  # and whether its caller has left
     _pending: int = field(init=False, default=0)
-    _told_until: float = field(init=False, default=-math.inf)  # the end of the pause that was told
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
 
@@ -114,7 +87,8 @@ class Session:
         self._limiter = Limiter(
             max_concurrency=self.max_concurrency, max_rate=self._max_rate, workers=self._workers, random=self._random
         )
-        self.outage = Outage(self._limiter, self.lookups)
+        self.admission = Admission(self._limiter, self.lookups)
+        self.outage = self.admission.outage
 
     # Life cycle
 
@@ -191,6 +165,7 @@ class Session:
 
     def stats(self) -> Stats:
         limiter, outage = self._limiter, self.outage
+        now = 0.0 if self._clock is None else self._clock.now()
         return Stats(
             **self._counts,
             in_flight=limiter.in_flight,
@@ -201,6 +176,8 @@ class Session:
             last_failure=outage.last_failure,
             waiting=limiter.waiting,
             is_overloaded=limiter.is_overloaded,
+            asked_ago=None if outage.sent_at == -math.inf else now - outage.sent_at,
+            answered_ago=None if outage.answered_at == -math.inf else now - outage.answered_at,
         )
 
     # Lookups
@@ -212,7 +189,7 @@ class Session:
         try:
             while True:
                 lookup.sent_at = None
-                if self._limiter.paused_until > lookup.at and (failure := self._too_late(lookup)):
+                if self._limiter.paused_until > lookup.at and (failure := self.admission.too_late(lookup)):
                     raise failure
                 try:
                     if self._keys.version == lookup.declined_version:
@@ -251,7 +228,7 @@ class Session:
             lookup.declined_version, lookup.key_error = lookup.key_version, error
             return 0.0
         lookup.retries = lookup.retries or Retries(options.retry, random=self._random)
-        delay = None if self.is_rejected(lookup) else lookup.retries.delay(classify(error))
+        delay = None if self.admission.is_rejected(lookup) else lookup.retries.delay(classify(error))
         if delay is None or self._is_closed:
             raise error
         return max(delay, lookup.retries.own_wait(error))
@@ -284,44 +261,17 @@ class Session:
             raise lookup.key_error
         lookup.unconfirmed = None
 
-    def _too_late(self, lookup: Lookup) -> errors.PayClientError | None:
-        """Return the error for a lookup that waits, and has less time than the pause lasts."""
-        pause, last = self._limiter.paused_seconds(), lookup.last_error
-        remaining = lookup.max_pause if lookup.until == math.inf else lookup.until - lookup.clock.now()
-        if not pause or lookup.is_in_flight or pause <= remaining:
-            return None
-        if isinstance(last, errors.ResponseError) and last.asked_pause is not None:
-            return last
-        return errors.RateLimitedError("the service asked this client to wait", asked_pause=pause)
-
-    def check(self, lookup: Lookup) -> None:
-        """Raise at once when *lookup* would wait in vain for another one, or for its own probe."""
-        if failure := self.outage.rejection() if self.is_rejected(lookup) else self._too_late(lookup):
-            raise failure
-
-    def is_rejected(self, lookup: Lookup) -> bool:
-        return self.outage.is_on and lookup.is_rejectable
-
-    def is_cut_short(self, lookup: Lookup, error: errors.CouldNotAskError) -> bool:
-        """Return whether *error* is about this lookup only: others may have more time, or wait out an outage."""
-        return isinstance(error, errors.OverloadedError) or bool(self._too_late(lookup)) or self.is_rejected(lookup)
-
-    def tell(self, lookup: Lookup, error: errors.CouldNotAskError) -> None:
-        """Complete an error for its caller: an outage counts it, and a pause says when to ask again."""
-        if isinstance(error, errors.OutageError):
-            lookup.record_failure(error)
-            self.outage.count(error)
-        if pause := self._limiter.paused_seconds():
-            is_shorter = isinstance(error, errors.ResponseError) and pause + 1 < error.retry_after  # than asked for
-            error.retry_after = pause if is_shorter else max(pause, error.retry_after)
-
-    async def _probe(self, lookup: Lookup, options: Options, error: errors.OutageError | None = None) -> Transaction:
-        """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
-        if (ticket := self.outage.probe(lookup.reference)) is None:
+    async def _admitted(self, lookup: Lookup) -> Ticket:
+        try:
+            return await self.admission.admit(lookup)
+        except errors.OutageError:
             left = (task for task, is_left in self._probes.items() if is_left)
             if len(self._probes) >= self.max_concurrency and (oldest := next(left, None)) is not None:
                 oldest.cancel()  # it hangs, and gives way to the next
-            raise error or self.outage.rejection()
+            raise
+
+    async def _probe(self, lookup: Lookup, options: Options, ticket: Ticket) -> Transaction:
+        """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
         lookup.attempts += 1
         lookup.needs_fresh_connection, lookup.sent_at = True, ticket.started_at
         probe = copy.copy(lookup)
@@ -330,13 +280,15 @@ class Session:
         task = asyncio.create_task(self._attempt(probe, options, ticket), name="payclient-probe")
         self._probes[task] = False
         task.add_done_callback(partial(self._end_probe, ticket, probe))
-        lookup.is_probe = True
+        lookup.is_probe, allowed = True, self.outage.allowed
+        rest = min(allowed, max(0.0, lookup.began_at + 2 * allowed - ticket.started_at))  # it may have queued
         try:
             while not task.done():
                 with LookupPhase(lookup, "attempts"):
-                    await asyncio.wait([task], timeout=self.outage.allowed)
+                    await asyncio.wait([task], timeout=rest)
+                rest = allowed
                 if not task.done():
-                    self.check(lookup)
+                    self.admission.check(lookup)
             return task.result()
         finally:
             lookup.is_probe = False
@@ -355,19 +307,13 @@ class Session:
     async def _attempt(self, lookup: Lookup, options: Options, ticket: Ticket | None = None) -> Transaction:
         """Make one attempt, with *ticket* or in the turn of its lookup, and account for it, however it ends."""
         if ticket is None:
-            if self.outage.is_on and self.is_rejected(lookup):
-                return await self._probe(lookup, options)
-            if (ticket := self._limiter.acquire_now(lookup.priority)) is not None:
-                lookup.at = ticket.started_at
-            else:
-                try:
-                    ticket = await self._queue(lookup)
-                except errors.OutageError as error:
-                    return await self._probe(lookup, options, error)
+            ticket = await self._admitted(lookup)
+            if ticket.is_probe:
+                return await self._probe(lookup, options, ticket)
             lookup.attempts += 1
         response: Response | None = None
         transaction: Transaction | None = None
-        result = _CANCELLED
+        result = CANCELLED
         try:
             lookup.sent_at = ticket.started_at
             self._counts["attempts"] += 1
@@ -387,21 +333,25 @@ class Session:
             transaction = parse_response(
                 response, lookup.reference, redact=lookup.redact, not_found_messages=self._not_found_messages
             )
-            result = _FOUND
+            result = FOUND
         except (errors.DeadlineExceededError, errors.OutageError) as error:
-            result = _Result(type(error).__name__, is_over=isinstance(error, errors.DeadlineExceededError))
+            result = Result(type(error).__name__)
             raise  # which cancelled the attempt
         except errors.PayClientError as error:
             error.args = (lookup.redact(error.message),)  # a transport may quote what came
             if isinstance(error, errors.TransportError):
                 error.seconds = lookup.at - ticket.started_at
-            result = _Result.of(error)
+            result = Result.of(error)
             await self._discard_if_doubtful(error, response, lookup)
             raise
         else:
             return transaction
         finally:
-            self._account(result, ticket, lookup, response, transaction)
+            self._counts["throttled"] += result.signal is Signal.THROTTLED
+            status = None if response is None else response.status_code
+            self.admission.settle(ticket, lookup.reference, result, lookup.at, status=status)
+            if lookup.observers or logger.isEnabledFor(logging.DEBUG):
+                self._report(lookup, response, lookup.at - ticket.started_at, result, transaction)
 
     async def _discard_if_doubtful(
         self, error: errors.PayClientError, response: Response | None, lookup: Lookup
@@ -413,71 +363,19 @@ class Session:
             with LookupPhase(lookup, "attempts"):
                 await self._discard(response)
 
-    def _account(
-        self, result: _Result, ticket: Ticket, lookup: Lookup, response: Response | None, found: Transaction | None
-    ) -> None:
-        """Tell the outage, the limiter and the observers how an attempt ended, and free its slot."""
-        signal, now = result.signal, lookup.at
-        self._counts["throttled"] += signal is Signal.THROTTLED
-        try:
-            if result.failure == "":
-                self.outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED)
-            else:
-                self.outage.ended(ticket, now, result.failure, is_over=result.is_over, is_final=result.is_final)
-                if signal is Signal.OVERLOADED and not self.outage.is_evidence(lookup.reference):
-                    signal = Signal.SILENT
-        finally:
-            self._limiter.release(ticket, signal, retry_after=result.pause, now=now)
-        if result.pause:
-            self._tell_of_pause(response)
-        if lookup.observers or logger.isEnabledFor(logging.DEBUG):
-            self._report(lookup, response, now - ticket.started_at, result, found)
-
     def _learn(self, ticket: Ticket, reference: str, redact: Callable[[str], str], response: Response) -> None:
-        """Tell the limiter of the late response to an attempt whose caller has left."""
-        result = _FOUND
+        """Learn from the late response to an attempt whose caller has left."""
+        result = FOUND
         try:
             parse_response(response, reference, redact=redact, not_found_messages=self._not_found_messages)
         except errors.PayClientError as error:
-            result = _Result.of(error)
-        if not self._is_closed:
-            self._limiter.release(ticket, result.signal, retry_after=result.pause, is_late=True)
-            self._tell_of_pause(response)
-
-    async def _queue(self, lookup: Lookup) -> Ticket:
-        try:
-            with ExitStack() as on_failure:
-                with LookupPhase(lookup, "queued"):
-                    ticket = await self._limiter.acquire(
-                        lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
-                    )
-                    on_failure.callback(self._limiter.release, ticket, Signal.SILENT)
-                on_failure.pop_all()
-                return ticket
-        except (errors.DeadlineExceededError, errors.OverloadedError) as error:
-            error.args = (f"{error.message}; {self._reason_to_queue()}",)
-            raise
-
-    def _reason_to_queue(self) -> str:
-        limit = self._limiter.bound()
-        if pause := self._limiter.paused_seconds():
-            return f"the service asked for a pause, of which {pause:.0f} s remain; {limit}"
-        failure = self.outage.last_failure
-        return f"the last failure of this client was {failure}; {limit}" if failure else limit
-
-    def _tell_of_pause(self, response: Response | None) -> None:
-        """Log a new pause, once instead of once per attempt in flight, and end the waits that would end in it."""
-        if self._limiter.paused_until <= self._told_until + 1:
-            return
-        self._told_until, seconds = self._limiter.paused_until, self._limiter.paused_seconds()
-        extra = {"status": None if response is None else response.status_code, "seconds": seconds}
-        logger.warning("the service asks for a pause of %(seconds).3g s (status %(status)s)", extra, extra=extra)
-        for lookup in tuple(self.lookups):
-            if failure := self._too_late(lookup):
-                lookup.reject(failure)
+            result = Result.of(error)
+        if not self._is_closed and self._clock is not None:
+            status, now = response.status_code, self._clock.now()
+            self.admission.settle(ticket, reference, result, now, status=status, is_late=True)
 
     def _report(
-        self, lookup: Lookup, response: Response | None, seconds: float, result: _Result, found: Transaction | None
+        self, lookup: Lookup, response: Response | None, seconds: float, result: Result, found: Transaction | None
     ) -> None:
         status = None if response is None else response.status_code
         if logger.isEnabledFor(logging.DEBUG):

@@ -50,10 +50,12 @@ class Stats:
         limit: Attempts that the limiter allows in flight now.
         paused_seconds: Seconds left of the pause that the service asked for; 0 if there is none.
         refused: Lookups that were refused in an outage.
-        outage_seconds: Duration of the outage; 0 if there is none.
+        outage_seconds: For how long the outage was observed; 0 if there is none, or it is no longer known to go on.
         last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
         waiting: Lookups that wait for their turn now.
         is_overloaded: Whether more lookups come than can be answered: some have waited for seconds without a break.
+        asked_ago: Seconds since the last attempt was sent; None if there was none.
+        answered_ago: Seconds since the service answered last, whatever it said; None if it never did.
     """
 
     lookups: int
@@ -68,6 +70,8 @@ class Stats:
     last_failure: str = ""
     waiting: int = 0
     is_overloaded: bool = False
+    asked_ago: float | None = None
+    answered_ago: float | None = None
 
     @property
     def is_ready(self) -> bool:

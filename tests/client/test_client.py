@@ -87,6 +87,8 @@ async def test_stats():
         limit=1.0,
         paused_seconds=pytest.approx(4),
         waiting=1,
+        asked_ago=3.0,
+        answered_ago=3.0,
     )
 
 

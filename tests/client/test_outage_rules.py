@@ -5,8 +5,8 @@ import math
 import pytest
 
 from payclient import errors
-from payclient.client._outage import Outage
-from payclient.client._session import _Result
+from payclient.client._admission import Result
+from payclient.client._outage import End, Event, Outage, State, following
 from payclient.client.policies import Limiter, Ticket
 
 DOWN = "ServiceError: down"
@@ -29,19 +29,16 @@ def play(*steps):
     Return an outage after *steps*, and its clock.
 
     A step is a time, the number of an attempt and its fate: `sent`, `again` (for one reference with others),
-    `answered`, `throttled`, `failed`, `final` (an untrusted certificate), `cancelled` or `over` (the deadline of its
-    lookup).
+    or the name of an `End`, in lower case.
     """
     outage, clock, tickets = Outage(Limiter(max_concurrency=64)), Clock(), {}
     for clock.at, number, what in steps:
         if what in ("sent", "again"):
             tickets[number] = Ticket(number, clock.at, 1)
             outage.sent(tickets[number], f"T{number % 1000}" if what == "sent" else "T", clock)
-        elif what in ("answered", "throttled"):
-            outage.answered(tickets[number], clock.at, is_accepted=what == "answered")
         else:
-            failure = DOWN if what in ("failed", "final") else None
-            outage.ended(tickets[number], clock.at, failure, is_over=what == "over", is_final=what == "final")
+            reference = "T" if (number, "again") in {each[1:] for each in steps} else f"T{number % 1000}"
+            outage.ended(tickets[number], reference, clock.at, End[what.upper()], DOWN)
     return outage, clock
 
 
@@ -52,7 +49,7 @@ def failing(*times, seconds=0.1, again=False):
 
 
 def answer(at, seconds=0.1, number=100):
-    return [(at, number, "sent"), (at + seconds, number, "answered")]
+    return [(at, number, "sent"), (at + seconds, number, "accepted")]
 
 
 def later(steps, *, by):
@@ -67,29 +64,49 @@ BEGINNINGS = {
     "one reference fails alone, nine times: never": (failing(*range(9), again=True), math.inf),
     "one reference fails alone, ten times: at once": (failing(*[0.01 * n for n in range(10)], again=True), 0.8),
     "an answer among failures: it counts from new": ([*failing(0, 0, 0), *answer(0.5)], math.inf),
-    "three wait: 1.3 s after the third was sent": ([*answer(0.0), *SENT[:2], (1.5, 2, "sent")], 2.8),
-    "three wait, after an answer that took no time": ([*answer(0.0, 0.0), *SENT], 2.3),
+    "three wait: 1.8 s after the first was sent": ([*answer(0.0), *SENT[:2], (1.5, 2, "sent")], 2.8),
+    "three wait: and 0.8 s after the third": ([*answer(0.0), *SENT[:2], (2.5, 2, "sent")], 3.3),
+    "three wait, after an answer that took no time": ([*answer(0.0, 0.0), *SENT], 2.8),
     "three wait for a slow service: twice its slowest answer": ([*answer(0.0, 0.9), *SENT], 2.8),
     "a slow answer is soon forgotten": ([*answer(0, 3.0), *(step for n in range(30) for step in answer(5 + n))], None),
     "three wait, before the first answer: never": (SENT, math.inf),
-    "three wait, and a throttle says nothing about time": ([(0.0, 9, "sent"), (0.1, 9, "throttled"), *SENT], math.inf),
-    "three wait, and another one is answered: from that answer on": ([*SENT, *answer(1.5)], 2.9),
+    "three wait, and a throttle says nothing about time": ([(0.0, 9, "sent"), (0.1, 9, "refused"), *SENT], math.inf),
+    "three wait, and another one is answered: from that answer on": ([*SENT, *answer(1.5)], 3.4),
     "three are for one reference: never": ([*answer(0.0), (1, 0, "again"), (1, 1, "again"), (1, 2, "again")], math.inf),
-    "two fail and a third waits": ([*answer(0.0), *failing(1.0, 1.0), (1.3, 7, "sent")], 2.6),
-    "those that are cancelled count for nothing, however late": (
-        [*answer(0.0), *SENT, *((3.0, n, "cancelled") for n in range(3))],
+    "two fail and a third waits: 1.3 s": ([*answer(0.0), *failing(1.0, 1.0), (1.3, 7, "sent")], 2.3),
+    "three were left, and one waits: 1.3 s": (
+        [*answer(0.0), *SENT, (1.2, 3, "sent"), *((1.5, n, "left") for n in range(3))],
+        2.3,
+    ),
+    "three were left, and none waits: nobody observes the silence": (
+        [*answer(0.0), *SENT, *((1.5, n, "left") for n in range(3))],
         math.inf,
     ),
-    "those whose deadline ends them early count for nothing": (
-        [*SENT, *((1.5, n, "over") for n in range(3))],
+    "those that were left early count for nothing": (
+        [*answer(0.0), *SENT, (1.2, 3, "sent"), *((1.25, n, "left") for n in range(3))],
         math.inf,
     ),
+    "those that were left before twice the slowest answer count for nothing": (
+        [*answer(0.0, 0.9), *SENT, (1.2, 3, "sent"), *((2.7, n, "left") for n in range(3))],
+        math.inf,
+    ),
+    "attempts have failed for a second between two answers: two seconds": (
+        [
+            *answer(0.0),
+            *failing(1.0, 1.0),
+            *answer(1.9),
+            *((at, n + 9, what) for at, n, what in failing(2.5, 2.5, 2.5)),
+        ],
+        4.5,
+    ),
+    "failures have an age": ([*failing(0, 0), *later(failing(0, 0), by=6.0)], math.inf),
+    "silence has none": ([*answer(0.0), *SENT[:2], (9.0, 2, "sent")], 9.8),
     "two references that fail again, and were not answered since: never": (
         [*failing(0, 0), *answer(0.5), *(step for n in range(1, 9) for step in later(failing(0, 0), by=n))],
         math.inf,
     ),
     "two references that fail again, and were answered since": (
-        [*failing(0, 0), *answer(0.5, number=1000), *answer(0.6, number=1001), *later(failing(0, 0, 0), by=1.0)],
+        [*failing(0, 0), *answer(0.2, number=1000), *answer(0.3, number=1001), *later(failing(0, 0, 0), by=1.0)],
         1.8,
     ),
     "a silent attempt for a reference that has failed before: never": (
@@ -117,10 +134,54 @@ def test_beginning(name):
         assert outage.is_on
 
 
+TRANSITIONS = {
+    State.QUIET: (State.QUIET, State.SUSPECTED, State.OUT, State.QUIET),
+    State.SUSPECTED: (State.QUIET, State.SUSPECTED, State.OUT, State.QUIET),
+    State.OUT: (State.QUIET, State.OUT, State.OUT, State.TRIAL),
+    State.TRIAL: (State.QUIET, State.TRIAL, State.OUT, State.TRIAL),
+}
+"""For each state, the next one after an answer, a failure, the time that makes it an outage, and five idle seconds."""
+
+
+def test_transitions():
+    """An answer ends everything, a failure only raises suspicion, and idleness puts an outage on trial."""
+    assert {state: tuple(following(state, event) for event in Event) for state in State} == TRANSITIONS
+
+
+def test_trial():
+    """An outage is on trial five seconds after its last attempt; then three failures begin it again at once."""
+    outage, clock = play(*failing(0, 0, 0.9))
+    clock.at = 5.9
+    assert (outage.is_on, outage.seconds()) == (True, 2.0)  # no more was observed, but for the time to the next probe
+    clock.at = 6.1
+    assert (outage.is_on, outage.seconds()) == (False, 0.0)
+    for number, fate in enumerate((False, False, True), 90):
+        outage.sent(Ticket(number, 9.0, 1), f"T{number}", clock)
+        outage.ended(Ticket(number, 9.0, 1), f"T{number}", 9.1, End.FAILED, DOWN)
+        assert outage.is_on is fate
+
+
+def test_late_answer():
+    """An answer that comes after its caller has left shows that the service lives."""
+    outage, _ = play(*failing(0, 0, 0.9), (2.0, 9, "sent"), (2.5, 9, "left"))
+    assert outage.is_on
+    outage.ended(Ticket(9, 2.0, 1), "T9", 4.0, End.ACCEPTED)
+    assert (outage.is_on, outage.allowed) == (False, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("is_of_program", "at", "is_load"), [(False, 1.0, True), (True, 1.0, False), (True, 7.0, True)]
+)
+def test_load(is_of_program, at, is_load):
+    """A failure of the service's own program is about its reference, if others have lately been answered."""
+    outage, _ = play(*answer(0.5), (at, 9, "sent"), (at, 9, "failed"))
+    assert outage.is_load("T9", is_of_program=is_of_program) is is_load
+
+
 def test_late_failure_begins_it():
     """A failure that comes after the time allowed begins the outage itself, so its lookup has its own error."""
     assert play(*failing(0, 0, 0.9))[0].is_on
-    over, _ = play(*SENT, *((4.0, n, "over") for n in range(3)))
+    over, _ = play(*SENT, *((4.0, n, "left") for n in range(3)))
     assert (over.is_on, over.last_failure) == (True, "no answer within 3.0 s")
     assert not play(*failing(0, 0, 0))[0].is_on
 
@@ -128,7 +189,7 @@ def test_late_failure_begins_it():
 def test_silence_has_a_cause():
     """If attempts are silent and none has failed, the cause is their number."""
     outage, clock = play(*answer(0.0), *SENT)
-    clock.at = 2.4
+    clock.at = 2.9
     outage.fire()
     assert outage.last_failure == "no answer to 3 attempts in flight"
 
@@ -143,7 +204,7 @@ def test_final_failures(fates, is_on):
 
 def test_answer_ends_it():
     """Any answer ends an outage, and what was learnt of failures in a row is forgotten."""
-    outage, _ = play(*failing(0, 0, 0.9), (2.0, 9, "sent"), (2.1, 9, "throttled"))
+    outage, _ = play(*failing(0, 0, 0.9), (2.0, 9, "sent"), (2.1, 9, "refused"))
     assert (outage.is_on, outage.last_failure, outage.seconds(), outage.due_at()) == (False, "", 0.0, math.inf)
 
 
@@ -155,7 +216,7 @@ def test_slow_start(subtests):
             for _ in range(rejected):
                 outage.count(outage.rejection())
             assert outage.sent(Ticket(9, clock.at, 1), "T9", clock) is None
-            outage.answered(Ticket(9, clock.at, 1), clock.at + 0.1, is_accepted=True)
+            outage.ended(Ticket(9, clock.at, 1), "T9", clock.at + 0.1, End.ACCEPTED)
             assert outage._limiter.limit == (1.0 if rejected else 4.0)
 
 
@@ -191,7 +252,7 @@ async def test_rejection(caplog):
         "the service does not answer; the last failure was ServiceError: down (for 1.5 s; 1 refused; next try in 0.5 s)"
     )
     outage.sent(Ticket(9, 3.0, 1), "T9", clock)
-    outage.answered(Ticket(9, 3.0, 1), 3.1, is_accepted=True)
+    outage.ended(Ticket(9, 3.0, 1), "T9", 3.1, End.ACCEPTED)
     told = "no answer for 1.5 s: lookups are refused until there is one; the last failure was ServiceError: down"
     assert [record.message for record in caplog.records] == [told, "lookups are sent again"]
     assert (caplog.records[0].seconds, caplog.records[0].failure) == (1.5, DOWN)
@@ -206,7 +267,7 @@ def test_memory():
     for number in range(1500):
         ticket = Ticket(number, 0.0, 1)
         outage.sent(ticket, f"T{number}", clock)
-        outage.ended(ticket, 0.1, DOWN, is_over=False, is_final=False)
+        outage.ended(ticket, f"T{number}", 0.1, End.FAILED, DOWN)
     assert [*outage._failing] == [f"T{number}" for number in range(500, 1500)]
 
 
@@ -230,10 +291,12 @@ IS_ANSWER = (
 
 def test_is_answer():
     """A response that only a live service gives is an answer; one of a gateway, or none, is not."""
-    assert [_Result.of(error).failure == "" for error, _ in IS_ANSWER] == [expected for _, expected in IS_ANSWER]
+    assert [Result.of(error).end in (End.ACCEPTED, End.REFUSED) for error, _ in IS_ANSWER] == [
+        expected for _, expected in IS_ANSWER
+    ]
 
 
 def test_is_final():
     """A refused certificate or tunnel is final without an answer."""
-    finals = [type(error) for error, _ in IS_ANSWER if _Result.of(error).is_final]
+    finals = [type(error) for error, _ in IS_ANSWER if Result.of(error).end is End.FINAL]
     assert finals == [errors.TLSVerificationError, errors.ProxyRefusedError]

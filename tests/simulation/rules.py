@@ -21,10 +21,12 @@ RULES = {
     ),
     "client/_outage": (
         ("An attempt is answered by any response", "recovers", "client/test_outage_rules:test_is_answer"),
-        ("The time allowed is 1.3 s", "waits", "client/test_outage_rules:test_beginning"),
+        ("It is left when its caller", "waits", "client/test_outage:test_short_patience"),
         ("An outage begins when", "waits, recovers, refused", "client/test_outage_rules:test_beginning"),
+        ("Failures beside answers are load", "", "client/test_outage:test_poisoned_references"),
         ("A probe is sent for a new or a queued lookup", "probes, waits", "client/test_outage_rules:test_probes"),
         ("A probe belongs to the client", "recovers", "client/test_outage:test_impatient_callers"),
+        ("Evidence has an age", "recovers", "client/test_outage:test_evidence_has_an_age"),
         ("After an outage the limiter starts slowly", "slow start", "client/test_outage:test_slow_start"),
     ),
     "client/_stream": (

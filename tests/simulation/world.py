@@ -27,7 +27,7 @@ import payclient.reconcile.journal._cases
 import payclient.transports._connection
 import payclient.transports._dial
 from payclient import AsyncClient, RetryPolicy
-from payclient.client._stream import _Stream
+from payclient.client._stream import Stream
 from payclient.client.policies._limiter import MAX_PAUSE
 from payclient.client.policies._retry import MAX_OWN_WAIT
 from simulation import cells, host, oracles, proxy
@@ -536,7 +536,7 @@ def _patched(world):
         undo.enter_context(patch(payclient.client._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
         undo.enter_context(patch(payclient.client.policies._limiter, "Capacity", oracles.ObservedCapacity))
         undo.enter_context(patch(asyncio, "Task", Task))  # a stream makes its workers without the loop's factory
-        undo.enter_context(patch(payclient.client._stream, "_Stream", _kept(_Stream, world, "streams")))
+        undo.enter_context(patch(payclient.client._stream, "Stream", _kept(Stream, world, "streams")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
         if world.plan.proxy:

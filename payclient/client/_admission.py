@@ -1,0 +1,166 @@
+"""
+Admission: who may make an attempt now, who waits, and who is told that waiting is in vain.
+
+A lookup gets a slot at once, or in its turn, or as the probe of an outage. How its attempt ended goes to the outage and
+to the limiter, which decide about the next ones.
+"""
+
+import math
+from collections.abc import Collection
+from contextlib import ExitStack
+from typing import Self
+
+from attrs import define, field, frozen
+
+from payclient import errors
+from payclient._shared.logger import logger
+from payclient.client._lookup import Lookup, LookupPhase
+from payclient.client._outage import End, Outage
+from payclient.client.policies import Limiter, Signal, Ticket, classify
+
+
+@frozen
+class Result:
+    """How an attempt ended, for outage, limiter and observers."""
+
+    name: str  # of the class of its error; "" for a transaction
+    end: End = End.LEFT
+    signal: Signal = Signal.SILENT
+    failure: str = ""  # class and text
+    pause: float | None = None  # seconds that the service asks for
+    is_of_program: bool = False  # failed, but not as a gateway or a limit does
+
+    @classmethod
+    def of(cls, error: errors.PayClientError) -> Self:
+        name, verdict, pause, end, is_of_program = type(error).__name__, classify(error), None, End.FAILED, False
+        if isinstance(error, errors.ResponseError):
+            if verdict.signal is Signal.ACCEPTED:
+                end = End.ACCEPTED
+            elif verdict.signal is not Signal.OVERLOADED and not isinstance(error, errors.ServiceError):
+                end = End.REFUSED
+            pause = error.asked_pause if verdict.signal is Signal.THROTTLED else None
+            is_of_program = error.status_code == 500 or isinstance(error, errors.UnexpectedResponseError)
+        elif not isinstance(error, errors.TransportError):
+            return cls(name, End.UNKNOWN)  # such as of a transport that was closed
+        elif verdict.is_fatal:
+            end = End.FINAL
+        return cls(name, end, verdict.signal, f"{name}: {error}", pause, is_of_program)
+
+
+FOUND = Result("", End.ACCEPTED, Signal.ACCEPTED)
+CANCELLED = Result("cancelled")
+
+
+@define(eq=False, repr=False)
+class Admission:
+    """The queue, the outage and the pause of one client."""
+
+    limiter: Limiter
+    _lookups: Collection[Lookup]  # that are not done
+    outage: Outage = field(init=False)
+    _told_until: float = field(default=-math.inf, init=False)  # the end of the pause that was told
+
+    def __attrs_post_init__(self) -> None:
+        self.outage = Outage(self.limiter, self._lookups)
+
+    async def admit(self, lookup: Lookup) -> Ticket:
+        """Return a slot for the next attempt of *lookup*, which may be a probe, or raise why there is none."""
+        failure: errors.OutageError | None = None
+        if not self.is_rejected(lookup):
+            if (ticket := self.limiter.acquire_now(lookup.priority)) is not None:
+                lookup.at = ticket.started_at
+                return ticket
+            try:
+                return await self._queue(lookup)
+            except errors.OutageError as error:
+                failure = error
+        if (probe := self.outage.probe(lookup.reference)) is None:
+            raise failure or self.outage.rejection()
+        return probe
+
+    def settle(
+        self,
+        ticket: Ticket,
+        reference: str,
+        result: Result,
+        now: float,
+        *,
+        status: int | None = None,
+        is_late: bool = False,
+    ) -> None:
+        """Tell the outage and the limiter how an attempt ended; it is *late* if its slot was freed before."""
+        signal = result.signal
+        try:
+            if not (is_late and result.end is End.FAILED):  # which was left before, and counted then
+                self.outage.ended(ticket, reference, now, result.end, result.failure)
+            if signal is Signal.OVERLOADED and not self.outage.is_load(reference, is_of_program=result.is_of_program):
+                signal = Signal.SILENT
+        finally:
+            self.limiter.release(ticket, signal, retry_after=result.pause, now=now, is_late=is_late)
+        if result.pause:
+            self._tell_of_pause(status)
+
+    async def _queue(self, lookup: Lookup) -> Ticket:
+        try:
+            with ExitStack() as on_failure:
+                with LookupPhase(lookup, "queued"):
+                    ticket = await self.limiter.acquire(
+                        lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
+                    )
+                    on_failure.callback(self.limiter.release, ticket, Signal.SILENT)
+                on_failure.pop_all()
+                return ticket
+        except (errors.DeadlineExceededError, errors.OverloadedError) as error:
+            error.args = (f"{error.message}; {self._reason_to_queue()}",)
+            raise
+
+    def _reason_to_queue(self) -> str:
+        limit = self.limiter.bound()
+        if pause := self.limiter.paused_seconds():
+            return f"the service asked for a pause, of which {pause:.0f} s remain; {limit}"
+        failure = self.outage.last_failure
+        return f"the last failure of this client was {failure}; {limit}" if failure else limit
+
+    # In vain
+
+    def is_rejected(self, lookup: Lookup) -> bool:
+        return lookup.is_rejectable and self.outage.is_on
+
+    def too_late(self, lookup: Lookup) -> errors.PayClientError | None:
+        """Return the error for a lookup that waits, and has less time than the pause lasts."""
+        pause, last = self.limiter.paused_seconds(), lookup.last_error
+        remaining = lookup.max_pause if lookup.until == math.inf else lookup.until - lookup.clock.now()
+        if not pause or lookup.is_in_flight or pause <= remaining:
+            return None
+        if isinstance(last, errors.ResponseError) and last.asked_pause is not None:
+            return last
+        return errors.RateLimitedError("the service asked this client to wait", asked_pause=pause)
+
+    def check(self, lookup: Lookup) -> None:
+        """Raise at once when *lookup* would wait in vain for another one, or for its own probe."""
+        if failure := self.outage.rejection() if self.is_rejected(lookup) else self.too_late(lookup):
+            raise failure
+
+    def is_cut_short(self, lookup: Lookup, error: errors.CouldNotAskError) -> bool:
+        """Return whether *error* is about this lookup only: others may have more time, or wait out an outage."""
+        return isinstance(error, errors.OverloadedError) or bool(self.too_late(lookup)) or self.is_rejected(lookup)
+
+    def tell(self, lookup: Lookup, error: errors.CouldNotAskError) -> None:
+        """Complete an error for its caller: an outage counts it, and a pause says when to ask again."""
+        if isinstance(error, errors.OutageError):
+            lookup.record_failure(error)
+            self.outage.count(error)
+        if pause := self.limiter.paused_seconds():
+            is_shorter = isinstance(error, errors.ResponseError) and pause + 1 < error.retry_after  # than asked for
+            error.retry_after = pause if is_shorter else max(pause, error.retry_after)
+
+    def _tell_of_pause(self, status: int | None) -> None:
+        """Log a new pause, once instead of once per attempt in flight, and end the waits that would end in it."""
+        if self.limiter.paused_until <= self._told_until + 1:
+            return
+        self._told_until, seconds = self.limiter.paused_until, self.limiter.paused_seconds()
+        extra = {"status": status, "seconds": seconds}
+        logger.warning("the service asks for a pause of %(seconds).3g s (status %(status)s)", extra, extra=extra)
+        for lookup in tuple(self._lookups):
+            if failure := self.too_late(lookup):
+                lookup.reject(failure)
