@@ -12,14 +12,14 @@ from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
 from payclient._shared.escape import plural
-from payclient.cli._output import Worst, verdict_lines
+from payclient.cli._output import verdict_lines
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._sandbox import SandboxService, serving
 from payclient.cli._streams import FOLDER, NUMBER, Exit, OwnStreams, Streams
 from payclient.reconcile import Code, Row
 from payclient.reconcile.folders import write_again
 from payclient.reconcile.ledger import COMPARED, open_ledger
-from payclient.reconcile.report import verify
+from payclient.reconcile.report import Worst, verify
 from payclient.testing import Latency
 
 _COLUMNS: tuple[str, ...] = ("reference", *COMPARED)

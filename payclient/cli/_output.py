@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from attrs import define, field, frozen
+from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import (
     Bucket,
-    Code,
     OpenFindings,
     Row,
     Rules,
@@ -26,12 +25,14 @@ from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.report import (
     FORMATS,
     MANIFEST,
+    BreakItem,
     BridgeLine,
-    Top,
+    Worst,
     acceptance_sentence,
     caution,
     completeness,
     leakage_sentence,
+    news_count,
     payout_lines,
     payout_sentence,
     roll_forward_lines,
@@ -89,70 +90,47 @@ def check_own_files(out: Path) -> None:
 MAX_LINES = 45
 """Lines that the result of a run has at most, the next steps included; what does not fit is on the page."""
 
-_MAX_NAMED = 10
-_MAX_WORST = 5
-_MAX_KINDS = 5
+_MAX_LISTED = 5
 _NEXT_STEPS = 4
 _PAGE = "report.html"
 
 
-@define
-class Worst:
-    """The breaks of a run that are shown: the worst new ones, the worst of the others, and totals by kind."""
-
-    _news: Top[Row] = field(init=False, factory=lambda: Top(_MAX_NAMED, lambda row: row.rank))
-    _others: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))
-    _rejected: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))
-    _kinds: dict[tuple[Severity, Code], Total] = field(init=False, factory=dict)
-
-    def add(self, row: Row) -> None:
-        if row.bucket is Bucket.REJECTED:
-            self._rejected.add(row)
-        if row.bucket is not Bucket.BREAK or row.primary is None:
-            return
-        top = self._news if row.history is not None and row.history.state.is_news else self._others
-        top.add(row)
-        kind = row.severity, row.primary.code
-        self._kinds[kind] = self._kinds.get(kind, Total()) + Total.of(row)
-
-    @property
-    def references(self) -> list[str]:
-        return [row.reference for row in (*self._news.kept, *self._others.kept) if row.reference]
-
-    def kinds(self) -> Iterator[tuple[str, Total]]:
-        """Yield the rows and the money of each kind of break, the most severe first; together they are all breaks."""
-        kinds = sorted(self._kinds.items(), key=lambda kind: (-kind[0][0], -kind[1].rows))
-        totals: dict[str, Total] = {}
-        for place, ((_, code), total) in enumerate(kinds):
-            label = code.value if place < _MAX_KINDS or len(kinds) == _MAX_KINDS + 1 else "other kinds"
-            totals[label] = totals.get(label, Total()) + total
-        yield from totals.items()
-
-    def lines(self, room: int) -> Iterator[str]:
-        """Yield in at most *room* lines what is new, the worst of the others, and what was rejected."""
-        others = "other break" if self._news.count else "break"
-        for heading, top, named, may_be_cut in (
-            (f"new, changed or reopened ({plural(self._news.count, 'break')})", self._news, _named, True),
-            (f"the worst of {plural(self._others.count, others)}", self._others, _named, False),
-            ("rejected, to be corrected in the ledger, or to be skipped by its rules", self._rejected, _rejected, True),
-        ):
-            if top.count and room > _LIST_FRAME:
-                shown = list(map(named, top.kept[: room - _LIST_FRAME]))
-                block = [*listed(heading, shown, top.count if may_be_cut else 0, where=_PAGE)]
-                room -= len(block)
-                yield from block
+def _named_breaks(worst: Worst, summary: Summary, room: int) -> Iterator[str]:
+    """Yield in at most *room* lines what is new, the worst of the others, and what was rejected."""
+    news, others = news_count(summary.open_findings), "other break" if worst.news else "break"
+    lists: tuple[tuple[str, list[tuple[str, int]], int], ...] = (
+        (
+            f"new, changed or reopened ({plural(news, 'finding')})",
+            [(_named(each), len(each.references)) for each in worst.news],
+            news,
+        ),
+        (f"the worst of {plural(worst.other_rows, others)}", [(_named(each), 1) for each in worst.others], 0),
+        (
+            "rejected, to be corrected in the ledger, or to be skipped by its rules",
+            [(_rejected(row), 1) for row in worst.rejected.kept],
+            worst.rejected.count,
+        ),
+    )
+    for heading, lines, count in lists:
+        if lines and room > _LIST_FRAME:
+            shown = lines[: room - _LIST_FRAME]
+            more = count - sum(each for _, each in shown)
+            block = [*listed(heading, [line for line, _ in shown], more, where=_PAGE)]
+            room -= len(block)
+            yield from block
 
 
 _LIST_FRAME = 3
 """Lines of a list in addition to its items: an empty one, the heading, and the number of items left out."""
 
 
-def _named(row: Row) -> str:
-    marks = [row.history.state.label] if row.history is not None and row.history.state.is_news else []
-    marks += ["material"] * row.is_material
-    where = ", ".join([*marks, escape_unprintable(row.place), escape_unprintable(row.reference or "")])
-    first = row.findings[0]
-    return f"{where}: {row.severity.word}, {first.code}, {row.at_stake:,} at stake: {first.sentence}"
+def _named(item: BreakItem) -> str:
+    history, first = item.finding.history, item.finding
+    marks = [history.state.label] if history is not None and history.state.is_news else []
+    marks += ["material"] * item.row.is_material
+    references = " and ".join(map(escape_unprintable, item.references))
+    where = ", ".join([*marks, escape_unprintable(item.row.place), references])
+    return f"{where}: {first.severity.word}, {first.code}, {item.at_stake:,} at stake: {first.sentence}"
 
 
 def _rejected(row: Row) -> str:
@@ -171,13 +149,13 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
     if (since := summary.since) is not None:
         head += filter(None, (since.rules_sentence, since.rules_values))
-        figures += ["", *roll_forward(summary.open_findings)]
+        figures += roll_forward(summary.open_findings)
     foot = ["", completeness(summary)]
     if summary.compared.fields["expdate"]:
         foot.append(f"Expiry: {expiry_rule(rules.time_zone)}.")
     brief, statement = _statement(summary.settlement)
     room = MAX_LINES - _NEXT_STEPS - len(head) - len(figures) - len(foot) - len(brief)
-    named = [*worst.lines(room)]
+    named = [*_named_breaks(worst, summary, room)]
     room -= len(named)
     side = statement if len(statement) - len(brief) <= room else brief
     room -= len(side) - len(brief)
@@ -219,14 +197,14 @@ def _remarks(summary: Summary) -> Iterator[list[str]]:
         "leakage by payment method": [*map(leakage_sentence, summary.leakage)],
     }
     for heading, found in lists.items():
-        yield [*listed(heading, found[:_MAX_WORST], len(found), where=_PAGE)]
+        yield [*listed(heading, found[:_MAX_LISTED], len(found) - _MAX_LISTED, where=_PAGE)]
 
 
-def listed(heading: str, lines: Sequence[str], count: int = 0, *, where: str = "") -> Iterator[str]:
+def listed(heading: str, lines: Sequence[str], more: int = 0, *, where: str = "") -> Iterator[str]:
     if lines:
         yield from ("", f"{heading}:", *(f"  {line}" for line in lines))
-    if count > len(lines):
-        yield f"  and {count - len(lines):,} more, {f'in {where}' if where else 'which --json prints'}"
+    if more > 0:
+        yield f"  and {more:,} more, {f'in {where}' if where else 'which --json prints'}"
 
 
 def _totals(summary: Summary, worst: Worst) -> list[str]:
@@ -246,6 +224,7 @@ def _sums(label: str, total: Total) -> tuple[str, ...]:
 
 
 def roll_forward(found: OpenFindings) -> list[str]:
+    """Return the roll-forward as a table below an empty line; nothing if there was and is no finding."""
     rows = [("open findings", "number", "at stake")]
     for label, count, amount in roll_forward_lines(found):
         rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))
@@ -253,7 +232,7 @@ def roll_forward(found: OpenFindings) -> list[str]:
         rows.append(("  for more than 30 days", f"{found.old.count:,}", f"{found.old.amount:,}"))
     if found.payments != found.closing:
         rows.append(("  payments, each once", f"{found.payments.count:,}", f"{found.payments.amount:,}"))
-    return aligned(rows, right=(1, 2))
+    return ["", *aligned(rows, right=(1, 2))] if rows[1:] else []
 
 
 def _bridge(lines: Iterable[BridgeLine]) -> list[str]:

@@ -28,7 +28,7 @@ from payclient.cli._options import (
     about_statement,
     statement_lines,
 )
-from payclient.cli._output import OutputOptions, Worst, check_other_folder, check_own_files, verdict_lines
+from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
 from payclient.cli._progress import shown
 from payclient.cli._streams import FOLDER, REFERENCE, Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.client import resolve_environment
@@ -61,7 +61,7 @@ from payclient.reconcile.folders import (
     started_at,
 )
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
-from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementAbout, read_log, verdict_advice
+from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementAbout, Worst, read_log, verdict_advice
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report

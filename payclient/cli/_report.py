@@ -18,7 +18,6 @@ from payclient.cli._options import JudgingOptions, settling_within
 from payclient.cli._output import (
     SEVERITY,
     OutputOptions,
-    Worst,
     check_other_folder,
     check_own_files,
     listed,
@@ -62,6 +61,7 @@ from payclient.reconcile.report import (
     ROWS,
     WORK_LIST,
     JudgedAgain,
+    Worst,
     add_decisions,
     carry_log,
     open_rows,
@@ -377,10 +377,10 @@ def _compared(found: RunDiff) -> Iterator[str]:
         yield found.remark
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
-    yield from ("", *roll_forward(found.open_findings))
+    yield from roll_forward(found.open_findings)
     for state in BreakState:
         changes = [_change(change, state) for change in found.changes(state, limit=_MAX_BREAKS)]
-        yield from listed(state.label, changes, found.counts[state])
+        yield from listed(state.label, changes, found.counts[state] - len(changes))
 
 
 def _change(change: dict[str, Any], state: BreakState) -> str:

@@ -29,8 +29,6 @@ NEWS: 1 changed; 1 resolved, 1 not known since 20.
 
 open findings  number  at stake
   open before       3     3,001
-  new               0         0
-  reopened          0         0
   resolved         -1    -1,000
   changed (1)            -1,000
   open now          2     1,001

@@ -121,10 +121,7 @@ VERDICTS = {
         "rejudge new --out new-rejudged --assume-status paid"
     ),
     (f"{RUN} --allow-empty", "reference,amount\n"): "ledger ledger.csv --allow-empty",
-    (
-        f"{RUN} --previous 20",
-        "reference,amount,status\nT1,15000,Paid\n",
-    ): "explain new T2",
+    (f"{RUN} --previous 20", "reference,amount,status\nT1,15000,Paid\n"): "explain new T2",
     (f"{RUN} --statement point.csv --payout 5", CLEAN): "show new",
     (f"{RUN} --statement noted.csv", CLEAN): f"{RUN} --statement noted.csv",
     ("report breaks", CLEAN): "explain breaks T1",

@@ -3,11 +3,12 @@
 import pytest
 from attrs import evolve
 
-from payclient.cli._output import MAX_LINES, Worst, verdict_lines
+from payclient import Transaction
+from payclient.cli._output import MAX_LINES, verdict_lines
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
-from payclient.reconcile.report import at_stake_sentence
+from payclient.reconcile.report import Worst, at_stake_sentence
 from payclient.reconcile.result._patterns import Pattern
 from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import StatementSide
@@ -54,7 +55,44 @@ def test_news(news, others):
     assert sum(line.startswith("  new, ") for line in shown) == min(news, 10)
     assert (len(shown) > min(news, 10)) == bool(others)
     if news:
-        assert lines[2] == f"new, changed or reopened ({news} break{'' if news == 1 else 's'}):"
+        assert lines[2] == f"new, changed or reopened ({news} finding{'' if news == 1 else 's'}):"
+
+
+def found(line, code, *, reference, at_stake, reff=None):
+    """Return a break of a second night that is new."""
+    history = History(state=BreakState.NEW, first_seen=None, first_run="2", age_days=0)
+    transaction = Transaction(reference=reference, amount=1, status="Paid", merchant_reff=reff)
+    finding = Finding(code, "x", at_stake=at_stake, history=history)
+    entry = Entry(line=line, reference=reference)
+    return Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,), transaction=transaction)
+
+
+TWICE = {"code": Code.PAID_TWICE, "reff": "INV-P"}
+THRICE = {"code": Code.DUPLICATE_REFERENCE, "reference": "T3", "at_stake": 900}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_lines_of_findings(order):
+    """A reference that is listed three times has one line, and an invoice that was paid twice one with its amount."""
+    rows = [
+        found(2, reference="T1", at_stake=751, **TWICE),
+        found(3, reference="T2", at_stake=0, **TWICE),
+        *(found(line, **THRICE) for line in (4, 5, 6)),
+        *(found(line, Code.UNDERPAID, reference=f"U{line}", at_stake=line) for line in range(7, 20)),
+    ]
+    previous = PreviousRun(run="20", folder="20", last_observed_at=None)
+    tally, worst = Tally(previous=previous), Worst()
+    for each in rows[::order]:
+        for take in (tally.add, worst.add):
+            take(each)
+    lines = list(verdict_lines(tally.summary(), worst, rules=STRICT))
+    start = lines.index("new, changed or reopened (16 findings):") + 1
+    pair = {"T1 and T2", "T2 and T1"}
+    first, second, *rest = (line.strip().partition(": ")[::2] for line in lines[start : start + 10])
+    assert (first[0].split(", ")[-1] in pair, first[1]) == (True, "critical, paid_twice, 751 at stake: x")
+    assert (second[0].split(", ")[-1], second[1]) == ("T3", "high, duplicate_reference, 900 at stake: x")
+    assert [each[0].split(", ")[-1] for each in rest] == [f"U{line}" for line in range(19, 11, -1)]
+    assert lines[start + 10] == "  and 5 more, in report.html"
 
 
 @pytest.mark.parametrize("news", [1, 200])

@@ -54,7 +54,8 @@ class LedgerChange:
         sides = zip(*map(astuple, (self.before, self.new, self.left)), strict=True)
         rows, amounts = (f"{before:,} before + {new:,} new - {left:,} left" for before, new, left in sides)
         changed = f" {'+' if self.changed > 0 else '-'} {abs(self.changed):,} changed" if self.changed else ""
-        return f"Rows of the ledger: {rows} = {self.now.rows:,}; amounts: {amounts}{changed} = {self.now.amount:,}."
+        now, amount = f"{self.now.rows:,}", f"{self.now.amount:,}"
+        return f"Rows of the ledger: {rows} = {now}; amounts in all states: {amounts}{changed} = {amount}."
 
     @property
     def missing_sentence(self) -> str:

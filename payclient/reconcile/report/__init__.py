@@ -21,7 +21,6 @@ from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
 from payclient.reconcile.report._manifest import verify
 from payclient.reconcile.report._rows import ROWS as ROWS
 from payclient.reconcile.report._rows import RowLine as RowLine
-from payclient.reconcile.report._rows import Top as Top
 from payclient.reconcile.report._rows import change_as_json as change_as_json
 from payclient.reconcile.report._rows import memory_line as memory_line
 from payclient.reconcile.report._rows import open_rows as open_rows
@@ -36,6 +35,7 @@ from payclient.reconcile.report._wording import caution as caution
 from payclient.reconcile.report._wording import compared_fields as compared_fields
 from payclient.reconcile.report._wording import completeness as completeness
 from payclient.reconcile.report._wording import leakage_sentence as leakage_sentence
+from payclient.reconcile.report._wording import news_count as news_count
 from payclient.reconcile.report._wording import payout_lines as payout_lines
 from payclient.reconcile.report._wording import payout_sentence as payout_sentence
 from payclient.reconcile.report._wording import period_sentence as period_sentence
@@ -45,6 +45,8 @@ from payclient.reconcile.report._wording import roll_forward_sentence as roll_fo
 from payclient.reconcile.report._wording import sentence as sentence
 from payclient.reconcile.report._wording import settlement_lines as settlement_lines
 from payclient.reconcile.report._wording import verdict_advice as verdict_advice
+from payclient.reconcile.report._worst import BreakItem as BreakItem
+from payclient.reconcile.report._worst import Worst as Worst
 
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["About", "LedgerAbout", "ReportFiles", "verify"]

@@ -234,7 +234,7 @@ def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
     yield Fact("Ledger", (ledger.name or "standard input",))
     yield Fact("Size", (f"{plural(ledger.size_bytes, 'byte')}, read as {ledger.format}",))
     yield Fact("SHA-256", (ledger.sha256,), is_code=True)
-    yield Fact("Columns used", tuple(_columns(ledger)) or ("none",))
+    yield Fact("Columns used", (", ".join(_columns(ledger)) or "none",))
 
 
 def _statement(statement: StatementAbout) -> Iterator[Fact]:
@@ -242,12 +242,12 @@ def _statement(statement: StatementAbout) -> Iterator[Fact]:
     size = f"{plural(totals.lines, 'line')}, {plural(file.size_bytes, 'byte')}"
     yield Fact("Statement", (f"{file.name}: {size}, read as {file.format}",))
     yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
-    yield Fact("Columns of the statement", tuple(_columns(file)) or ("none",))
+    yield Fact("Columns of the statement", (", ".join(_columns(file)) or "none",))
 
 
 def _columns(file: LedgerAbout) -> Iterator[str]:
     for name, header in file.columns.items():
-        yield name if name == header else f"{name}, from the column {header!r}"
+        yield name if name == header else f"{name} from {header!r}"
 
 
 def _rules(rules: Rules) -> Iterator[Fact]:

@@ -20,7 +20,6 @@ from payclient.reconcile.report._about import About, facts, to_sign, when
 from payclient.reconcile.report._decision_file import DECISIONS
 from payclient.reconcile.report._rows import ROWS, Top
 from payclient.reconcile.report._wording import (
-    BUCKETS,
     CASE_ONLY,
     BridgeLine,
     Wording,
@@ -29,6 +28,7 @@ from payclient.reconcile.report._wording import (
     completeness,
     headline,
     money_by_status,
+    news_count,
     open_ages,
     payout_lines,
     payout_sentence,
@@ -38,6 +38,7 @@ from payclient.reconcile.report._wording import (
     settlement_lines,
     verdict_advice,
 )
+from payclient.reconcile.report._worst import Worst
 from payclient.reconcile.result import OpenFindings
 
 ROOM = 60
@@ -46,7 +47,6 @@ ROOM = 60
 _MAX_LENGTH = 600
 _MINUS = "\N{MINUS SIGN}"
 _MAX_MARKS = 3  # no writing system needs more
-_MAX_WORST = 5
 
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
@@ -80,7 +80,6 @@ class RowGroups:
     _room: int
     _tops: defaultdict[Kind, Top[Row]] = field(init=False)
     _totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
-    _worst: Top[Row] = field(init=False, factory=lambda: Top(_MAX_WORST, lambda row: row.rank))
 
     def __attrs_post_init__(self) -> None:
         self._tops = defaultdict(lambda: Top(self._room, lambda row: row.rank))
@@ -93,13 +92,6 @@ class RowGroups:
         if kind not in (Bucket.MATCHED, Bucket.OPEN):
             self._tops[kind].add(row)
             self._totals[kind] += Total.of(row)
-        if row.bucket is Bucket.BREAK and row.primary is not None:
-            self._worst.add(row)
-
-    @property
-    def worst(self) -> tuple[Row, ...]:
-        """The few breaks that are named at the top of the page."""
-        return self._worst.kept
 
     def breaks(self, files: Collection[str]) -> list[Group]:
         """Return the breaks, the most severe first; each row is in one group."""
@@ -169,13 +161,12 @@ class HtmlReport:
 
     def __init__(self, *, room: int = ROOM) -> None:
         self._groups = RowGroups(room)
-        self._news = Top[Row](room, lambda row: row.rank)
+        self._worst = Worst()
         self._gone = Top[BreakChange](room, lambda change: (change.now.severity, change.now.at_stake))
 
     def add(self, row: Row) -> None:
         self._groups.add(row)
-        if row.history is not None and row.history.state.is_news:
-            self._news.add(row)
+        self._worst.add(row)
 
     def add_gone(self, change: BreakChange) -> None:
         if not change.is_old:
@@ -188,11 +179,12 @@ class HtmlReport:
         shown = {
             **_figures(summary, about),
             **_by_kind(breaks, summary.open_findings),
-            "worst": self._groups.worst,
+            "worst": self._worst,
+            "more_news": news_count(summary.open_findings) - sum(len(each.references) for each in self._worst.news),
+            "written": files,
             "since": summary.since,
             "roll_forward": list(roll_forward_lines(summary.open_findings)),
             "trend": [*(count for _, count in earlier), summary.buckets[Bucket.BREAK].rows],
-            "news": self._news,
             "gone": self._gone,
             "breaks": breaks,
             "unresolved": self._groups.of(Bucket.UNRESOLVED, files),
@@ -225,9 +217,12 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "movement": roll_forward_sentence(summary.open_findings),
         "tone": summary.verdict.value,
         "advice": verdict_advice(summary),
-        "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
         "bridge_lines": _taken(bridge_lines(summary.tie_out)),
-        "states": money_by_status(summary.tie_out).items(),
+        "states": [
+            (state, total)
+            for state, total in money_by_status(summary.tie_out).items()
+            if total.ledger_rows or total.service_rows
+        ],
         "settlement": settlement,
         "settlement_lines": _taken(settlement_lines(settlement)) if settlement else (),
         "payouts": payout_lines(settlement) if settlement else (),

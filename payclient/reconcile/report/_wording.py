@@ -26,7 +26,7 @@ from payclient.reconcile.result import (
     OpenFindings,
     Period,
 )
-from payclient.reconcile.values import Payout
+from payclient.reconcile.values import FindingTotal, Payout
 
 
 @frozen
@@ -261,19 +261,27 @@ def at_stake_sentence(found: OpenFindings) -> str:
     return f"{found.closing.count:,} open, with {found.closing.amount:,} at stake{old}{once}"
 
 
+def news_count(found: OpenFindings) -> int:
+    """Return the number of findings that are new, changed or reopened."""
+    return sum(found.by_state[state].count for state in BreakState if state.is_news)
+
+
+_MOVES = (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED, BreakState.RESOLVED, BreakState.NOT_KNOWN)
+
+
 def headline(summary: Summary) -> str:
-    """Return the number of breaks, next to the previous run's, the money at stake in them, and the material ones."""
-    breaks, found = summary.buckets[Bucket.BREAK].rows, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
+    """Return the number of breaks, what moved since the previous run, the money at stake, and the material ones."""
+    open_findings, said = summary.open_findings, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
     if summary.since is not None:
-        more = breaks - summary.since.previous.buckets.get(Bucket.BREAK, 0)
-        change = f"{abs(more):,} {'more' if more > 0 else 'fewer'} than" if more else "as many as"
-        found.append(f", {change} in {summary.since.previous.label}")
-    if stake := summary.open_findings.payments.amount:
-        found.append(f"; {stake:,} at stake")
-    found += [f"; {summary.material:,} of them material"] if summary.material else []
+        counts = {state: open_findings.by_state[state].count for state in _MOVES}
+        moves = ", ".join(f"{count:,} {state.label}" for state, count in counts.items() if count)
+        said.append(f"{moves or 'nothing new'} since {summary.since.previous.label}")
+    if stake := open_findings.payments.amount:
+        said.append(f"{stake:,} at stake")
+    said += [f"{summary.material:,} of them material"] if summary.material else []
     others = (Bucket.UNRESOLVED, Bucket.REJECTED)
-    found += [f"; {plural(rows, 'row')} {each}" for each in others if (rows := summary.buckets[each].rows)]
-    return "".join(found)
+    said += [f"{plural(rows, 'row')} {each}" for each in others if (rows := summary.buckets[each].rows)]
+    return "; ".join(said)
 
 
 BUCKETS: Mapping[Bucket, Wording] = {
@@ -332,13 +340,18 @@ def payout_lines(settlement: Settlement) -> list[Payout]:
 
 
 def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, int]]:
-    """Yield the roll-forward of the open findings: label, number and amount at stake."""
-    yield ("Open before", found.opening.count, found.opening.amount)
-    yield ("New", found.new.count, found.new.amount)
-    yield ("Reopened", found.reopened.count, found.reopened.amount)
-    yield ("Resolved", -found.resolved.count, -found.resolved.amount)
-    yield (f"Changed ({found.changed.count:,})", None, found.changed.amount)
-    yield ("Open now", found.closing.count, found.closing.amount)
+    """Yield the roll-forward of the open findings, without steps of nothing: label, number and amount at stake."""
+    steps: list[tuple[str, int | None, FindingTotal]] = [
+        ("New", found.new.count, found.new),
+        ("Reopened", found.reopened.count, found.reopened),
+        ("Resolved", -found.resolved.count, FindingTotal() - found.resolved),
+        (f"Changed ({found.changed.count:,})", None, found.changed),
+    ]
+    moved = [each for each in steps if each[2] != FindingTotal()]
+    if moved or found.closing.count:
+        yield ("Open before", found.opening.count, found.opening.amount)
+        yield from ((label, count, total.amount) for label, count, total in moved)
+        yield ("Open now", found.closing.count, found.closing.amount)
 
 
 def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:

@@ -105,10 +105,6 @@ def on_page(folder, summary):
     """Return the figures of the page, which leaves out what has no rows."""
     page = Page((folder / "report.html").read_text())
     found = {}
-    for bucket in Bucket:
-        (tile,) = page.all("li", class_=bucket.value) or page.all("li", class_=f"{bucket} nothing")
-        rows, *money = numbers(re.sub(r" [-+±]\d+ (?=[A-Z])", " ", tile.replace("\N{MINUS SIGN}", "-")))
-        found[f"bucket {bucket}"] = (rows, *money)
     for name, table in zip(("tie-out", "statement"), page.all("table", class_="sums cards"), strict=True):
         found[name] = numbers(table)
     return found
@@ -127,7 +123,7 @@ async def test_same_everywhere(second):
             for name, each in wanted.items()
             if found.get(name) != each and not (read is in_workbook and name.startswith("state"))
         ]
-    shown = {name: each for name, each in wanted.items() if name.startswith("bucket")}
+    shown = {}
     for name in ("tie-out", "statement"):
         lines = [each for key, each in wanted.items() if key.startswith(name) and (len(each) == 1 or each[0])]
         shown[name] = [number for line in lines for number in line]

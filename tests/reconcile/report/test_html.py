@@ -5,6 +5,7 @@ import base64
 import hashlib
 import io
 import re
+from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import pairwise
 
@@ -15,11 +16,14 @@ from hypothesis import strategies as st
 
 from payclient import Transaction
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
+from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status, Tally, Total
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import completeness, sentence
+from payclient.reconcile.nights import PreviousRun
+from payclient.reconcile.report import Worst, completeness, sentence
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
+from payclient.reconcile.report._wording import headline
+from payclient.reconcile.values import FindingTotal
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of
@@ -155,6 +159,59 @@ def test_verdict():
         said = " ".join(page.all("p", class_="next"))
         assert [each for each in (again, canary) if each in said] == [advice] * bool(advice), title
         assert completeness(summary_of(rows)) in page.all("p")
+
+
+def aged(line, state, *, reference=None, at_stake=1, code=Code.UNDERPAID, bucket=Bucket.BREAK):
+    """Return a break of a later night, in this state."""
+    history = History(state=state, first_seen=None, first_run="20", age_days=3)
+    finding = Finding(code, f"{code} on line {line}", at_stake=at_stake, history=history)
+    return Row(entry=entry(reference=reference or f"R{line}", line=line), bucket=bucket, findings=(finding,))
+
+
+def test_news_first():
+    """What is new stands above all other tables, a line for each finding and reference, as in the mail."""
+    rows = [aged(line, BreakState.STILL_OPEN, at_stake=900 + line) for line in range(2, 10)]
+    rows += [aged(line, BreakState.NEW, at_stake=line) for line in range(20, 32)]
+    rows += [aged(line, BreakState.REOPENED, reference="D", at_stake=77) for line in (40, 41)]
+    tally, worst = Tally(previous=PreviousRun(run="20", folder="20", last_observed_at=None)), Worst()
+    report, file = HtmlReport(), io.StringIO()
+    for row in rows:
+        for take in (tally.add, worst.add, report.add):
+            take(row)
+    report.write(file, tally.summary(), about())
+    page = Page(file.getvalue())
+    named = [text for text in page.all("th") if re.fullmatch(r"R\d+|D", text)]
+    news, others = named[:10], named[10:15]
+    assert page.all("h2")[:2] == ["New, changed or reopened", "Breaks by kind"]
+    assert news == ["D", *(f"R{line}" for line in range(31, 22, -1))] == [each.references[0] for each in worst.news]
+    assert others == [f"R{line}" for line in range(9, 4, -1)] == [each.references[0] for each in worst.others]
+
+
+def test_headline():
+    """The headline says what moved since the previous run, or that nothing did."""
+    at = datetime(2026, 11, 4, 2, tzinfo=UTC)
+    summary = Tally(previous=PreviousRun(run="20", folder="20", last_observed_at=at)).summary()
+    found = summary.open_findings
+    counts = {BreakState.NEW: 1, BreakState.REOPENED: 1, BreakState.RESOLVED: 3}
+    by_state = {state: FindingTotal(counts.get(state, 0)) for state in BreakState}
+    moved = attrs.evolve(summary, open_findings=attrs.evolve(found, by_state=by_state))
+    assert headline(moved) == "0 breaks; 1 new, 1 reopened, 3 resolved since 4 November"
+    assert headline(summary) == "0 breaks; nothing new since 4 November"
+
+
+def test_one_state():
+    """Money by status has a table only if there is money in several states."""
+    rows = [
+        Row(
+            entry=Entry(line=2, reference="A", amount=5),
+            bucket=Bucket.MATCHED,
+            transaction=Transaction(reference="A", amount=5, status="x"),
+            ledger_status=status,
+            service_status=status,
+        )
+        for status in (Status.PAID, Status.PENDING)
+    ]
+    assert [Page(page_of(each)).all("h3", id="states") for each in (rows[:1], rows)] == [[], ["Money by status"]]
 
 
 def test_bridge(example, page):
