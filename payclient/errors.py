@@ -81,8 +81,18 @@ class PayClientError(Exception):
         return type(self), self.args, state
 
 
+@_with_attributes
 class ConfigurationError(PayClientError, ValueError):
-    """The key, the base URL or an option is invalid; raised when the client is created."""
+    """
+    The key, the base URL or an option is invalid; raised when the client is created.
+
+    Attributes:
+        option: The option at fault, as Python spells it; empty if the message is about more than one.
+        problem: The rest of the message after its name.
+    """
+
+    option: str = ""
+    problem: str = ""
 
 
 class InvalidReferenceError(PayClientError, ValueError):

@@ -15,8 +15,12 @@ Validator: TypeAlias = Callable[[object, Any, Any], None]
 """A validator of attrs."""
 
 
+def invalid_option(name: str, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"{name} {problem}", option=name, problem=problem)
+
+
 def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
-    return ConfigurationError(f"{name} must be {wanted}, got {found}")
+    return invalid_option(name, f"must be {wanted}, got {found}")
 
 
 def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = False) -> Validator:
@@ -44,7 +48,7 @@ def check_seconds(name: str, given: object) -> float:
 def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
     """Refuse *given* above *limit* if neither is its default; a default is bounded by what was given."""
     if given > limit and given != defaults[0] and limit != defaults[1]:
-        raise ConfigurationError(f"{name} must not be above {bound}, got {given} and {limit}")
+        raise invalid_option(name, f"must not be above {bound}, got {given} and {limit}")
 
 
 def check_callback(name: str, given: object) -> None:
@@ -57,7 +61,7 @@ def check_callback(name: str, given: object) -> None:
     for outer in (inner, type(inner).__call__):
         function = inspect.unwrap(outer)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            raise ConfigurationError(f"{name} must be a plain function, got an async one, which would never be awaited")
+            raise invalid_option(name, "must be a plain function, got an async one, which would never be awaited")
 
 
 def is_callback(_: object, attribute: Any, value: Any) -> None:

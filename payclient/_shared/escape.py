@@ -40,6 +40,11 @@ def _look_alike(text: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ` (did you mean 'amount'?)`, the name most like *word*; empty if none is like it."""
+    return "".join(f" (did you mean {quote(name)}?)" for name in nearest(word, known))
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """Return the name most like *word*; none if none is like it."""
     from difflib import get_close_matches  # noqa: PLC0415  only a mistake need load it
 
-    return "".join(f" (did you mean {quote(name)}?)" for name in get_close_matches(word, [*known], n=1, cutoff=0.75))
+    return get_close_matches(word, [*known], n=1, cutoff=0.75)

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -22,7 +22,8 @@ from cyclopts.help import DefaultFormatter, TableSpec
 
 from payclient._shared.escape import did_you_mean
 from payclient._shared.options import OPTIONS
-from payclient.cli._streams import Exit, Streams, abandon, refuse, status_of
+from payclient.cli._call import Call, has_credentials
+from payclient.cli._streams import Exit, RefusalError, Streams, abandon, refuse, status_of
 from payclient.errors import ConfigurationError, PayClientError
 
 if TYPE_CHECKING:
@@ -133,8 +134,6 @@ def _version() -> str:
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a full or failing disk: the same command may succeed once that is fixed."""
-_OF_COMMANDS = ("canary", "deadline", "grace", "time_zone")
-"""Options of commands that the client does not have, or that each command bounds itself."""
 _KINDS = {int: "a whole number", float: "a number"}
 _VALUE_OF = re.compile(r"Invalid value for (--[a-z-]+): (?=\1 must )")
 _IS_OPTION = re.compile(r"--?[A-Za-z]")
@@ -143,16 +142,17 @@ _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
 def run(arguments: Sequence[str], streams: Streams) -> int:
-    streams, bound = attrs.evolve(streams, arguments=tuple(arguments)), dict[str, Any]()
+    bound = dict[str, Any]()
     try:
         try:
-            status = _dispatch(arguments, streams, bound)
+            app = make_app(arguments)
+            streams = attrs.evolve(streams, call=_call(app, arguments))
+            status = _dispatch(app, arguments, streams, bound)
             streams.stdout.flush()
         except CycloptsError as error:
             return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
         except PayClientError as error:
-            message = _for_command_line(str(error), arguments) if isinstance(error, ConfigurationError) else str(error)
-            return _refused(streams, status_of(error), message, error, bound)
+            return _refused(streams, status_of(error), _words(error, streams.call), error, bound)
         except BrokenPipeError:
             abandon(streams.stdout)
             return Exit.CLOSED
@@ -174,17 +174,28 @@ def _end(streams: Streams, status: Exit, message: str) -> Exit:
     return status
 
 
-def _for_command_line(text: str, arguments: Sequence[str]) -> str:
-    """Return a message of the library, which may begin with an option, with the option or variable that was given."""
-    name = re.split(r"\W", text, maxsplit=1)[0]
-    option = OPTIONS.get(name)
-    if option is not None or name in _OF_COMMANDS:
-        flag = option.command if option is not None and option.attribute else f"--{name.replace('_', '-')}"
-        if any(word.partition("=")[0] == flag for word in arguments):
-            text = flag + text[len(name) :]
-        elif option is not None and option.variable in os.environ:
-            text = option.variable + text[len(name) :]
-    return text.replace(", or None, got ", ", got ")  # an option that is not given has no None
+def _call(app: App, arguments: Sequence[str]) -> Call:
+    """Return the call of a command, without options that show a password; an empty one for an unknown command."""
+    if not {*arguments[:1]} & COMMANDS.keys():
+        return Call()
+    options = app[arguments[0]].assemble_argument_collection()
+    switches = {name for each in options if each.parse and each.hint is bool for name in each.names}
+    call = Call.of(arguments, {*switches, *_FLAGS})
+    return attrs.evolve(call, options=tuple(each for each in call.options if not has_credentials(each[1] or "")))
+
+
+def _words(error: PayClientError, call: Call) -> str:
+    """Return the text of an error: an option in it as it was given, and no remedies that become commands."""
+    if isinstance(error, ConfigurationError) and error.option:
+        option = error.option
+        known = OPTIONS.get(option)
+        flag = known.command if known is not None and known.attribute else f"--{option.replace('_', '-')}"
+        if any(flag == given for given, _ in call.options):
+            return f"{flag} {error.problem}"
+        if known is not None and known.variable in os.environ:
+            return f"{known.variable} {error.problem}"
+    sentence = getattr(error, "sentence", None)
+    return str(error) if sentence is None else sentence
 
 
 def _about_usage(error: CycloptsError) -> str:
@@ -206,12 +217,11 @@ def _about_usage(error: CycloptsError) -> str:
 def _refused(streams: Streams, status: Exit, message: str, error: Exception, bound: Mapping[str, Any]) -> Exit:
     _end(streams, status, message)
     if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN):
-        from payclient.cli._next import after_error  # noqa: PLC0415  it imports reconciliation
+        from payclient.cli._next import after_error, lines_of  # noqa: PLC0415  it imports reconciliation
 
-        words = streams.arguments if {*streams.arguments[:1]} & COMMANDS.keys() else ()
         with suppress(OSError):  # of a path that cannot be looked at, no command is known
-            for number, each in enumerate(after_error(error, status, words, bound)):
-                streams.tell(f"{'Or' if number else 'Next'}: {each}")
+            for line in lines_of(after_error(error, status, streams.call, bound), streams.call):
+                streams.tell(line)
     return status
 
 
@@ -223,15 +233,27 @@ def _about_system(error: OSError) -> tuple[Exit, str]:
     return Exit.AGAIN if is_disk else Exit.USAGE, f"{place}{error.strerror}" if error.strerror else str(error)
 
 
-def _dispatch(arguments: Sequence[str], streams: Streams, taken: dict[str, Any]) -> int:
-    """Run the command; *taken* gets its arguments once they are understood."""
+def _check_secrets(arguments: Sequence[str]) -> None:
+    """Refuse a key or a password among the arguments, which other users of the machine can read."""
     if any(_KEY_AS_ARGUMENT.match(argument) for argument in arguments):
-        refuse(
-            "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
+        raise RefusalError(
+            "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH",
+            is_last=True,
         )
+    for before, word in pairwise(("", *arguments)):
+        if has_credentials(word):
+            flag = next((each.partition("=")[0] for each in (word, before) if each.startswith("--")), "an argument")
+            problem = f"{flag} has a user name or a password, which others could read"
+            is_proxy = flag == OPTIONS["proxy"].command
+            variable = OPTIONS["proxy"].variable
+            raise RefusalError(f"{problem}: set {variable}" if is_proxy else problem, is_last=True)
+
+
+def _dispatch(app: App, arguments: Sequence[str], streams: Streams, taken: dict[str, Any]) -> int:
+    """Run the command; *taken* gets its arguments once they are understood."""
+    _check_secrets(arguments)
     if arguments and arguments[0] in ("help", "version"):
         arguments = [*arguments[1:], f"--{arguments[0]}"]
-    app = make_app(arguments)
     if arguments and arguments[0] in COMMANDS:
         _check_options(app[arguments[0]], arguments[1:])
     command: Callable[..., Any]

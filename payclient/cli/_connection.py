@@ -8,7 +8,6 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
-from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
 from payclient.cli._streams import FILE, NUMBER, RARE, TEXT, Seconds, Streams, Texts, refuse
 from payclient.client import ClientOptions, decode_key, read_key_file
@@ -68,7 +67,8 @@ class ConnectionOptions:
     ) -> AsyncClient:
         """Return a client for the service; the caller closes it, and the *transport*, made for `network`."""
         if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
-            refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL")
+            first = "set PAYCLIENT_BASE_URL"
+            refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL", first=first)
         default: TransportName | None = None if os.environ.get("PAYCLIENT_TRANSPORT") else "fast"
         given = {
             **self._given("client", "view"),
@@ -81,8 +81,6 @@ class ConnectionOptions:
         return AsyncClient(**cast("ClientOptions", given))
 
     def network(self) -> NetworkOptions:
-        if self.proxy is not None and "@" in self.proxy:
-            refuse("--proxy takes no password, which others could read: set PAYCLIENT_PROXY")
         return cast("NetworkOptions", self._given("network"))
 
     def _given(self, *scopes: str) -> dict[str, Any]:
@@ -97,12 +95,13 @@ class ConnectionOptions:
         """Return the key from the file or standard input; None when the client takes it from the environment."""
         if self.api_key_file is None:
             if not os.environ.get("PAYCLIENT_API_KEY", "").strip():
-                refuse("no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH")
+                refuse("no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH", first="set PAYCLIENT_API_KEY")
             return None
         try:
             content = decode_key(streams.stdin) if self.takes_key_from_stdin else read_key_file(self.api_key_file)
         except OSError as error:
-            refuse(f"--api-key-file {escape_unprintable(str(self.api_key_file))} cannot be read: {error.strerror}")
+            problem = f"the file cannot be read: {error.strerror}"  # its name may be the key itself
+            refuse(f"--api-key-file: {problem}", first="write the key into a file, and name that with --api-key-file")
         if not content.strip():
             refuse("--api-key-file: there is no key in it")
         return content

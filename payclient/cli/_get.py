@@ -65,8 +65,11 @@ class Outcomes:
     _waiting: list[Outcome] = field(init=False, factory=list)
     status: Exit = field(init=False, default=Exit.DONE)
     is_any_found: bool = field(init=False, default=False)
+    is_any_asked: bool = field(init=False, default=False)
 
     def add(self, outcome: Outcome) -> None:
+        is_unasked = not isinstance(outcome, Found) and isinstance(outcome.error, errors.InvalidReferenceError)
+        self.is_any_asked = self.is_any_asked or not is_unasked
         if isinstance(outcome, Found):
             self.is_any_found = True
         else:
@@ -159,9 +162,10 @@ async def get(
         finally:
             shown.write_table()
     if shown.status is not Exit.DONE and not shown.is_any_found:
-        from payclient.cli._next import diagnosis  # noqa: PLC0415  it imports reconciliation
+        from payclient.cli._next import Step, diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
 
-        if shown.status is Exit.DIFFERENT:
+        if shown.status is Exit.DIFFERENT and shown.is_any_asked:
             streams.tell("payclient: nothing was found; is it the key of this service and environment?")
-        streams.tell(f"Next: {diagnosis(streams.arguments)}")
+        for line in lines_of([Step(diagnosis(streams.call))] if shown.is_any_asked else [], streams.call):
+            streams.tell(line)
     return shown.status

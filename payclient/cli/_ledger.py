@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
@@ -15,8 +13,10 @@ from attrs import field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.cli._next import command, new_path, proposed, reconciling, status_ways
-from payclient.cli._options import LedgerOptions, chosen_columns, option_name
+from payclient._shared.remedy import Way
+from payclient.cli._call import Call, new_path
+from payclient.cli._next import Step, lines_of, reconciling, status_ways
+from payclient.cli._options import LedgerOptions, chosen_columns
 from payclient.cli._streams import (
     FILE,
     MARK,
@@ -28,6 +28,7 @@ from payclient.cli._streams import (
     Exit,
     Flag,
     OwnStreams,
+    RefusalError,
     Streams,
     Texts,
     aligned,
@@ -115,12 +116,12 @@ def ledger(
         streams: Streams of the process.
     """
     given = attrs.asdict(dialect, filter=lambda _, value: value not in (None, (), "") and value is not False)
-    declared, words = Declared(ledger, rules, source, given), streams.arguments
+    declared, call = Declared(ledger, rules, source, given), streams.call
     if save_rules is not None:
-        declared, words = declared.save(save_rules, streams), ("ledger", str(ledger), "--rules", str(save_rules))
+        declared = declared.save(save_rules, streams)
+        call = Call("ledger", (str(ledger),), (("--rules", str(save_rules)),))
     overview = declared.overview(streams)
-    following = declared.following(overview, words)
-    streams.show([*overview_lines(overview), *declared.decision(overview, following, words)])
+    streams.show([*overview_lines(overview), *lines_of(declared.steps(overview, call), call)])
     is_usable = overview.rows or source.allow_empty
     return Exit.DIFFERENT if overview.rejected or not is_usable else Exit.DONE
 
@@ -136,85 +137,61 @@ class Declared:
 
     def overview(self, streams: Streams) -> Overview:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
-        try:
-            rules = attrs.evolve(rules, ledger=attrs.evolve(rules.ledger, **self.dialect))
-        except ValueError as error:
-            name, _, rest = str(error).partition(" ")
-            refuse(f"{option_name(name)} {rest}")
+        rules = attrs.evolve(rules, ledger=attrs.evolve(rules.ledger, **self.dialect))
         with attrs.evolve(self.source, allow_empty=True).open(self.path, rules, streams) as opened:
             return Overview.of(opened, rules)
 
     def save(self, file: Path, streams: Streams) -> Self:
-        """
-        Write the declarations and suggestions into *file*; return them without the options.
-
-        Columns that are not used are ignored by name from then on; the file says so about each, with what it held.
-        """
+        """Write the declarations and suggestions into *file*; return them without the options."""
         if str(self.path) == "-" or self.path.is_fifo():
             refuse("--save-rules needs the ledger as a file, because it is read again by the rules that are written")
-        found = self.overview(streams).ledger
-        full = self._with(found.suggestions)
-        names = (*self.source.ignore_column, *(each.name for each in found.unused))
-        full = attrs.evolve(full, source=attrs.evolve(self.source, ignore_column=names))
-        decided = [f"ignored, because nothing uses it: {each.sentence}" for each in found.unused]
-        for each in decided:
-            streams.tell(f"payclient: {file}: {each}")
+        full = self._with(self.overview(streams).ledger.suggestions)
         text = full.rules_text()
         if text is None:
             keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
-            refuse(f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them: edit it by hand")
+            problem = f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them"
+            raise RefusalError(f"{problem}: edit it by hand", is_last=True)
+        if os.path.lexists(file):
+            refuse(f"--save-rules writes a new file, and {file} is there already", Way("save_rules", new_path(file)))
         with file.open("x", encoding="utf-8") as new:
-            new.writelines([*(f"# {each}\n" for each in decided), text])
+            new.write(text)
         source = attrs.evolve(self.source, column=(), ignore_column=())
         return attrs.evolve(self, rules_file=file, source=source, dialect={})
 
     def _with(self, suggestions: Iterable[Suggestion]) -> Self:
         """Return these declarations with the suggested ones, if there is only one reading."""
         dialect = dict(self.dialect)
-        for name, value in (each for one in suggestions if not one.is_ambiguous for each in one.readings[0].options):
-            attribute = name.removeprefix("--").replace("-", "_")
-            is_list = isinstance(getattr(DialectOptions(), attribute), tuple)
-            dialect[attribute] = (*dialect.get(attribute, ()), value) if is_list else value
+        for way in (each for one in suggestions if not one.is_ambiguous for each in one.readings[0].options):
+            is_list = isinstance(getattr(DialectOptions(), way.option), tuple)
+            dialect[way.option] = (*dialect.get(way.option, ()), way.value) if is_list else way.value
         return attrs.evolve(self, dialect=dialect)
 
-    def following(self, overview: Overview, words: Sequence[str]) -> str:
-        """Return the command to run next, as a shell takes it; empty if a person has to decide something first."""
-        suggestions = overview.ledger.suggestions
-        full = self._with(suggestions)
-        is_open = (
-            any(each.is_ambiguous for each in suggestions)
-            or (overview.rejected and not suggestions)
-            or overview.unknown_statuses
-            or overview.ledger.unused
-            or not (overview.rows or self.source.allow_empty)
-        )
-        if is_open or full.rules_text() is None:
-            return ""
-        return self._saving(overview, words) if full.dialect else reconciling(words)
-
-    def _saving(self, overview: Overview, words: Sequence[str]) -> str:
-        """Return the command that saves what is suggested, and ignores what is not used."""
-        suggested = [
-            shlex.split(str(each.readings[0])) for each in overview.ledger.suggestions if not each.is_ambiguous
-        ]
-        ignored = [["--ignore-column", each.name] for each in overview.ledger.unused]
-        return command(words, [*chain(*suggested, *ignored), "--save-rules", new_path(Path("rules.toml"))])
-
-    def decision(self, overview: Overview, following: str, words: Sequence[str]) -> Iterator[str]:
-        """Yield the command *following*, or the ones that a person has to choose from."""
-        unused = overview.ledger.unused
-        statuses = [] if "status" in overview.ledger.columns.used else status_ways(unused)
-        options = [*overview.proposed, *statuses]
-        ways = [following] if following else [command(words, each) for each in options]
-        if not (ways or unused) and overview.unknown_statuses and self.rules_file is not None:
-            ways = [f"write the [statuses] lines into {self.rules_file}, then: {command(words)}"]
-        if not (ways or unused):
-            is_new = overview.unknown_statuses and self.rules_file is None and str(self.path) != "-"
-            ways = [self._saving(overview, words) if is_new else command(words)]
-        yield from (f"{'or' if number else 'next'}: {each}" for number, each in enumerate(ways))
-        if unused:
-            how = "use a column that matters with --column FIELD=NAME, and ignore the others by name"
-            yield f"{'or' if statuses else how}: {self._saving(overview, words)}"
+    def steps(self, overview: Overview, call: Call) -> Iterator[Step]:
+        """Yield what to do next: the readings that a person has to choose from, or the command that leads on."""
+        ledger = overview.ledger
+        ambiguous = [each for each in ledger.suggestions if each.is_ambiguous]
+        known = [way for each in ledger.suggestions if not each.is_ambiguous for way in each.readings[0].options]
+        remedies = [remedy for each in ambiguous for remedy in each.remedies]
+        if not ledger.suggestions:
+            rejected = dict.fromkeys(remedy for each in overview.reasons for remedy in each["remedies"])
+            remedies = [each for each in rejected if not each.is_decision]
+        yield from (Step(call.using([*known, *each.ways])) for each in remedies)
+        if "status" not in ledger.columns.used:
+            yield from (Step(call.using([way])) for way in status_ways(ledger.unused))
+        full = self._with(ledger.suggestions)
+        is_unreadable = overview.rejected and not ledger.suggestions
+        is_empty = not (overview.rows or self.source.allow_empty)
+        if remedies or is_unreadable or is_empty or full.rules_text() is None:
+            return
+        saving = call.using(known).having(("--save-rules", new_path(Path("rules.toml"))))
+        if overview.unknown_statuses and self.rules_file is not None:
+            yield Step(call, f"write the [statuses] lines into {self.rules_file}")
+        elif (full.dialect or overview.unknown_statuses) and str(self.path) != "-":
+            yield Step(saving)
+        elif ledger.unused:
+            yield Step(reconciling(call), "decide about each column that is not used")
+        else:
+            yield Step(reconciling(call))
 
     def tables(self) -> dict[str, dict[str, Any]]:
         ledger = dict(self.dialect)
@@ -252,7 +229,6 @@ def _toml(value: object) -> str:
 
 _MAX_SHOWN = 5
 _MAX_WORDS = 50
-_QUOTED = re.compile(r"'[^']*'|[0-9]+")
 
 
 @frozen
@@ -273,19 +249,12 @@ class Overview:
         """The status words without a meaning; each of their rows would be a break."""
         return [each["status"] for each in self.statuses if each["status"] and each["meaning"] is None]
 
-    @property
-    def proposed(self) -> list[list[str]]:
-        """The options that a person has to choose from, of ambiguous suggestions or of rejected rows."""
-        suggestions = self.ledger.suggestions
-        open_ones = [shlex.split(str(way)) for each in suggestions if each.is_ambiguous for way in each.readings]
-        return open_ones or [] if suggestions else [way for each in self.reasons for way in proposed(each["reason"])]
-
     @classmethod
     def of(cls, ledger: Ledger, rules: Rules) -> Self:
         # Memory does not grow with the ledger; its rows wait in a temporary database, to find duplicates.
         first: list[Entry] = []
         statuses: dict[str | None, dict[str, Any]] = {}
-        reasons: dict[str, dict[str, Any]] = {}
+        reasons: dict[tuple[str, ...], dict[str, Any]] = {}
         with Journal() as journal:
             for entry in ledger:
                 journal.add(entry)
@@ -309,12 +278,13 @@ class Overview:
             )
 
 
-def _add_reason(reasons: dict[str, dict[str, Any]], entry: RejectedEntry) -> None:
-    """Count a rejected row under its reason, without the values in it; the first row of each reason is shown."""
-    key = _QUOTED.sub("", entry.reason)
+def _add_reason(reasons: dict[tuple[str, ...], dict[str, Any]], entry: RejectedEntry) -> None:
+    """Count a rejected row under its problems, without the values in it; the first row of each is shown."""
+    key = entry.problems
     if len(reasons) == _MAX_WORDS and key not in reasons:
-        key = ""
-    reasons.setdefault(key, {"reason": entry.reason, "line": entry.line, "rows": 0})["rows"] += 1
+        key = ()
+    new = {"reason": entry.reason, "remedies": entry.remedies, "line": entry.line, "rows": 0}
+    reasons.setdefault(key, new)["rows"] += 1
 
 
 def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount: object, rules: Rules) -> None:
@@ -356,6 +326,9 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield f"totals rows: {ledger.totals_amount:,}, which would be counted twice"
     for column in ledger.unused:
         yield f"{'not used' if column.amount is None else 'not compared'}: {column.sentence}"
+    if ledger.unused:
+        yield "  use one that matters with --column FIELD=NAME, or say what its words mean in [lines.kind] of the rules"
+        yield "  file; only one that says nothing about the payments is ignored, with --ignore-column NAME"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 

@@ -1,202 +1,269 @@
-"""The commands that follow a refusal or a verdict, to be pasted as they are."""
+"""What follows a refusal or a verdict: a command to paste, or what a person has to do before it."""
 
-import re
-import shlex
+from __future__ import annotations
+
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from itertools import chain, count
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
+from attrs import frozen
 
-from payclient._shared.escape import quote
+from payclient._shared.escape import escape_unprintable
+from payclient._shared.options import OPTIONS
+from payclient._shared.remedy import Remedy, Way
+from payclient.cli._call import Call, new_path
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, option_name
-from payclient.cli._streams import Exit
+from payclient.cli._streams import Exit, MissingRunError, RefusalError
+from payclient.client import resolve_environment
 from payclient.errors import ConfigurationError, TransportError
-from payclient.reconcile import DecisionError, JournalError, PastRunError, Remedy, RulesError, Summary, read_status
-from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn, as_option, as_word
+from payclient.protocol import endpoint
+from payclient.reconcile import (
+    DecisionError,
+    JournalError,
+    PastRunError,
+    RulesError,
+    Summary,
+    Verdict,
+    read_own,
+    read_status,
+)
+from payclient.reconcile import Remedy as Following
+from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn
 from payclient.reconcile.report import MANIFEST
 
-_SWITCHES = ("--allow-empty", "--skip-totals", "--fees-below-zero", "--allow-edits", "--json", "--quiet")
-_WORD = r"(?!(?:needs?|and|or|in|for|declares)\b)(?:(?:'[^']*'|\"[^\"]*\"|[^\s;,'\"…()])+|,)"
-_VALUED = rf"--(?!allow-empty|skip-totals|fees-below-zero)[a-z-]+[= ](?![A-Za-z_]+=NAME\b)(?:[a-z_]+=)?{_WORD}"
-_OPTION = rf"(?:--(?:allow-empty|skip-totals)\b|{_VALUED})"
-_PROPOSED = re.compile(rf"{_OPTION}(?: {_OPTION})*")
-"""Options with their values; those that belong together stand side by side."""
 _MAX_WAYS = 4
-_SEVERAL = ("--allow-reference", "--date-format", "--ignore-column", "--null", "--skip-rows-like")
-_OF_FIELD = ("--column", "--debit-column", "--statement-column")
-_OF_LEDGER = (
-    *_SWITCHES[:2],
-    "--rules",
-    *LEDGER_ONLY,
+_OF_LEDGER = {
+    *("--allow-empty", "--rules", *LEDGER_ONLY),
     *(option_name(each.name) for each in attrs.fields(LedgerOptions)),
-)
-_OF_JUDGING = ("--rules", "--settles-within", *(option_name(each.name) for each in attrs.fields(JudgingOptions)))
-_OF_SERVICE = ("--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key")
+}
+_OF_JUDGING = {"--rules", "--settles-within", *(option_name(each.name) for each in attrs.fields(JudgingOptions))}
+_OF_SERVICE = {"--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key"}
+_NEW_RULES = Path("rules.toml")
+_MAX_RUNS = 5
 
 
-def new_path(path: Path, ending: str = "") -> str:
-    """Return *path* with *ending* or, if that exists, the first one like it with a number that does not."""
-    path = path if path.name.strip(".") else path.resolve()  # nothing can be added to the names `.` and `..`
-    path = path.parent / f"{path.name}{ending}"
-    stem, first = path.stem, 2
-    if re.search(r"-[2-9]\Z", stem):  # a number from here; a month or a day has two digits
-        stem, first = stem[:-2], int(stem[-1]) + 1
-    numbered = (path.parent / f"{stem}-{number}{path.suffix}" for number in count(first))
-    return str(next(each for each in chain([path], numbered) if not each.exists()))
+@frozen
+class Step:
+    """
+    One way to go on.
+
+    Attributes:
+        call: The command; None if none is known, and *first* says what there is.
+        first: What a person does before it; empty for nothing.
+    """
+
+    call: Call | None
+    first: str = ""
 
 
-def proposed(message: str) -> list[list[str]]:
-    """Return the options that *message* proposes, each way in the words of a shell."""
-    return [shlex.split(each) for each in dict.fromkeys(_PROPOSED.findall(message))][:_MAX_WAYS]
+def lines_of(steps: Iterable[Step], typed: Call) -> list[str]:
+    """Return the lines that show *steps*, without a command that is the one *typed*, or that no shell takes safely."""
+    texts: dict[str, str] = {}
+    for step in steps:
+        command = None if step.call is None or (step.call == typed and not step.first) else step.call.text()
+        if command is not None:
+            texts.setdefault(f"{step.first}, then: {command}" if step.first else command, "")
+        elif step.call is None:
+            texts.setdefault(step.first, "")
+    return [f"{'Or' if number else 'Next'}: {escape_unprintable(each)}" for number, each in enumerate(texts)]
 
 
-def command(words: Iterable[str], options: Iterable[str] = ()) -> str:
-    """Return a command with *options*, which replace its *words* about the same subject."""
-    new = [*_parsed(options)]
-    said = {_subject(each) for each in new}
-    parts = [*(each for each in _parsed(words) if _subject(each) not in said), *new]
-    return " ".join(
-        ("payclient", *(as_option(part[0][2:], part[1]) if part[1:] else as_word(part[0]) for part in parts))
-    )
+def reading(call: Call, ways: Sequence[Way] = ()) -> Call:
+    """Return the command that shows how the ledger of *call* is read, and with *ways* writes them into a rules file."""
+    shown = attrs.evolve(call, name="ledger", words=call.words[:1]).only(_OF_LEDGER).using(ways)
+    return shown.having(("--save-rules", new_path(_NEW_RULES))) if ways and call.words[:1] != ("-",) else shown
 
 
-def _parsed(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield each option with its value, and the other words by themselves."""
-    rest = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    while rest:
-        size = 2 if rest[0].startswith("--") and rest[0] not in _SWITCHES else 1
-        yield tuple(rest[:size])
-        del rest[:size]
+def reconciling(call: Call) -> Call:
+    """Return the command that reconciles the ledger that *call* shows, with the options that it takes."""
+    found = attrs.evolve(call, name="reconcile").only(_OF_LEDGER - LEDGER_ONLY.keys())
+    return attrs.evolve(found, options=(("--out", "report"), *found.options))
 
 
-def _subject(words: tuple[str, ...]) -> tuple[str, ...]:
-    option, value = words[0], words[-1]
-    return words if option in _SEVERAL else (option, value.partition("=")[0]) if option in _OF_FIELD else (option,)
+def status_ways(unused: Iterable[UnusedColumn]) -> list[Way]:
+    """Return the options that use one of the *unused* columns as the status: those with only words for a status."""
+    found = [each.name for each in unused if each.texts and all(map(read_status, each.texts))]
+    return [Way("column", name, "status") for name in found[:_MAX_WAYS]]
 
 
-def _only(words: Sequence[str], names: Sequence[str]) -> list[str]:
-    return [word for each in _parsed(words) if each[0] in names for word in each]
+def rejudging(call: Call, folder: Path) -> Call:
+    options = ("--out", new_path(folder, "-rejudged"))
+    return attrs.evolve(call, name="rejudge", words=(str(folder),)).only(_OF_JUDGING).having(options)
 
 
-def reading(words: Sequence[str], options: Sequence[str] = (), message: str = "") -> str:
-    """Return the command that shows how the ledger is read, without options of *words* that *message* names."""
-    kept = [each for each in _parsed(words[1:]) if quote(each[-1].rpartition("=")[2]) not in message]
-    files = [each for each in kept if not each[1:] and each[0] not in _SWITCHES]
-    saved = ["--save-rules", new_path(Path("rules.toml"))] if options and ("-",) not in files else []
-    of_ledger = [each for each in kept if each[0] in _OF_LEDGER]
-    return command(["ledger", *chain(*files, *of_ledger)], [*options, *saved])
+def elsewhere(call: Call, out: Path) -> Call:
+    return call.having(("--out", new_path(out)))
 
 
-def reconciling(words: Sequence[str]) -> str:
-    """Return the command that reconciles the ledger that *words* show, with the options that it takes."""
-    taken = [each for each in _parsed(words[1:]) if not each[0].startswith("--") or each[0] in _OF_LEDGER]
-    files, options = ([each for each in taken if each[0].startswith("--") is is_option] for is_option in (False, True))
-    return command(["reconcile", *chain(*files), "--out", "report", *chain(*options)])
+def about_folder(name: str, folder: Path, *more: str) -> Call:
+    return Call(name, (str(folder), *more))
 
 
-def status_ways(unused: Iterable[UnusedColumn]) -> list[list[str]]:
-    """Return the options that use one of the *unused* columns as the status: the one most like it, or each."""
-    found = {
-        each.name: ("status" in each.name.casefold()) + any(map(read_status, each.words))
-        for each in unused
-        if each.may_be_status
-    }
-    most = max(found.values(), default=0)
-    return [["--column", f"status={name}"] for name, likeness in found.items() if likeness == most][:_MAX_WAYS]
+def diagnosis(call: Call) -> Call:
+    return attrs.evolve(call, name="doctor", words=()).only(_OF_SERVICE)
 
 
-def rejudging(words: Sequence[str], folder: Path, options: Sequence[str] = ()) -> str:
-    out = ("--out", new_path(folder, "-rejudged"))
-    return command(["rejudge", str(folder), *_only(words, _OF_JUDGING), *out], options)
-
-
-def elsewhere(words: Sequence[str], out: Path) -> str:
-    return command(words, ["--out", new_path(out)])
-
-
-def diagnosis(words: Sequence[str]) -> str:
-    return command(["doctor", *_only(words, _OF_SERVICE)])
-
-
-def after_error(error: Exception, status: Exit, words: Sequence[str], bound: Mapping[str, Any]) -> list[str]:
-    """Return the commands that follow a refusal of the command of these *words*; several if a person has to choose."""
-    message, name = str(error), words[0] if words else ""
+def after_error(error: Exception, status: Exit, call: Call, bound: Mapping[str, Any]) -> list[Step]:
+    """Return what follows a refusal of *call*, whose arguments are *bound*, or nothing if they were not understood."""
+    if isinstance(error, RefusalError) and (error.is_last or error.first or error.ways):
+        return [] if error.is_last else [Step(call.using(error.ways), error.first)]
     if not bound:
-        keys = _only(words, [*LEDGER_ONLY])
-        return [reading(words, keys) if keys and name != "ledger" else command([*words[:1], "--help"])]
-    is_unreachable = isinstance(error.__cause__ or error, TransportError)
-    if status is Exit.REFUSED or is_unreachable or (type(error) is ConfigurationError and "PAYCLIENT_" in message):
-        return [diagnosis(words)]
-    if isinstance(error, JournalError) and name == "reconcile":
-        may_rejudge = error.rules and {"not_found_messages", "statement"}.isdisjoint(error.rules)
-        return [rejudging(words, bound["out"]) if may_rejudge else elsewhere(words, bound["out"])]
-    if isinstance(error, LedgerChangedError) or ("out" in bound and "another folder" in message):
-        return [elsewhere(words, bound["out"])]
+        return [Step(_saving(call) if call.name == "reconcile" and call.only(LEDGER_ONLY).options else _help(call))]
+    if status is Exit.REFUSED or isinstance(error.__cause__ or error, TransportError):
+        return [Step(diagnosis(call))]
     if isinstance(error, LedgerError) and "ledger" in bound:
-        return _after_reading(message, words, bound)
-    folders = [getattr(bound.get(each), "previous", bound.get(each)) for each in ("folder", "earlier", "later")]
-    named = next((each for each in folders if each is not None and f"{each}" in message), None)
-    if named is not None and type(error) in (ConfigurationError, JournalError, PastRunError, DecisionError):
-        is_run = any((named / each).exists() for each in (JOURNAL, MANIFEST))
-        return [command(["verify", str(named)]) if is_run else _with_a_report(words, named)]
-    if isinstance(error, RulesError) and "--column" in message:
-        return [reading(words)]
-    is_of_file = isinstance(error, RulesError) and (error.line or "file" in message)
-    is_usage = isinstance(error, ConfigurationError) and status is Exit.USAGE and not isinstance(error, DecisionError)
-    return [command([name, "--help"] if is_usage and not is_of_file else words)]
+        is_changed = isinstance(error, LedgerChangedError)
+        return [Step(elsewhere(call, bound["out"]))] if is_changed else list(_after_reading(error, call))
+    if isinstance(error, RulesError):
+        return _after_rules(error, call, bound)
+    return _after_folder(error, status, call, bound)
 
 
-def _with_a_report(words: Sequence[str], missing: Path) -> str:
-    """Return the same command with the report of the file *missing*, or another one in this folder or next to it."""
-    # Without a previous run, earlier breaks would not be carried; so only a first run is proposed without.
-    around = missing if missing.is_dir() else missing.parent
-    found = sorted(around.glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime)
-    folders = {path.parent.name: path.parent for path in ([missing] if missing.is_file() else found)}
-    parts = [part for each in _parsed(words) for part in each]
-    if not folders:
-        first = [part for each in _parsed(words) if each[0] != "--previous" for part in each]
-        return command(first if len(first) < len(parts) else [words[0], "--help"])
-    named = get_close_matches(missing.name, folders, n=1) or [*folders][-1:]
-    return command(str(folders[named[0]]) if Path(part) == missing else part for part in parts)
+def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str, Any]) -> list[Step]:
+    """Return what follows a folder that cannot be used, or another refusal."""
+    if isinstance(error, MissingRunError):
+        return _instead_of(error, call, bound)
+    if isinstance(error, JournalError) and call.name == "reconcile":
+        return [] if error.is_busy else [_after_other_run(error, call, bound["out"])]
+    if isinstance(error, JournalError | PastRunError) and call.name != "verify":
+        folder = bound.get("folder") if isinstance(error, JournalError) else error.folder
+        return [] if folder is None else [Step(about_folder("verify", folder))]
+    if isinstance(error, DecisionError) and call.name == "decisions":
+        return [Step(call, f"correct {bound['workbook']}")]
+    is_usage = isinstance(error, ConfigurationError) and status is Exit.USAGE
+    return [Step(_help(call))] if is_usage else []
 
 
-def _after_reading(message: str, words: Sequence[str], bound: Mapping[str, Any]) -> list[str]:
-    statement = bound["other"].statement if message.startswith("the statement ") and "other" in bound else None
-    found = [each for each in proposed(message) if not {*_parsed(each)} <= {*_parsed(words)}]
-    ways: list[str] = []
-    for options in found:
-        if "--allow-empty" in options and not ways:  # an empty report of a failed export would be believed
-            ways.append(reading(words))
-        if words[0] == "ledger" or LEDGER_ONLY.keys().isdisjoint(name for name, *_ in _parsed(options)):
-            ways.append(command(words, options))
+def _help(call: Call) -> Call:
+    return Call(call.name or "--help", (), (("--help", None),) if call.name else ())
+
+
+def _saving(call: Call) -> Call:
+    return reading(call).having(("--save-rules", new_path(_NEW_RULES)))
+
+
+def _after_other_run(error: JournalError, call: Call, out: Path) -> Step:
+    may_rejudge = error.rules and {"not_found_messages", "statement"}.isdisjoint(error.rules)
+    return Step(rejudging(call, out) if may_rejudge else elsewhere(call, out))
+
+
+def _after_reading(error: LedgerError, call: Call) -> Iterator[Step]:
+    """Yield what follows a ledger or a statement that cannot be read."""
+    is_statement = error.side == "statement"
+    if any(each.is_decision for each in error.remedies):  # such as an empty file: look at it first
+        yield Step(reading(call))
+    for remedy in [each for each in error.remedies if not each.is_decision][:_MAX_WAYS]:
+        if not all(each.arguments(error.side) for each in remedy.ways):
+            yield from _writing(remedy, call)
+        elif is_statement or call.name == "ledger" or LEDGER_ONLY.keys().isdisjoint(way.flag for way in remedy.ways):
+            yield Step(call.using(remedy.ways, error.side))
         else:
-            ways.append(reading(words, options) if statement is None else command(["ledger", str(statement)], options))
-    return ways or [reading(words, message=message) if statement is None else command(["ledger", str(statement)])]
+            yield Step(_saving(call.using(remedy.ways)))
+    if error.refused is not None and not error.remedies:
+        option = error.refused.arguments(error.side)
+        if option and (option[0], option[1] if option[1:] else None) in call.options:
+            rest = attrs.evolve(call, options=tuple(each for each in call.options if each[0] != option[0]))
+            yield Step(rest if is_statement else reading(rest))
 
 
-def after_verdict(summary: Summary, references: Sequence[str], words: Sequence[str], out: Path) -> Iterator[str]:
-    """Yield the commands that follow a run of these *words* into *out*, which has breaks of these *references*."""
+def _writing(remedy: Remedy, call: Call) -> Iterator[Step]:
+    """Yield the same command with the rules file into which a person writes a remedy for the statement."""
+    if words := remedy.words("statement"):
+        rules = dict(call.options).get("--rules") or str(_NEW_RULES)
+        yield Step(call.having(("--rules", rules)), f"write {words} {rules}")
+
+
+def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> list[Step]:
+    given = dict(call.options).get("--rules")
+    if error.needs_column:
+        return [Step(reading(call))] if "ledger" in bound else [Step(_help(call))]
+    if given is None:
+        is_table = bool(error.key) and "ledger" in bound and error.key[-1] == "kind"
+        table = ".".join(map(str, error.key))
+        step = Step(call.having(("--rules", str(_NEW_RULES))), f"write the table [{table}] into {_NEW_RULES}")
+        return [step if is_table else Step(_help(call))]
+    where = f", line {error.line}" if error.line else ""
+    return [Step(call, f"edit {given}{where}")] if Path(given).is_file() else []
+
+
+@frozen
+class _Run:
+    """A report, as its manifest and its summary describe it."""
+
+    folder: Path
+    of: tuple[str, str, str]
+    """Name of the ledger, address and environment."""
+    ended: str
+
+    @classmethod
+    def read(cls, folder: Path) -> _Run | None:
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            manifest, summary = (json.loads(read_own(folder / name)) for name in (MANIFEST, "summary.json"))
+            ledger, service = manifest["ledger"], manifest["service"]
+            of = ledger["name"] if ledger else "", service["base_url"], service["environment"]
+            return cls(folder, of, (summary["last_observed_at"] or "")[:16])
+        return None
+
+
+def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) -> list[Step]:
+    """Return what follows a folder without a report: a command with the one that is meant, or the reports around."""
+    missing = error.folder
+    if missing.is_file() and (missing.parent / MANIFEST).exists():
+        return [Step(_at(call, missing, missing.parent))]
+    if call.name == "explain" and (Path(bound["reference"]) / MANIFEST).exists():
+        return [Step(Call("explain", (bound["reference"], str(missing))))]
+    around = missing if missing.is_dir() else missing.parent
+    found = [run for path in sorted(around.glob(f"*/{MANIFEST}")) if (run := _Run.read(path.parent)) is not None]
+    if "ledger" in bound:
+        options = dict(call.options)
+        environment = resolve_environment(options.get("--environment"))
+        url = endpoint(options.get("--base-url") or OPTIONS["base_url"].value(None), environment)
+        same = [run for run in found if run.of == (Path(bound["ledger"]).name, url, environment)]
+        if len(same) == 1:
+            return [Step(_at(call, missing, same[0].folder))]
+    if not found:
+        return []
+    newest = sorted(found, key=lambda run: run.ended, reverse=True)[:_MAX_RUNS]
+    listed = ", ".join(f"{run.folder} ({run.of[0] or 'standard input'}, {run.ended})" for run in newest)
+    return [Step(None, f"name one of the reports there: {listed}")]
+
+
+def _at(call: Call, missing: Path, folder: Path) -> Call:
+    """Return *call* with *folder* at the place of the one that is *missing*."""
+    words = list(call.words)
+    if call.name != "reconcile":
+        place = next((place for place, word in enumerate(words) if Path(word) == missing), None)
+        if place is not None:
+            words[place] = str(folder)
+            return attrs.evolve(call, words=tuple(words))
+    flags = ("--previous", "--decisions", "--folder")
+    options = tuple(
+        (flag, str(folder) if flag in flags and value is not None and Path(value) == missing else value)
+        for flag, value in call.options
+    )
+    return attrs.evolve(call, options=options)
+
+
+def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: Path) -> Iterator[Step]:
+    """Yield what follows the run of *call* into *out*, which has breaks of these *references*."""
+    of_statement = "decide about each unused column of the statement, in [statement] of the rules file"
+    resumed = of_statement if summary.verdict is Verdict.PARTIAL else "wait until the service answers"
+    following = {
+        Following.DIAGNOSE: Step(diagnosis(call)),
+        Following.RESUME: Step(call, resumed),
+        Following.READ_LEDGER: Step(reading(call)),
+        Following.EXPLAIN: Step(about_folder("explain" if references else "show", out, *references[:1])),
+        Following.SHOW: Step(about_folder("show", out)),
+        Following.ASSUME_PAID: Step(rejudging(call, out).having(("--assume-status", "paid"))),
+        Following.CHOOSE_COLUMNS: Step(reading(call)),
+    }
     for remedy in summary.remedies:
-        match remedy:
-            case Remedy.DIAGNOSE:
-                yield diagnosis(words)
-            case Remedy.RESUME:
-                yield command(words)
-            case Remedy.READ_LEDGER:
-                yield reading(words)
-            case Remedy.EXPLAIN | Remedy.SHOW:
-                is_one = remedy is Remedy.EXPLAIN and bool(references)
-                yield command(["explain", str(out), references[0]] if is_one else ["show", str(out)])
-            case Remedy.ASSUME_PAID:
-                yield rejudging(words, out, ["--assume-status", "paid"])
-            case Remedy.CHOOSE_SHEET:
-                yield from (reading([*words, "--sheet", each.name]) for each in summary.compared.unread_sheets)
-            case Remedy.CHOOSE_COLUMNS:
-                unused = summary.compared.unused
-                ways = [] if "status" in summary.compared.stated else status_ways(unused)
-                yield from (reading([*words, *way]) for way in ways)
-                yield reading(words, [each for column in unused for each in ("--ignore-column", column.name)])
+        if remedy is Following.CHOOSE_SHEET:
+            yield from (Step(reading(call.having(("--sheet", each.name)))) for each in summary.compared.unread_sheets)
+        if remedy is Following.CHOOSE_COLUMNS and "status" not in summary.compared.stated:
+            yield from (Step(_saving(call.using([way]))) for way in status_ways(summary.compared.unused))
+        if remedy in following:
+            yield following[remedy]

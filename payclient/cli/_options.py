@@ -1,5 +1,6 @@
 """Options of a run: reading the ledger, judging, earlier runs, the statement; and how both files are opened."""
 
+import os
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter, Token
 
 from payclient._shared.escape import quote
+from payclient._shared.remedy import Way
 from payclient.cli._streams import (
     AMOUNT,
     DURATION,
@@ -23,6 +25,8 @@ from payclient.cli._streams import (
     RARE,
     Flag,
     MaxAge,
+    MissingRunError,
+    RefusalError,
     Seconds,
     Streams,
     Texts,
@@ -43,25 +47,18 @@ from payclient.reconcile.ledger import (
     RejectedEntry,
     open_ledger,
 )
-from payclient.reconcile.report import carry_log, earlier_decisions
+from payclient.reconcile.report import MANIFEST, carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _MAX_DIGITS = 18
-_SINGULAR = {"debit_columns": "debit-column", "allow_references": "allow-reference"}
 
 
 def option_name(name: str) -> str:
-    return "--" + _SINGULAR.get(name, name.replace("_", "-"))
+    return Way(name).flag
 
 
 LEDGER_ONLY: Mapping[str, str] = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
 """The options that only `payclient ledger` has, with their keys in the rules file."""
-_OPTION = re.compile(r"--[a-z][a-z-]*")
-_OF_STATEMENT = {
-    "--column": "--statement-column",
-    "--ignore-column": "[statement] ignore_columns",
-    "[lines.kind]": "[statement.kind]",
-}
 
 
 @Parameter(name="*", group=Group("Ledger", sort_key=5))
@@ -115,7 +112,7 @@ def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping
     except LedgerError:
         raise
     except ValueError as error:  # also a field that does not exist, or an option that the format does not have
-        refuse(f"the {what} cannot be read like this: {error}")
+        raise RefusalError(f"the {what} cannot be read like this: {error}") from error
 
 
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
@@ -178,8 +175,8 @@ class EarlierRunOptions:
 
     def decided(self, rules: Rules, out: Path) -> Rules:
         # A new run gets the decisions, and keeps them when it is resumed.
-        if self.decisions is not None and not self.decisions.is_dir():
-            refuse(f"--decisions must be the folder of a run, got {self.decisions}")
+        if self.decisions is not None:
+            check_run(self.decisions)
         if not (out / JOURNAL).exists() and (source := self.decisions or self.previous) is not None:
             carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
@@ -198,6 +195,14 @@ def _read_amount(_: object, tokens: Sequence[Token]) -> int:
         wanted = "a whole number in the unit of the service, such as 12,345,000"
         refuse(f"--payout must be {wanted}, got {quote(text)}")
     return int(digits)
+
+
+def check_run(folder: Path, *names: str) -> None:
+    """Refuse a folder that has none of these files of a run; the manifest or the journal if none is named."""
+    if any(map(os.path.lexists, (folder / name for name in names or (MANIFEST, JOURNAL)))):
+        return
+    is_there = folder.is_dir() and any((folder / name).exists() for name in (MANIFEST, JOURNAL))
+    raise MissingRunError(folder, f"{folder} has no {names[0]}" if is_there else "")
 
 
 @Parameter(name="*", group=Group("Statement", sort_key=8))
@@ -235,19 +240,16 @@ class StatementOptions:
             return
         rules.check_columns(ledger.columns.used, has_statement=True)
         how = rules.statement
-        try:
-            statement = _opened(
-                self.statement,
-                "statement",
-                how.kind,
-                how.columns,
-                ignore=how.ignore_columns,
-                allow_empty=True,  # a night without a payout is usual
-                dialect=how.reading,
-                is_statement=True,
-            )
-        except LedgerError as error:
-            raise _of_statement(self.statement.name, error) from error
+        statement = _opened(
+            self.statement,
+            "statement",
+            how.kind,
+            how.columns,
+            ignore=how.ignore_columns,
+            allow_empty=True,  # a night without a payout is usual
+            dialect=how.reading,
+            is_statement=True,
+        )
         with statement:
             rules.check_statement(statement.columns.used)
             yield statement
@@ -262,25 +264,7 @@ def settling_within(rules: Rules, text: str | None) -> Rules:
     return attrs.evolve(rules, statement=attrs.evolve(rules.statement, settles_within=within))
 
 
-def _of_statement(name: str, error: LedgerError) -> LedgerError:
-    message = error.message.replace("the ledger", "it")
-    return LedgerError(f"the statement {name}: {about_statement(message)}", line=error.line)
-
-
 def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | RejectedEntry]:
     """Yield the lines of *statement*, after the *ledger* was read to its end."""
-    name = statement.fingerprint.name
-    try:
-        yield from statement
-    except LedgerError as error:
-        raise _of_statement(name, error) from error
+    yield from statement
     check_currencies(ledger, statement)
-
-
-def about_statement(text: str) -> str:
-    """Move the declarations of a ledger to the corresponding options of a statement."""
-    for of_ledger, of_statement in _OF_STATEMENT.items():
-        text = text.replace(of_ledger, of_statement)
-    if LEDGER_ONLY.keys() & {*_OPTION.findall(text)}:
-        return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"
-    return text

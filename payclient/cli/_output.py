@@ -8,6 +8,8 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
+from payclient._shared.remedy import Way
+from payclient.cli._call import new_path
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import (
     Bucket,
@@ -70,13 +72,14 @@ class OutputOptions:
         if self.fail_on_new is None:
             return summary.exit_status(self.fail_on)
         if summary.since is None:
-            refuse("--fail-on-new needs a previous run: name its folder with payclient reconcile --previous")
+            refuse("--fail-on-new needs a run with a previous one")
         return summary.exit_status(self.fail_on_new, only_news=True)
 
 
 def check_other_folder(out: Path, folder: Path, what: str = "") -> None:
     if out.resolve().is_relative_to(folder.resolve()):
-        refuse(f"--out must be another folder than {folder}, {what}which is not changed")
+        new = Way("out", new_path(out))
+        refuse(f"--out must be another folder than {folder}, {what}which is not changed", new)
 
 
 def check_own_files(out: Path) -> None:
@@ -84,7 +87,7 @@ def check_own_files(out: Path) -> None:
     if any((out / name).exists() for name in (JOURNAL, MANIFEST)):
         return
     if name := next((name for name in FORMATS if (out / name).exists()), None):
-        refuse(f"{out} has a {name} that no run has written; choose another folder with --out")
+        refuse(f"{out} has a {name} that no run has written", Way("out", new_path(out)))
 
 
 MAX_LINES = 45

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing, nullcontext
 from datetime import datetime, timedelta
@@ -18,14 +17,16 @@ from cyclopts import Parameter
 
 from payclient import AsyncClient
 from payclient._shared.escape import plural
+from payclient._shared.remedy import Way
+from payclient.cli._call import new_path
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._next import after_verdict
+from payclient.cli._next import after_verdict, lines_of
 from payclient.cli._options import (
     EarlierRunOptions,
     JudgingOptions,
     LedgerOptions,
     StatementOptions,
-    about_statement,
+    check_run,
     statement_lines,
 )
 from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
@@ -43,7 +44,6 @@ from payclient.reconcile import (
     Rules,
     StoppedError,
     Summary,
-    Verdict,
     dialect_as_json,
     duration_text,
     utc_now,
@@ -61,7 +61,16 @@ from payclient.reconcile.folders import (
     started_at,
 )
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
-from payclient.reconcile.report import WORK_LIST, About, ReportFiles, StatementAbout, Worst, read_log, verdict_advice
+from payclient.reconcile.report import (
+    MANIFEST,
+    WORK_LIST,
+    About,
+    ReportFiles,
+    StatementAbout,
+    Worst,
+    read_log,
+    verdict_advice,
+)
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report
@@ -136,16 +145,17 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
             refuse("--fail-on-new needs --previous, the folder of the previous run")
         return None
     check_other_folder(out, previous, "the previous run, ")
+    check_run(previous, MANIFEST)
     run = open_past_run(previous)
     if run.is_work_list_edited and all(each.run != run.note.run for each in read_log(previous).decisions):
-        take = shlex.join(("payclient", "decisions", "take", str(previous / WORK_LIST), "--by"))
-        streams.tell(f"payclient: {previous / WORK_LIST} was edited; what it says counts once it is taken: {take} NAME")
+        how = "payclient decisions take does that"
+        streams.tell(f"payclient: {previous / WORK_LIST} was edited; what it says counts once it is taken: {how}")
     return run
 
 
 def _check_paths(ledger: Path, out: Path, connection: ConnectionOptions) -> None:
     if out.exists() and not out.is_dir():
-        refuse(f"--out must be a folder, and {out} is a file")
+        refuse(f"--out must be a folder, and {out} is a file", Way("out", new_path(out)))
     check_own_files(out)
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         refuse("standard input holds either the ledger or the key")
@@ -163,13 +173,13 @@ async def _run(job: Reconciliation) -> int:
     try:
         summary = await job.run(worst.add)
     except (asyncio.CancelledError, StoppedError):
-        again = shlex.join(("payclient", *job.streams.arguments))
+        again = job.streams.call.text() or "the same command"
         job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {again}")
         raise
     for warning in job.ledger.warnings:
         job.streams.tell(f"payclient: {warning}")
     for warning in () if job.statement is None else job.statement.warnings:
-        job.streams.tell(f"payclient: the statement: {about_statement(warning)}")
+        job.streams.tell(f"payclient: the statement: {warning}")
     lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
     return job.output.finish(summary, lines, job.out, job.streams)
 
@@ -193,8 +203,7 @@ def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator
     yield f"Report: {job.out / 'report.html'}, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json"
     if summary.conditions[0] in _ADVISED:
         yield verdict_advice(summary)
-    for number, each in enumerate(after_verdict(summary, worst.references, job.streams.arguments, job.out)):
-        yield f"{'Or' if number and summary.verdict is Verdict.PARTIAL else 'Next'}: {each}"
+    yield from lines_of(after_verdict(summary, worst.references, job.streams.call, job.out), job.streams.call)
 
 
 OnRow: TypeAlias = Callable[[Row], object]
@@ -315,5 +324,5 @@ class Reconciliation:
         """Yield the statement, and then note what was read."""
         yield from statement_lines(statement, self.ledger)
         for suggestion in statement.suggestions:
-            self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
+            self.streams.tell(f"payclient: the statement: {suggestion.words('statement')}")
         note_statement(journal, StatementAbout(file=ledger_about(statement), payout=self.payout))

@@ -13,8 +13,10 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.cli._next import command, rejudging
-from payclient.cli._options import JudgingOptions, settling_within
+from payclient._shared.remedy import Way
+from payclient.cli._call import Call, new_path
+from payclient.cli._next import Step, about_folder, lines_of, rejudging
+from payclient.cli._options import JudgingOptions, check_run, settling_within
 from payclient.cli._output import (
     SEVERITY,
     OutputOptions,
@@ -24,7 +26,7 @@ from payclient.cli._output import (
     roll_forward,
     verdict_lines,
 )
-from payclient.cli._streams import DURATION, FOLDER, NAME, Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
+from payclient.cli._streams import DURATION, FOLDER, NAME, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import (
     AtomicFiles,
@@ -34,12 +36,12 @@ from payclient.reconcile import (
     Journal,
     JournalError,
     JournalWriteError,
+    PastRunError,
     ResolvedBy,
     Row,
     Rules,
     Settled,
     Severity,
-    Verdict,
     changed_rules,
     copy_journal,
     judge_again,
@@ -136,13 +138,14 @@ def report(
         output: Output and exit status.
         streams: Streams of the process.
     """
+    check_run(folder, JOURNAL)
     worst = Worst()
     summary, rules = write_again(folder, worst.add)
     lines = [
         *verdict_lines(summary, worst, rules=rules),
         "",
         f"Report: {folder / 'report.html'}",
-        *_next(worst.references, summary.verdict, folder),
+        *_next(worst.references, folder, streams),
     ]
     return output.finish(summary, lines, folder, streams)
 
@@ -164,7 +167,7 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
     streams.show(
         [f"{summary['verdict'].upper()}: {summary['sentence']}", "", *_about(summary), *_worst(summary, worst)]
     )
-    streams.show(_next([row.reference for row in worst if row.reference], summary["verdict"], folder))
+    streams.show(_next([row.reference for row in worst if row.reference], folder, streams))
     return Exit.DONE
 
 
@@ -209,17 +212,16 @@ def _worst(summary: Mapping[str, Any], worst: Sequence[Row]) -> Iterator[str]:
         yield f"{number}. {first.severity.word} {first.code} {row.reference or 'none'}: {first.sentence}"
 
 
-def _next(references: Sequence[str], verdict: str, folder: Path) -> Iterator[str]:
-    """Yield the command to run next about a report, unless its verdict says that nothing is left to do."""
-    if references:
-        yield f"Next: {command(['explain', str(folder), references[0]])}"
-    elif verdict != Verdict.CLEAN:
-        yield f"Next: {command(['verify', str(folder)])}"
+def _next(references: Sequence[str], folder: Path, streams: Streams) -> list[str]:
+    """Return the line with the command that shows the worst break of a report; none without one."""
+    steps = [Step(about_folder("explain", folder, each)) for each in references[:1]]
+    return lines_of(steps, streams.call)
 
 
 def _unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
+    check_run(folder, MANIFEST)
     for problem in verify_manifest(folder, only={"summary.json", ROWS, MANIFEST}):
-        refuse(f"{folder} {what}: {problem.file}: {problem.what}")
+        raise PastRunError(f"{folder} {what}: {problem.file}: {problem.what}", folder=folder)
     summary: dict[str, Any] = json.loads(read_own(folder / "summary.json"))
     return summary
 
@@ -235,6 +237,7 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         reference: Reference as written in the ledger.
         streams: Streams of the process.
     """
+    check_run(folder, JOURNAL)
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         rules = about_of(journal).rules
         judged = judging(journal, rules)
@@ -243,9 +246,8 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         for case in (*cases, *(case for other in others for case in journal.cases(other, rules=rules))):
             streams.show(_explained(case, judged(case)))
     if not cases:
-        streams.show(
-            [f"the ledger has no row with the reference {reference}", f"Next: {command(['show', str(folder)])}"]
-        )
+        steps = lines_of([Step(about_folder("show", folder))], streams.call)
+        streams.show([f"the ledger has no row with the reference {reference}", *steps])
         return Exit.DIFFERENT
     return Exit.DONE
 
@@ -314,8 +316,7 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         streams: Streams of the process.
     """
     journal = folder / JOURNAL
-    if not any(map(os.path.lexists, (folder / MANIFEST, journal))):
-        refuse(f"there is no report at {folder}")
+    check_run(folder)
     found = (*verify_manifest(folder), *verify_decisions(folder))
     is_edited = allow_edits and any(problem.file == WORK_LIST for problem in found)
     problems = [f"{problem.file}: {problem.what}" for problem in found if not is_edited or problem.file != WORK_LIST]
@@ -325,7 +326,8 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         except (JournalError, JournalWriteError) as error:
             problems.append(f"{journal.name}: {error}")
     if problems:
-        streams.show([*problems, f"Next: {command(['report', str(folder)])}"])
+        steps = [Step(about_folder("report", folder))] if has_journal else []
+        streams.show([*problems, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
     which = f"every file but {WORK_LIST}" if is_edited else "every file"
     streams.show([f"{which} in {folder} matches {folder / MANIFEST}"])
@@ -361,13 +363,15 @@ def diff(
         quiet: Print errors only; with `--json`, also the object.
         streams: Streams of the process.
     """
+    for folder in (earlier, later):
+        check_run(folder, MANIFEST)
     with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
         if as_json:
             streams.show(found.as_json())
         elif not quiet:
             streams.show(_compared(found))
             news = [each for state in BreakState if state.is_news for each in found.changes(state, limit=1)]
-            streams.show(_next([each["reference"] for each in news], Verdict.CLEAN, later))
+            streams.show(_next([each["reference"] for each in news], later, streams))
         return found.exit_status(fail_on)
 
 
@@ -428,15 +432,15 @@ def decisions(
     run_folder = workbook.parent if folder is None else folder
     if not by.strip():
         refuse("--by must be a name")
-    if not (run_folder / MANIFEST).exists():
-        refuse(f"{run_folder} is not the folder of a run; name it with --folder")
+    check_run(run_folder, MANIFEST)
     run = _unchanged_summary(run_folder, "cannot be used")["run"]
     importer = DecisionImporter(run=run, by=by.strip(), at=utc_now())
     found = importer.take(read_work_list(workbook, run), run_folder / ROWS)
     added = {each.evidence for each in add_decisions(run_folder, found)} if found else set[str]()
     known = len({each.evidence for each in found} - added)
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"
-    streams.show([f"{taken}; {known:,} known before", f"Next: {rejudging((), run_folder)}"])
+    steps = lines_of([Step(rejudging(Call(), run_folder))], streams.call)
+    streams.show([f"{taken}; {known:,} known before", *steps])
     return Exit.DONE
 
 
@@ -468,15 +472,14 @@ def rejudge(
     settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
     check_other_folder(out, folder)
     check_own_files(out)
-    if not (folder / JOURNAL).exists():
-        refuse(f"{folder} is not the folder of a run: there is no {JOURNAL} in it")
+    check_run(folder, JOURNAL)
     remarks = _judge_copy(folder, out, judging, settles_within)
     carry_log(folder, out)
     worst = Worst()
     summary, judged_by = write_again(out, worst.add)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
     lines = [verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}"]
-    lines.append(f"Next: {command(['diff', str(folder), str(out)])}")
+    lines += lines_of([Step(about_folder("diff", folder, str(out)))], streams.call)
     return output.finish(summary, lines, out, streams)
 
 
@@ -512,7 +515,7 @@ def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
     with Journal(out / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
     if (about.judged_again, about.rules.fingerprint) != (again, rules.fingerprint):
-        refuse(f"there is another run in {out}; choose another folder with --out")
+        refuse(f"there is another run in {out}", Way("out", new_path(out)))
     return True
 
 

@@ -13,15 +13,18 @@ from collections.abc import AsyncIterator, Collection, Generator, Iterable, Mapp
 from concurrent.futures import Future
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 from cyclopts import Group, Parameter
 from rich.cells import cell_len
 
 from payclient import errors
 from payclient._shared.escape import escape_unprintable
+from payclient._shared.remedy import Way
+from payclient.cli._call import Call
 from payclient.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -75,12 +78,12 @@ def _next_chunk(stream: BinaryIO) -> bytes:
 
 @frozen(kw_only=True)
 class Streams:
-    """Standard streams: data on `stdout`, everything for people on `stderr`; `arguments` is the command's call."""
+    """Standard streams: data on `stdout`, everything for people on `stderr`; `call` is the command as it was typed."""
 
     stdin: BinaryIO
     stdout: TextIO
     stderr: TextIO
-    arguments: tuple[str, ...] = ()
+    call: Call = field(factory=Call)
 
     def write(self, line: str) -> None:
         """Write data, at once; control characters are escaped, except for line ends and tabs."""
@@ -235,9 +238,34 @@ def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
         signal.signal(number, handler)
 
 
-def refuse(message: str) -> NoReturn:
+class RefusalError(ConfigurationError):
+    """
+    The command cannot be run like this.
+
+    Attributes:
+        ways: Options that help.
+        first: What a person does first; then the same command helps.
+        is_last: Whether nothing more can be said than the message.
+    """
+
+    def __init__(self, message: str = "", *, ways: Iterable[Way] = (), first: str = "", is_last: bool = False) -> None:
+        super().__init__(message)
+        self.ways: tuple[Way, ...] = tuple(ways)
+        self.first = first
+        self.is_last = is_last
+
+
+class MissingRunError(RefusalError):
+    """There is no report in *folder*."""
+
+    def __init__(self, folder: Path = Path(), message: str = "") -> None:
+        super().__init__(message or f"there is no report at {folder}")
+        self.folder = folder
+
+
+def refuse(message: str, *ways: Way, first: str = "") -> NoReturn:
     """End the command because it cannot be run like this."""
-    raise ConfigurationError(message)
+    raise RefusalError(message, ways=ways, first=first)
 
 
 class Exit(IntEnum):
@@ -273,7 +301,7 @@ _BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 
 
 def status_of(error: errors.PayClientError) -> Exit:
-    if type(error) is errors.ConfigurationError:
+    if type(error) is errors.ConfigurationError or isinstance(error, RefusalError):
         return Exit.USAGE
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG

@@ -15,6 +15,7 @@ from attrs import field, frozen, validators
 from payclient._shared.checks import (
     check_callback,
     check_order,
+    invalid_option,
     is_callback,
     is_loopback,
     is_number,
@@ -111,11 +112,11 @@ def decode_key(file: BinaryIO) -> str:
 
 def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
     name = OPTIONS["environment"].value(given, environ)
-    if given is None:
-        name = name or Environment.LIVE
+    if given is None and OPTIONS["environment"].variable not in environ:
+        name = Environment.LIVE
     del environ  # it holds the API key too, and a traceback may come with the local variables of its frames
     if name not in [*Environment]:
-        raise unfit("environment", "'live' or 'sandbox'", repr(name))
+        raise unfit("environment", " or ".join(repr(str(each)) for each in Environment), repr(name))
     return Environment(name)
 
 
@@ -124,8 +125,7 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
     url = OPTIONS["base_url"].value(given, environ)
     if problem := _url_problem(url):
         del url, given, environ  # the URL may hold a password, and the environment the API key
-        message = f"base_url {problem}"
-        raise ConfigurationError(message)
+        raise invalid_option("base_url", problem)
     return url.rstrip("/")
 
 
@@ -140,7 +140,7 @@ def resolve_messages(given: object) -> frozenset[str]:
     texts = cast("Iterable[object]", given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     messages = frozenset(plain(text) if isinstance(text, str) else "" for text in texts)
     if "" in messages:
-        raise ConfigurationError("not_found_messages must be a list of messages, each with a word in it")
+        raise invalid_option("not_found_messages", "must be a list of messages, each with a word in it")
     return messages
 
 

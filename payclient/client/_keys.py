@@ -103,7 +103,7 @@ class Keys:
             try:
                 key = ApiKey(given)
             except ConfigurationError as error:  # such as of a vault that is starting
-                problem = error.message.partition(";")[0].removeprefix("api_key ")
+                problem = error.problem
         finally:
             del given  # a traceback may come with the local variables of its frames
         if key is None:

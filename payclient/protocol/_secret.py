@@ -130,7 +130,7 @@ class ApiKey:
         self.redact = Redaction(self._text) if len(self._text) >= _MIN_REDACTED else str
         del key  # a traceback may come with the local variables of its frames
         if problem:
-            raise ConfigurationError(f"api_key {problem}")
+            raise ConfigurationError(f"api_key {problem}", option="api_key", problem=problem)
 
     def authorization(self) -> str:
         """Return the value of the `Authorization` header; do not keep it in a variable."""

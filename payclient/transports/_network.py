@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from attrs import asdict, field, frozen
 
-from payclient._shared.checks import is_loopback, is_seconds, is_wait, unfit
+from payclient._shared.checks import invalid_option, is_loopback, is_seconds, is_wait, unfit
 from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS
 from payclient.errors import ConfigurationError
 from payclient.transports._protocol import HttpClient, Transport
@@ -76,11 +76,8 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
     if proxy is None and not is_loopback(parts.hostname or ""):
         proxy = _environment_proxy(parts, trust_env=trust_env)
     if proxy is not None and parts.scheme != "https":
-        message = (
-            f"{proxy.source}: plain http does not go through a proxy, which would see the API key; "
-            "use an https base_url"
-        )
-        raise ConfigurationError(message)
+        problem = "takes no plain http, because the proxy would see the API key; use an https base_url"
+        raise invalid_option(proxy.source, problem)
     kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
     return Network(proxy, make_context(options) if given & _TRUST else None, **kept)
 

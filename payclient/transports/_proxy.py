@@ -9,8 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from attrs import frozen
 
-from payclient._shared.checks import read_url
-from payclient.errors import ConfigurationError
+from payclient._shared.checks import invalid_option, read_url
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -61,8 +60,7 @@ class Proxy:
         self.source: str = source
         del parts
         if problem:
-            message = f"{source} {problem}"
-            raise ConfigurationError(message)
+            raise invalid_option(source, problem)
 
     def connect_message(self, host: str, port: int) -> bytes:
         """Return the request for a tunnel; do not keep it in a variable, for it holds the password."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from payclient._shared.checks import unfit
+from payclient._shared.checks import invalid_option, unfit
 from payclient._shared.escape import escape_unprintable
 from payclient.errors import ConfigurationError
 
@@ -35,7 +35,7 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
             raise ConfigurationError(message)
         return context
     if "client_key" in given and "client_cert" not in given:
-        raise ConfigurationError("client_key needs a client_cert")
+        raise invalid_option("client_key", "needs a client_cert")
     files = {name: _path(name, options[name]) for name in given}
     name, certificate = "ca_file", files.get("client_cert")
     try:
@@ -74,7 +74,7 @@ def _path(name: str, given: object) -> str:
 
 
 def _unusable(name: str, path: str, problem: str) -> ConfigurationError:
-    return ConfigurationError(f"{name} {escape_unprintable(path)} {problem}")
+    return invalid_option(name, f"{escape_unprintable(path)} {problem}")
 
 
 class TlsSession:

@@ -34,9 +34,9 @@ class Result:
     def following(self):
         """The commands that follow, on either stream, each in its words."""
         lines = (self.out + self.err).splitlines()
-        starts = ("Next: ", "Or: ", "next: ", "or: ")
-        found = [line.partition(": ")[2] for line in lines if line.startswith(starts)]
-        return [shlex.split(line.removeprefix("payclient ")) for line in found]
+        found = [line.partition(": ")[2] for line in lines if line.startswith(("Next: ", "Or: "))]
+        commands = [line.rpartition(", then: ")[2] if not line.startswith("payclient ") else line for line in found]
+        return [shlex.split(each)[1:] for each in commands if each.startswith("payclient ")]
 
 
 class Terminal(io.StringIO):

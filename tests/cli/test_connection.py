@@ -86,14 +86,14 @@ def test_network(configured, subtests):
     """The options of the network reach the client, which refuses them in the words of the command line."""
     for option, value, message in [
         ("--proxy", "socks5://p", "--proxy must be an http:// proxy; payclient cannot use one of socks5://"),
-        ("--proxy", "http://p", "--proxy: plain http does not go through a proxy, which would see the API key; use an"),
+        ("--proxy", "http://p", "--proxy takes no plain http, because the proxy would see the API key; use an"),
         # A password is no argument: other users of the machine can read those. It is not repeated either.
-        ("--proxy", "http://a:b@p:3128", "--proxy takes no password, which others could read: set PAYCLIENT_PROXY\n"),
+        ("--proxy", "http://a:b@p:3128", "--proxy has a user name or a password, which others could read"),
         ("--ca-file", "/no/file", "--ca-file /no/file cannot be read: No such file or directory\n"),
         ("--client-cert", "/no/file", "--client-cert /no/file cannot be read: No such file or directory\n"),
         ("--client-key", "/no/file", "--client-key needs a client_cert"),
-        ("--api-key-file", "/no/file", "--api-key-file /no/file cannot be read: No such file or directory\n"),
-        ("--max-rate", "0", "--max-rate must be a number of attempts per second above 0, got 0.0\n"),
+        ("--api-key-file", "/no/file", "--api-key-file: the file cannot be read: No such file or directory"),
+        ("--max-rate", "0", "--max-rate must be a number of attempts per second above 0, or None,"),
     ]:
         with subtests.test(option=option, value=value):
             result = configured("get", "T1", option, value)

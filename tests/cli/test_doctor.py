@@ -71,7 +71,6 @@ CONFIGURATIONS = {
     "": ("address", "base_url is not set"),
     "--base-url ftp://x": ("address", "base_url must begin with https://"),
     "--base-url https://x --proxy socks5://p": ("options", "proxy must be an http:// proxy"),
-    "--base-url https://x --proxy http://a:b@p": ("options", "--proxy takes no password"),
     "--base-url https://x --ca-file /none": ("options", "ca_file /none cannot be read"),
     "--base-url https://x --max-rate 0": ("API key", "max_rate must be a number"),
 }

@@ -69,7 +69,7 @@ def test_fail_on_new(night, first, command):
     assert night("22", "--previous", "21", "--fail-on-new", "high", lines=[*OLD, "T9,1,Paid"]).status == 1
     assert command("report", "22", "--fail-on-new", "critical").status == 0
     result = command("report", "20", "--fail-on-new", "low")
-    assert (result.status, "--fail-on-new needs a previous run" in result.err) == (2, True)
+    assert (result.status, "--fail-on-new needs a run with a previous one" in result.err) == (2, True)
 
 
 REFUSED = {
@@ -80,7 +80,7 @@ REFUSED = {
     "--previous 20 --out 20/21": "--out must be another folder than 20",
     "--previous none": "there is no report at none",
     "--previous 20 --environment live": "but this run has 'http",
-    "--decisions none": "--decisions must be the folder of a run",
+    "--decisions none": "there is no report at none",
 }
 
 
@@ -107,7 +107,7 @@ def test_work_list(night, first, command, tmp_path, edit):
         1,
         (
             "payclient: 20/report.xlsx was edited; what it says counts once it is taken: "
-            "payclient decisions take 20/report.xlsx --by NAME\n"
+            "payclient decisions take does that\n"
         ),
     )
     assert command("diff", "20", "21", "--quiet").status == 0

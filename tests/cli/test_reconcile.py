@@ -134,7 +134,7 @@ def test_columns(configured, tmp_path):
         result = configured("reconcile", "-", "--out", str(tmp_path / header[4:8]), *arguments.split(), stdin=ledger)
         assert result.err == f"columns: {told}\n"
         assert result.out.startswith("PARTIAL: amount of 1 ledger row: 1 matched; not used: note: x 1.")
-        assert " If they say nothing about the payments: --ignore-column note\n" in result.out
+        assert " is ignored by name with --ignore-column NAME.\n" in result.out
 
 
 ZONE = "--time-zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got "
@@ -209,7 +209,7 @@ def test_unresolved(reconcile, service):
     service.script("T8", *[Reply(status=403)] * 2)
     result = reconcile(out="other", lines=["T1,14000,Paid", "T8,9000,Canceled"])
     assert (result.status, "1 break, 1 unresolved" in result.out) == (1, True)
-    assert [line.split()[0] for line in result.out.splitlines()[-3:]] == ["Report:", "Next:", "Next:"]
+    assert [line.split()[0] for line in result.out.splitlines()[-3:]] == ["Report:", "Next:", "Or:"]
 
 
 def test_nothing_found(reconcile, service):

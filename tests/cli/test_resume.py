@@ -104,10 +104,7 @@ def test_journal(finished, reconcile, report, command):
     journal.unlink()
     assert command("verify", "report").status == 0
     result = command("report", "nowhere")
-    assert (result.status, result.said) == (
-        2,
-        "payclient: nowhere is not the folder of a run: there is no journal.sqlite in it\n",
-    )
+    assert (result.status, result.said) == (2, "payclient: there is no report at nowhere\n")
     assert not (report.parent / "nowhere").exists()
 
 

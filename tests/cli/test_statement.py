@@ -97,7 +97,7 @@ USAGE = {
     f"--payout {'9' * 4301}": "--payout must be a whole number",
     "--settles-within soon": "36h or 3d, or '2 business days', got 'soon'",
     "--settles-within 2_business_days": "business days need time_zone",
-    "--settles-within 3d": "settles_within needs the age of each row",
+    "--settles-within 3d": "--settles-within needs the age of each row",
     "--statement-column amount": "--statement-column must be like amount=Betrag",
     "--statement-column amount=Betrag": "the statement settlement.csv: no column is called 'Betrag'",
 }
@@ -121,12 +121,12 @@ def test_told(reconcile, tmp_path):
     """Columns of the statement, what would read it, and lines that are left out are told, each with its options."""
     statement = {"header": "Trx;amount", "lines": ["T1;15.000,00"]}
     result = reconcile(**statement)
-    assert (result.status, "--statement-column reference=" in result.err) == (2, True)
+    assert (result.status, result.following[0][-2:]) == (2, ["--statement-column", "reference=Trx"])
     result = reconcile("--statement-column", "reference=Trx", **statement)
     assert "columns of the statement: reference = 'Trx', amount" in result.err.splitlines()
-    suggestion = "payclient: the statement: 1 row has amounts that cannot be read; all can be read with --decimal , "
+    suggestion = "payclient: the statement: 1 row has amounts that cannot be read; all can be read with decimal = "
     assert suggestion in result.err
-    assert "for a statement, such options are keys of [statement.reading] in the rules file" in result.err
+    assert 'decimal = "," under [statement.reading] and thousands = "." under [statement.reading]' in result.err
     assert "payclient: the statement has 1 line and none can be used; line 2: " in result.err
     assert (result.status, result.out) == (2, "")
     statement["lines"].append("T1;15000")

@@ -109,7 +109,7 @@ def test_unknown_option():
 
 def test_plain_http():
     """Plain http through a proxy is refused when the client is made: the proxy would see the key."""
-    with pytest.raises(ConfigurationError, match="proxy: plain http does not go through a proxy"):
+    with pytest.raises(ConfigurationError, match="proxy takes no plain http, because the proxy would see the API key"):
         AsyncClient(api_key=KEY, base_url="http://127.0.0.1:8080", proxy="http://proxy:1")
 
 

@@ -197,7 +197,7 @@ def open_past_run(folder: Path) -> PastRun:
     problems = {each.file: each.what for each in verify(folder)}
     edited = problems.pop(WORK_LIST, "")
     if problem := _problem(folder, problems):
-        raise PastRunError(f"{folder} cannot be compared: {problem}")
+        raise PastRunError(f"{folder} cannot be compared: {problem}", folder=folder)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
     since = summary["since"]

@@ -447,7 +447,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 def _refusal(path: Path | None, error: Exception) -> JournalError | JournalWriteError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
-        return JournalError(f"{path} is in use by another process; wait for it, or {_ANOTHER}")
+        return JournalError(f"{path} is in use by another process; wait for it, or {_ANOTHER}", is_busy=True)
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return JournalError(f"{path} is damaged, or not a journal of payclient ({error}); {_ANOTHER}")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

@@ -6,8 +6,6 @@ from payclient.reconcile._fields import KINDS as KINDS
 from payclient.reconcile.ledger._cells import CellProblem as CellProblem
 from payclient.reconcile.ledger._cells import LedgerChangedError as LedgerChangedError
 from payclient.reconcile.ledger._cells import LedgerError
-from payclient.reconcile.ledger._cells import as_option as as_option
-from payclient.reconcile.ledger._cells import as_word as as_word
 from payclient.reconcile.ledger._columns import Columns
 from payclient.reconcile.ledger._columns import column_names as column_names
 from payclient.reconcile.ledger._columns import find_columns as find_columns

@@ -6,30 +6,60 @@ spaces become no-break spaces. The original value of such a cell is lost, so it 
 """
 
 import re
-import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Any
 
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, quote
+from payclient._shared.remedy import Remedy, Side, Way, advice
 from payclient.errors import PayClientError
 
 
 class LedgerError(PayClientError, ValueError):
     """
-    The ledger as a whole cannot be trusted; the message has the place and the remedy.
+    The ledger as a whole cannot be trusted; the text has the place and the remedies.
 
     Attributes:
         line: Line of the file, from 1; 0 if the problem has no line.
         offset: Byte of the file, from 0; None if the problem is not about bytes.
+        remedies: What would help; each is one way to go on.
+        refused: The option at fault, such as a column that is not there; None if none is.
+        side: `ledger` or `statement`.
+        file: Name of the statement; empty for a ledger.
     """
 
-    def __init__(self, message: str = "", *, attempts: int = 0, line: int = 0, offset: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        attempts: int = 0,
+        line: int = 0,
+        offset: int | None = None,
+        remedies: Iterable[Remedy] = (),
+        refused: Way | None = None,
+    ) -> None:
         super().__init__(message, attempts=attempts)
         self.line = line
         self.offset = offset
+        self.remedies: tuple[Remedy, ...] = tuple(remedies)
+        self.refused = refused
+        self.side: Side = "ledger"
+        self.file = ""
+
+    def __str__(self) -> str:
+        return self.words(self.remedies)
+
+    def words(self, remedies: Iterable[Remedy]) -> str:
+        """Return the problem, with only these *remedies*."""
+        which = f"the statement {self.file}: " if self.side == "statement" else ""
+        return f"{which}{self.message}{advice(remedies, self.side)}"
+
+    @property
+    def sentence(self) -> str:
+        """The problem, with the remedies that a person has to decide about."""
+        return self.words(each for each in self.remedies if each.is_decision)
 
 
 class LedgerChangedError(LedgerError):
@@ -56,7 +86,26 @@ _HAS_NUMBER = re.compile("[1-9]").search
 
 
 class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
-    """A cell cannot be read; the text has the value found and the form needed."""
+    """
+    A cell cannot be read; the text has the value found and the form needed.
+
+    Attributes:
+        kind: The text without its values: the same for cells with the same problem.
+        remedies: What would help.
+    """
+
+    def __init__(self, kind: str, *values: object, remedies: Iterable[Remedy] = ()) -> None:
+        super().__init__(kind.format(*values))
+        self.kind = kind
+        self.remedies: tuple[Remedy, ...] = tuple(remedies)
+
+    def __str__(self) -> str:
+        return f"{self.message}{advice(self.remedies)}"
+
+    @property
+    def message(self) -> str:
+        """The text without the remedies."""
+        return str(self.args[0])
 
 
 @frozen
@@ -66,22 +115,13 @@ class Unreadable:
     reason: str
 
 
-def as_option(name: str, value: str) -> str:
-    """Return an option of the command line that can be pasted."""
-    return f"--{name}{'=' if value.startswith('-') else ' '}{as_word(value)}"
-
-
-def as_word(text: str) -> str:
-    return shlex.quote(escape_unprintable(text))
-
-
 def read_code(cell: Any) -> str | None:
     """Return an identifier, or None for an empty cell."""
     if type(cell) is str and _USUAL(cell):
         return cell
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text):
-        raise CellProblem(f"{quote(text)} looks damaged by a spreadsheet; export the column as text")
+        raise CellProblem("{} looks damaged by a spreadsheet; export the column as text", quote(text))
     return text
 
 
@@ -100,8 +140,8 @@ def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
     if text is not None and not _HAS_NUMBER(text) and text not in allowed:
         plain = text.casefold().strip(" .-_/?*#'()[]<>{}\u2013\u2014\u2212")
         if plain in _NO_REFERENCES or not plain.strip("0"):
-            how = as_option("allow-reference", text)
-            raise CellProblem(f"{quote(text)} stands for an empty cell, and is not a reference; {how} reads it as one")
+            how = Remedy((Way("allow_references", text),), "reads it as one")
+            raise CellProblem("{} stands for an empty cell, and is not a reference", quote(text), remedies=[how])
     return text
 
 
@@ -111,9 +151,10 @@ def read_word(cell: Any) -> str | None:
         return cell
     text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
     if not text.isascii() and (hidden := invisible(text)):
-        raise CellProblem(hidden)
+        raise CellProblem("{}", hidden)
     if text == r"\N":
-        raise CellProblem(f"{quote(text)} is an empty cell to databases; {as_option('null', text)} reads it as one")
+        how = Remedy((Way("null", text),), "reads it as one")
+        raise CellProblem("{} is an empty cell to databases", quote(text), remedies=[how])
     return text or None
 
 
@@ -122,12 +163,12 @@ def _only_text(value: Any) -> str:
         return ""
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
-    raise CellProblem(f"{shown(value)} is {what}; store the column as text")
+    raise CellProblem(f"{{}} is {what}; store the column as text", shown(value))
 
 
 def shown(value: Any) -> str:
     if isinstance(value, Unreadable):
-        raise CellProblem(value.reason)
+        raise CellProblem("{}", value.reason)
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, bytes):

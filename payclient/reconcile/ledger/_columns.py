@@ -2,8 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, cast
@@ -11,9 +11,10 @@ from unicodedata import category, combining, normalize
 
 from attrs import frozen
 
-from payclient._shared.escape import did_you_mean, quote
+from payclient._shared.escape import did_you_mean, nearest, quote
+from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile._fields import FIELDS
-from payclient.reconcile.ledger._cells import LedgerError, as_option, as_word
+from payclient.reconcile.ledger._cells import LedgerError
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
@@ -46,9 +47,6 @@ _LETTERS = {"p": 1, "n": -1}
 _VALUE = re.compile(r"(?:[^\d\s]*\d){5}\S*\Z")  # more digits than a name has, in one word
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
 _CURRENCIES = frozenset(word_list("money", "currencies"))
-
-ADVICE = "; say which one it is"
-"""The beginning of the advice of `find_columns`; if another row has the columns, that is said instead."""
 
 Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
 """Finds the columns in a header, with all that is known and chosen about them."""
@@ -109,12 +107,15 @@ def find_columns(
                 places[field] = _only(names, field, found)
     value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
-        similar = (name for name in names if any(word in normalise_name(name) for word in SYNONYMS["reference"]))
-        which = "" if value or not names[1:] else f", as with --column reference={as_word(next(similar, names[0]))}"
-        how = f"{ADVICE}{which} (in Python, columns=), or where the header is with --header-row, or add one"
-        raise LedgerError(f"no column is called reference; the columns are {listed(names)}{how}", line=1)
+        similar = [name for name in names if any(word in normalise_name(name) for word in SYNONYMS["reference"])]
+        others = [] if value else [name for name in names if field_of(name) is None]
+        message = f"no column is called reference; the columns are {listed(names)}"
+        raise LedgerError(message, line=1, remedies=choices("reference", similar or others))
     if value is not None:  # the payment in it would be lost
-        message = f"the names of the columns are missing: {quote(value)} is a value, and no known name is next to it"
+        message = (
+            f"the names of the columns are missing: {quote(value)} is a value, and no known name is next to it; "
+            "add a first row with their names"
+        )
         raise LedgerError(message, line=1)
     places = {field: places[field] for field in FIELDS if field in places}
     unused = tuple(name for place, name in enumerate(names) if place not in places.values())
@@ -138,15 +139,16 @@ def _place(names: tuple[str, ...], field: str, name: str) -> int:
     if not places:
         called = f"{quote(name)}{did_you_mean(name, names)}"
         message = f"no column is called {called}, which was chosen for {field}; there are {listed(names)}"
-        raise LedgerError(message, line=1)
+        meant = choices(field, nearest(name, names))
+        raise LedgerError(message, line=1, remedies=meant, refused=Way("column", name, field))
     return _only(names, field, places)
 
 
 def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
     if len(places) > 1:
         twice = " and ".join(f"column {place + 1} ({quote(names[place])})" for place in places)
-        message = f"{twice} both mean {field}; rename one, or choose the column by a name that is there once"
-        raise LedgerError(message, line=1)
+        once = [name for place in places if names.count(name := names[place]) == 1]
+        raise LedgerError(f"{twice} both mean {field}; rename one", line=1, remedies=choices(field, once))
     return places[0]
 
 
@@ -178,16 +180,17 @@ def is_side(name: str, sign: int) -> bool:
     return sign in {SIDES.get(word) for word in normalise_name(name).split("_")}
 
 
-_MAX_WAYS = 3
+_MAX_CHOICES = 3
 
 
-def refuse_unused(names: Sequence[str], what: str, field: str, *, use: str = "") -> NoReturn:
-    first = names[0]
+def choices(field: str, names: Iterable[str]) -> list[Remedy]:
+    """Return the remedies that choose one of *names* as the column of *field*."""
+    return [Remedy((Way("column", name, field),), "chooses it") for name in islice(dict.fromkeys(names), _MAX_CHOICES)]
+
+
+def refuse_unused(names: Sequence[str], what: str, field: str, *, use: Sequence[Remedy] = ()) -> NoReturn:
     others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
-    ways = " or ".join(f"--column {field}={as_word(name)}" for name in names[:_MAX_WAYS])
-    it, ignored = "them" if names[1:] else "it", " ".join(as_option("ignore-column", name) for name in names)
-    message = (
-        f"the column {quote(first)} {what}{others}; choose {use or f'the right one with {ways}'}, "
-        f"or leave {it} out with {ignored}"
-    )
-    raise LedgerError(message, line=1)
+    ignored = tuple(Way("ignore_column", name) for name in names)
+    out = Remedy(ignored, f"leaves {'them' if names[1:] else 'it'} out", is_decision=True)
+    message = f"the column {quote(names[0])} {what}{others}"
+    raise LedgerError(message, line=1, remedies=[*(use or choices(field, names)), out])

@@ -12,7 +12,7 @@ from unicodedata import category
 from attrs import Attribute, field, frozen
 from attrs.converters import optional
 
-from payclient._shared.checks import must_be
+from payclient._shared.checks import invalid_option, must_be, unfit
 from payclient._shared.escape import quote
 from payclient.protocol import EMPTY
 from payclient.reconcile.ledger._columns import SIDES
@@ -24,7 +24,7 @@ UTF_8 = "utf-8"
 class _Word(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> Self:
-        raise ValueError(f"{cls.__name__.lower()} must be one of {', '.join(cls)}, got {quote(value)}")
+        raise unfit(cls.__name__.lower(), f"one of {', '.join(cls)}", quote(value))
 
 
 class Thousands(_Word):
@@ -99,11 +99,10 @@ _are_debits = must_be(
 
 def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, str) and value.casefold() in SIDES:
-        message = f"{attribute.name} must be a currency, and {quote(value)} says credit or debit; try --negative debit"
-        raise ValueError(message)
+        problem = f"must be a currency, and {quote(value)} says credit or debit; try debit for negative"
+        raise invalid_option(attribute.name, problem)
     if not isinstance(value, str) or not all(_may_be_symbol(each) for each in value.rstrip(".")):
-        message = f"{attribute.name} must be the sign or the letters of a currency, such as Rp, got {quote(value)}"
-        raise ValueError(message)
+        raise unfit(attribute.name, "the sign or the letters of a currency, such as Rp", quote(value))
 
 
 def _may_be_symbol(character: str) -> bool:
@@ -193,7 +192,7 @@ class Dialect:
 
     def __attrs_post_init__(self) -> None:
         if self.decimal is not None and self.decimal == self.thousands:
-            raise ValueError(f"decimal and thousands must differ, got {quote(self.decimal)} for both")
+            raise invalid_option("decimal", f"and thousands must differ, got {quote(self.decimal)} for both")
         for text in self.date_format:
             TimeFormat(text)
 

@@ -16,7 +16,8 @@ from typing import Any
 from attrs import define, field
 
 from payclient._shared.escape import quote
-from payclient.reconcile.ledger._cells import BLANK, CellProblem, LedgerError, as_option, damage, invisible, shown
+from payclient._shared.remedy import Remedy, Way
+from payclient.reconcile.ledger._cells import BLANK, CellProblem, LedgerError, damage, invisible, shown
 from payclient.reconcile.ledger._columns import SIDES
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Negative, Thousands
 
@@ -36,7 +37,7 @@ _PLAIN, _NEVER = re.compile(f"[0-9]{{1,{_MAX_DIGITS}}}"), re.compile("(?!)")
 _CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
 _STRANGE = re.compile("[*#!?~^]+")
 _NEARLY = 0.0001
-_DIGITS_ONLY = "write it with digits only, or say how it is written with --decimal and --thousands"
+_DIGITS_ONLY = "write it with digits only, or declare how it is written"
 
 
 class MoneyReader:
@@ -66,7 +67,7 @@ class MoneyReader:
             return None
         match = self._pattern.fullmatch(text)
         if match is None:
-            raise CellProblem(_refusal(text, self._dialect))
+            raise _refusal(text, self._dialect)
         return self._value(text, match)
 
     def sign(self, cell: Any, number: int) -> int:
@@ -81,11 +82,9 @@ class MoneyReader:
         is_negative, digits = _is_negative(text, match), whole.lstrip("0")
         if fraction == "000" and 1 <= len(digits) <= 3 and self._dialect.decimal is None:
             number = f"-{digits}" if is_negative else digits
-            message = (
-                f"{quote(text)} may mean {number} or {number}000; write it with digits only, "
-                "or declare the point with --decimal . or --thousands ."
-            )
-            raise CellProblem(message)
+            message = "{} may mean {} or {}000; write it with digits only, or declare what the point is"
+            ways = [Remedy((Way(name, "."),), "declares it") for name in ("decimal", "thousands")]
+            raise CellProblem(message, quote(text), number, number, remedies=ways)
         return _scaled(-1 if is_negative else 1, whole, fraction, self._places, text)
 
     def _number(self, value: Any) -> int | None:
@@ -96,14 +95,14 @@ class MoneyReader:
             if self._places and abs(value) < _MAX_FLOATING:  # false for what is not a number
                 return self._decimal(Decimal(f"{value:.15g}"))  # the digits that spreadsheets keep
             if abs(value) < _MAX_FLOATING and 0 < abs(value - round(value)) < _NEARLY:
-                message = f"{shown(value)} is nearly {round(value):,}, and not quite; a formula made it: round it there"
-                raise CellProblem(f"{message}, as with ROUND(…, 0)")
+                message = "{} is nearly {:,}, and not quite; a formula made it: round it there, as with ROUND(…, 0)"
+                raise CellProblem(message, shown(value), round(value))
             if abs(value) < _MAX_FLOATING:
                 return int(value) if value.is_integer() else self._decimal(Decimal(repr(value)))
         elif isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:
             return self._decimal(value) if self._places else _PLAIN_READER.read(f"{value:f}")
-        message = f"{shown(value)} is not a whole number of at most {15 if isinstance(value, float) else 18} digits"
-        raise CellProblem(message)
+        most = 15 if isinstance(value, float) else 18
+        raise CellProblem("{} is not a whole number of at most {} digits", shown(value), most)
 
     def _decimal(self, value: Decimal) -> int:
         text = f"{value:f}"
@@ -116,12 +115,14 @@ def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int
     # The only place in which digits of any length become a number: `int` refuses long ones with a plain error.
     digits = fraction.rstrip("0")
     if len(digits) > places:
-        unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"
-        why = f" of the unit that --minor-units {places} declares" if places else f"; if the service counts in {unit}"
-        raise CellProblem(f"{quote(text)} is not a whole number{why}")
+        if places:
+            raise CellProblem("{} has more than {} decimal places", quote(text), places)
+        smaller = Way("minor_units", max(2, min(len(fraction), 4)))
+        ways = [Remedy((smaller,), "reads it if the service counts in the smaller unit")]
+        raise CellProblem("{} is not a whole number", quote(text), remedies=ways)
     number = (whole + digits.ljust(places, "0")).lstrip("0") or "0"
     if len(number) > _MAX_DIGITS:
-        raise CellProblem(f"{quote(text)} has more than {_MAX_DIGITS} digits")
+        raise CellProblem("{} has more than {} digits", quote(text), _MAX_DIGITS)
     return sign * int(number)
 
 
@@ -176,40 +177,46 @@ def _is_negative(text: str, match: re.Match[str]) -> bool:
     """Return whether the number has a sign for less than zero; two signs are refused."""
     given = _signs(match)
     if len(given) > 1:
-        raise CellProblem(f"{quote(text)} has two signs")
+        raise CellProblem("{} has two signs", quote(text))
     return bool(given) and given[0] != "+"
 
 
-def _refusal(text: str, dialect: Dialect) -> str:
+def _refusal(text: str, dialect: Dialect) -> CellProblem:
     """Return the problem with *text*, and the option that would declare it."""
     if text.startswith("="):
-        return f"{quote(text)} is a formula of a spreadsheet; export the values of the column, as whole numbers"
+        message = "{} is a formula of a spreadsheet; export the values of the column, as whole numbers"
+        return CellProblem(message, quote(text))
     if found := damage(text):
-        return f"{found}; export the column as whole numbers"
+        return CellProblem("{}; export the column as whole numbers", found)
     number = _NUMBER.search(text)
     if number is None:
-        return f"{quote(text)} is not a number; if it stands for an empty cell, {as_option('null', text)} says so"
+        empty = Remedy((Way("null", text),), "reads it as an empty cell")
+        return CellProblem("{} is not a number", quote(text), remedies=[empty])
     inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
     before, behind = text[: number.start()], text[number.end() :]
-    if option := next(_missing(before, behind, dialect), ""):
-        return f"{quote(text)} is not a number as declared; {option}"
+    if declaring := next(_missing(before, behind, dialect), None):
+        return CellProblem("{} is not a number as declared", quote(text), remedies=[declaring])
     if mark := _STRANGE.search(f"{before} {behind}"):
-        return f"{quote(text)}: {quote(mark[0])} may say something about the amount; export it in a column by itself"
+        message = "{}: {} may say something about the amount; export it in a column by itself"
+        return CellProblem(message, quote(text), quote(mark[0]))
     if not inside and (hidden := invisible(number[0])) and dialect.thousands is not Thousands.SPACE:
-        return f"{hidden}; if it groups thousands, declare it with --thousands space"
-    given = [f" --{name} {value}" for name in ("decimal", "thousands") if (value := getattr(dialect, name))]
-    return f"{quote(text)} is not a whole number{' with' if given else ''}{''.join(given)}; {_DIGITS_ONLY}"
+        spaces = Remedy((Way("thousands", "space"),), "reads it if it groups thousands")
+        return CellProblem("{}", hidden, remedies=[spaces])
+    marks = {"decimal": dialect.decimal, "thousands": dialect.thousands}
+    given = [f"{quote(str(mark))} for {name}" for name, mark in marks.items() if mark]
+    declared = f" with {' and '.join(given)}" if given else ""
+    return CellProblem("{} is not a whole number{}; {}", quote(text), declared, _DIGITS_ONLY)
 
 
-def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
-    """Yield the options that would declare the marks around the digits."""
+def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[Remedy]:
+    """Yield what would declare the marks around the digits."""
     if "(" in before and ")" in behind and dialect.negative is not Negative.PARENTHESES:
-        yield "if parentheses mean less than zero, declare it with --negative parentheses"
+        yield Remedy((Way("negative", "parentheses"),), "reads parentheses as less than zero")
     if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
-        yield "a sign behind the digits is declared with --negative trailing"
+        yield Remedy((Way("negative", "trailing"),), "reads a sign behind the digits")
     sides = {(behind.rstrip(".").split() or [""])[-1], (before.split() or [""])[0].rstrip(".")}
     if not SIDES.keys().isdisjoint(map(str.casefold, sides)) and dialect.negative is not Negative.DEBIT:
-        yield "letters for credit and debit are declared with --negative debit"
+        yield Remedy((Way("negative", "debit"),), "reads letters for credit and debit")
     for text, name, declared in (
         (before, "prefix", dialect.currency_prefix),
         (behind, "suffix", dialect.currency_suffix),
@@ -217,7 +224,7 @@ def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
         symbol = _CURRENCY.search(text)
         found = symbol[0].casefold().rstrip(".") if symbol else ""
         if symbol and found != declared.casefold().rstrip(".") and found not in SIDES:
-            yield f"a currency is declared with {as_option(f'currency-{name}', symbol[0].rstrip('.'))}"
+            yield Remedy((Way(f"currency_{name}", symbol[0].rstrip(".")),), "reads it as a currency")
 
 
 _PLAIN_READER = MoneyReader()
@@ -238,7 +245,8 @@ class SignLaw:
             return number
         if in_cell == -beside:
             side = "below" if in_cell < 0 else "above"
-            raise CellProblem(f"{number:,} is {side} zero by its own sign, and {self._said_by} says otherwise")
+            message = f"{{:,}} is {side} zero by its own sign, and {{}} says otherwise"
+            raise CellProblem(message, number, self._said_by)
         if beside < 0:
             self._debits.setdefault(in_cell < 0, number)
             if len(self._debits) > 1:

@@ -5,8 +5,8 @@ import os
 import re
 import tempfile
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path, PurePath
 from stat import S_ISREG
@@ -16,12 +16,14 @@ from typing import IO, Literal, Self, TypeAlias, cast, get_args
 from attrs import evolve
 
 from payclient._shared.escape import did_you_mean, quote
+from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._fields import COMPARED
-from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError, as_option, as_word
+from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._columns import (
     Columns,
     Finder,
+    choices,
     column_names,
     field_of,
     find_columns,
@@ -70,7 +72,7 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     if first.startswith(_OLE):
         raise LedgerError("this is an old .xls file or has a password; save it as .xlsx without a password")
     if first.startswith(_GZIP):
-        message = "this is compressed with gzip; decompress it first, as with gunzip -c NAME | payclient reconcile -"
+        message = "this is compressed with gzip; decompress it first, as with gunzip"
         raise LedgerError(message)
     if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(_PAGES):
         message = "this is a web page or XML, whatever its name says; open it in a spreadsheet, and save it as .xlsx"
@@ -81,8 +83,9 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     is_binary = wanted in ("xlsx", "parquet")
     if first and wanted != found and (is_binary or found in ("xlsx", "parquet")):
         what = f"its first bytes are those of {_SHOWN[found]}" if found else "its first bytes are not"
-        message = f"the ledger should be {_SHOWN[wanted]}, but {what}; rename it, or choose the format that it has"
-        raise LedgerError(message)
+        message = f"the file should be {_SHOWN[wanted]}, but {what}"
+        right = Remedy((Way("format", found or "csv"),), "reads it as it is")
+        raise LedgerError(message, remedies=[right])
     return wanted
 
 
@@ -136,7 +139,7 @@ class Source:
         except UnicodeError as error:
             raise LedgerError(f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode") from error
         except OSError as error:
-            raise LedgerError(f"the ledger cannot be read: {error.strerror or error}") from error
+            raise LedgerError(f"the file cannot be read: {error.strerror or error}") from error
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -209,6 +212,10 @@ class Ledger:
         self._source.close()
 
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:
+        with _of_side(self._scope.side, self.fingerprint.name):
+            yield from self._rows()
+
+    def _rows(self) -> Iterator[Entry | RejectedEntry]:
         for row in self._table.rows:
             if row is not None:
                 self._has_rows = True
@@ -216,9 +223,10 @@ class Ledger:
         self._table.reader.check_cells()
         if not self._has_rows and not self._allow_empty:
             sheets = () if self.excluded else [each.name for each in self.unread_sheets]
-            ways = " or ".join(as_option("sheet", each) for each in sheets)
-            elsewhere = f"; there are rows in {', '.join(map(quote, sheets))}: {ways} reads them" if ways else ""
-            raise LedgerError(f"the ledger {self._emptiness}{elsewhere}; --allow-empty accepts that")
+            elsewhere = f"; there are rows in {', '.join(map(quote, sheets))}" if sheets else ""
+            ways = [Remedy((Way("sheet", each),), "reads them") for each in sheets]
+            empty = Remedy((Way("allow_empty"),), "accepts that", is_decision=True)
+            raise LedgerError(f"the file {self._emptiness}{elsewhere}", remedies=[*ways, empty])
 
     @property
     def _emptiness(self) -> str:
@@ -284,6 +292,16 @@ class Ledger:
         self._source.check_unchanged()
 
 
+@contextmanager
+def _of_side(side: Side, name: str) -> Generator[None]:
+    """Tell an error which of two files it is about."""
+    try:
+        yield
+    except LedgerError as error:
+        error.side, error.file = side, name if side == "statement" else ""
+        raise
+
+
 _ENOUGH_TO_TELL = 64
 
 
@@ -331,6 +349,7 @@ def open_ledger(
     source = Source(ledger)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
+        on_failure.enter_context(_of_side(scope.side, source.fingerprint.name))
         first, chunks = with_start(source.chunks(), _ENOUGH_TO_TELL)
         found = recognise(source.fingerprint.name, first, format)
         _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
@@ -411,11 +430,10 @@ def check_use(
     missing = None if may_grow else next((name for name in ignored if name.strip() not in names), None)
     if missing is not None:
         message = f"no column is called {quote(missing)}, which was to be ignored; there are {listed(names)}"
-        raise LedgerError(message, line=1)
+        raise LedgerError(message, line=1, refused=Way("ignore_column", missing))
     if missing := next((name for name in required if name not in columns.used), None):
         message = f"no column was found for {missing}, which is required; there are {listed(names)}"
-        how = f"; choose one, as with --column {missing}={as_word(columns.ignored[0])}" if columns.ignored else ""
-        raise LedgerError(f"{message}{how}", line=1)
+        raise LedgerError(message, line=1, remedies=choices(missing, columns.ignored))
     known = {*dialect.debit_columns.values()}
     ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
     left = [name for name in columns.ignored if name not in ignored]

@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 from attrs import Attribute, Factory, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Remedy, Way, advice
 from payclient.reconcile._fields import KINDS
-from payclient.reconcile.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_reference, read_word
-from payclient.reconcile.ledger._columns import ADVICE, SIGNS, Columns, Finder, column_names, listed, sign_of
+from payclient.reconcile.ledger._cells import CellProblem, LedgerError, read_code, read_reference, read_word
+from payclient.reconcile.ledger._columns import SIGNS, Columns, Finder, column_names, listed, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals, UnreadSheet
@@ -134,6 +135,8 @@ class RejectedEntry:
         status: The ledger's word for the state, if it is readable.
         kind: The ledger's word for what the line is to its payment, if it is readable.
         payout: The payout that a line of a statement is part of; not stored.
+        problems: Its problems without their values, to count rows with the same ones; not stored.
+        remedies: What would help; not stored.
     """
 
     line: int
@@ -144,6 +147,8 @@ class RejectedEntry:
     status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     payout: str | None = field(default=None, eq=False)
+    problems: tuple[str, ...] = field(default=(), eq=False)
+    remedies: tuple[Remedy, ...] = field(default=(), eq=False)
 
 
 CellReader: TypeAlias = Callable[[Any], Any]
@@ -151,6 +156,8 @@ CellReader: TypeAlias = Callable[[Any], Any]
 _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
 """The kinds of cells for which a declaration may be suggested."""
 
+_Problem: TypeAlias = tuple[str, CellProblem]
+"""A field, or nothing, and the problem with its cell."""
 _NEEDED = frozenset({"reference", "amount"})
 _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row; a fee is not one."""
@@ -176,14 +183,12 @@ class _DirectionReader:
         sign = sign_of(word)
         self._first.setdefault(sign, word)
         if sign is None:
-            raise CellProblem(f"{quote(word)} is not known to mean credit or debit")
+            raise CellProblem("{} is not known to mean credit or debit", quote(word))
         is_sign = word.strip("()") in SIGNS
         if self._are_signs not in (None, is_sign):
-            message = (
-                f"the column of directions has both words and signs, such as {quote(word)}; if a sign stands for an "
-                f"empty cell, {as_option('null', '-')} says so"
-            )
-            raise LedgerError(message)
+            message = f"the column of directions has both words and signs, such as {quote(word)}"
+            empty = Remedy((Way("null", "-"),), "reads a dash as an empty cell")
+            raise LedgerError(message, remedies=[empty])
         self._are_signs = is_sign
         return sign
 
@@ -222,6 +227,7 @@ class RowReader:
         self._money = MoneyReader(dialect)
         self._reference = partial(read_reference, allowed=frozenset(dialect.allow_references))
         times, self._null = TimeReader(dialect.date_format), frozenset(dialect.null)
+        self._needed = _NEEDED - {"amount"} if self._scope.is_statement else _NEEDED
         self._readers: Mapping[str, CellReader] = {
             "code": read_code,
             "money": self._money.read,
@@ -278,7 +284,8 @@ class RowReader:
             if name in names and of in self.columns.places:
                 found[of] = name, names.index(name), self._reader_of(of)
             else:
-                raise LedgerError(f"no column is called {quote(name)}, which was chosen for the debits of {of}", line=1)
+                message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
+                raise LedgerError(message, line=1, refused=Way("debit_columns", name, of))
         return found
 
     def ignore(self, names: Collection[str]) -> None:
@@ -288,8 +295,8 @@ class RowReader:
         """Check that no cell read so far says something that is not used, or means something else next to another."""
         self._directions.check()
         if self._fee_signs == {True} and not self._has_fees_below_zero:
-            message = "each fee is below zero, as providers write what they keep; --fees-below-zero reads them as fees"
-            self.warnings.append(message)
+            how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], self._scope.side)
+            self.warnings.append(f"each fee is below zero, as providers write what they keep{how}")
         for each in self._unused:
             each.look(self._money)
         check_values(self.columns, [each for each in self._unused if each.name not in self._ignored], self._sample)
@@ -328,7 +335,7 @@ class RowReader:
             amount = self._money.read(cells[place]) if place < len(cells) else None
         return self._scope.leaves_out_like(line, cells, amount)
 
-    def read(self, line: int, cells: Sequence[Any], misfit: str = "") -> Entry | RejectedEntry | None:
+    def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
         # With a *misfit*, its cells do not fit the header.
         if self._skips and self._is_skipped(line, cells):
@@ -336,18 +343,18 @@ class RowReader:
             return None
         if misfit:
             self._totals.is_whole = False
-            return RejectedEntry(line=line, reason=misfit)
+            return self._refused_row(line, [("", misfit)])
         self._refused = {}
         values, problems = self._values(line, cells)
         reason, is_total = self._totals.reason(values.get("reference"), values.get("amount"), cells)
         if is_total and self._scope.leaves_out_totals(line, values.get("amount")):
             return None
-        if reason:
+        if reason is not None:
             known = {name: values[name] for name in ("reference", "kind") if name in values}
-            return RejectedEntry(line=line, reason=reason, **known)
+            return self._refused_row(line, [("", reason)], **known)
         is_header = bool(problems) and tuple(cells) == self.columns.header
         if is_header:
-            problems = ["is the header again; were two files joined?"]
+            problems = [("", CellProblem("is the header again; were two files joined?"))]
         else:
             for what in self._refused:
                 self.suggester.refuse(what, self._refused[what])
@@ -357,19 +364,29 @@ class RowReader:
                     self._totals.is_whole = False
                     return None
             except CellProblem as problem:
-                problems.append(str(problem))
+                problems.append(("currency", problem))
         self._observe(cells)
         return self._rejected(line, cells, values, problems) if problems else checked_entry({**values, "line": line})
 
+    def _refused_row(self, line: int, problems: Sequence[_Problem], **known: Any) -> RejectedEntry:
+        """Return a row with these *problems*, each with its field or none."""
+        remedies = tuple(dict.fromkeys(remedy for _, problem in problems for remedy in problem.remedies))
+        reasons = (
+            f"{name}{': ' if name else ''}{problem.message}{advice(problem.remedies, self._scope.side)}"
+            for name, problem in problems
+        )
+        kinds = tuple(f"{name}: {problem.kind}" for name, problem in problems)
+        return RejectedEntry(line=line, reason="; ".join(reasons), problems=kinds, remedies=remedies, **known)
+
     def _rejected(
-        self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[str]
+        self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[_Problem]
     ) -> RejectedEntry:
         self._totals.is_whole = False
         cell, places = cells[self.columns.places["reference"]], self.columns.places
         reference = str(cell) if isinstance(cell, str | int | float) else ""
-        return RejectedEntry(
-            line=line,
-            reason="; ".join(problems),
+        return self._refused_row(
+            line,
+            problems,
             reference=reference.encode(errors="replace").decode().strip() or None,
             amount=values.get("amount"),
             amount_received=values.get("amount_received") if self._scope.is_statement or "kind" in values else None,
@@ -378,9 +395,9 @@ class RowReader:
             payout=values.get("payout"),
         )
 
-    def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
+    def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[_Problem]]:
         values: dict[str, Any] = {}
-        problems: list[str] = []
+        problems: list[_Problem] = []
         for name, place, reader in self._plan:
             try:
                 value = reader(cells[place])
@@ -388,41 +405,46 @@ class RowReader:
                     value = self._debited(name, value, cells[place], cells)
             except CellProblem as problem:
                 if name != "created_at":
-                    problems.append(f"{name}: {problem}")
+                    problems.append((name, problem))
                     continue
                 self._warn_bad_created_at(line, problem)
                 value = None
-            if value is None and name in _NEEDED:
-                problems.append(f"{name}: the cell is empty")
+            if value is None and name in self._needed:
+                problems.append((name, CellProblem("the cell is empty")))
             values[name] = value
+        if self._scope.is_statement and values.get("amount", 0) is None:
+            if values.get("amount_received") is None:
+                problems.append(("amount", CellProblem("the cell is empty")))
+            else:
+                del values["amount"]
         if "direction" in self.columns.places:
             self._direct(values, cells, problems)
         if fee := values.get("fee"):
             self._fee_signs.add(fee < 0)
             values["fee"] = -fee if self._has_fees_below_zero else fee
-        if self._scope.is_statement and values.get("amount", 0) is None and values.get("amount_received") is not None:
-            problems.remove("amount: the cell is empty")
-            del values["amount"]
         return values, problems
 
     def _debited(self, name: str, value: int | None, cell: Any, cells: Sequence[Any]) -> int | None:
         column, place, read = self._debits[name]
         debit = read(cells[place])
         if value and debit:
-            raise CellProblem(f"there is an amount here and in {quote(column)} too; a row is either credit or debit")
+            message = "there is an amount here and in {} too; a row is either credit or debit"
+            raise CellProblem(message, quote(column))
         number, cell, side = (debit, cells[place], -1) if debit else (value, cell, 1)
         if not number:
             return debit if value is None else value
         return self._laws[name].apply(number, self._money.sign(cell, number), side)
 
-    def _direct(self, values: dict[str, Any], cells: Sequence[Any], problems: list[str]) -> None:
+    def _direct(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
         """Give the amounts of a row the sign that its direction says; without one that is known they have none."""
         is_known, sign = "direction" in values, values.pop("direction", None)
         for name, law in self._directed.items():
             if not (number := values.get(name)):
                 continue
             if sign is None:
-                problems += ["direction: the cell is empty, so it is not known whether money came or went"] * is_known
+                if is_known:
+                    message = "the cell is empty, so it is not known whether money came or went"
+                    problems.append(("direction", CellProblem(message)))
                 is_known = False
                 del values[name]
                 continue
@@ -431,8 +453,12 @@ class RowReader:
                 values[name] = law.apply(number, (1 if number > 0 else -1) if name in self._debits else said, sign)
             except CellProblem as problem:
                 column = self.columns.used["direction"]
-                how = f"if the sign is right as it is, {as_option('ignore-column', column)} leaves that column out"
-                problems.append(f"{name}: {problem}; {how}")
+                out = Remedy(
+                    (Way("ignore_column", column),),
+                    "leaves that column out, if the sign is right as it is",
+                    is_decision=True,
+                )
+                problems.append((name, CellProblem("{}", problem.message, remedies=[out])))
 
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""
@@ -494,8 +520,8 @@ def read_header(
     else:
         if not above:
             return 0, empty, RowReader(NO_COLUMNS)
-    message = f"row {wanted} is empty, so it cannot be the header that --header-row {wanted} declares"
-    raise LedgerError(message, line=wanted or 0)
+    message = f"row {wanted} is empty, so it cannot be the header"
+    raise LedgerError(message, line=wanted or 0, refused=Way("header_row", wanted or 0))
 
 
 def _with_header(
@@ -508,9 +534,9 @@ def _with_header(
     if not lines and (shaped := _by_shape([first, *below])) and shaped[0] != first[0]:
         lines, how = [shaped[0]], f"row {shaped[0]} looks like the header, with {listed(shaped[1])}"
     if not lines:
-        return LedgerError(str(error), line=first[0])
-    ways = " or ".join(f"--header-row {line}" for line in lines)
-    return LedgerError(f"{str(error).partition(ADVICE)[0]}; {how}: {ways} makes it the header", line=first[0])
+        return LedgerError(error.message, line=first[0], remedies=error.remedies, refused=error.refused)
+    ways = [Remedy((Way("header_row", line),), "makes it the header") for line in lines]
+    return LedgerError(f"{error.message}; {how}", line=first[0], remedies=ways)
 
 
 def _is_header(names: Sequence[str], find: Finder) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError
 from payclient.reconcile.ledger._columns import word_list
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
@@ -48,8 +49,10 @@ class Totals:
         self.is_whole = True
         """Whether each row so far is used with its amount; otherwise a control total cannot be checked."""
 
-    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> tuple[str, bool]:
-        """Return why a row is a totals row, and whether it may be left out; otherwise count it for an empty text."""
+    def reason(
+        self, reference: str | None, amount: int | None, cells: Sequence[Any]
+    ) -> tuple[CellProblem | None, bool]:
+        """Return why a row is a totals row, and whether it may be left out; otherwise count it and return None."""
         is_numbered = reference is not None and HAS_DIGIT(reference) is not None
         is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
@@ -63,13 +66,14 @@ class Totals:
                 part[0] += 1
                 part[1] += amount or 0
             self.is_whole = self.is_whole and amount is not None
-            return "", False
+            return None, False
         self._parts[1] = [0, 0]
         if rows and self.is_whole and amount is not None and amount not in (total, total_since):
-            above = f"the rows above it add up to {total:,}"
-            return f"is a totals row that says {amount:,}, and {above}: rows may be missing", False
+            message = "is a totals row that says {:,}, and the rows above it add up to {:,}: rows may be missing"
+            return CellProblem(message, amount, total), False
         why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
-        return f"is a totals row: {why}; its amount is not added to the total; --skip-totals leaves it out", True
+        out = Remedy((Way("skip_totals"),), "leaves it out")
+        return CellProblem("is a totals row: {}; its amount is not added to the total", why, remedies=[out]), True
 
 
 _MAX_RANGES = 200
@@ -141,6 +145,7 @@ class Scope:
     def __init__(self, dialect: Dialect = PLAIN, *, is_statement: bool = False) -> None:
         self.dialect: Dialect = dialect
         self.is_statement: bool = is_statement
+        self.side: Side = "statement" if is_statement else "ledger"
         self.totals_amount: int = 0
         self._wanted = dialect.only_currency.casefold()
         self._currency = "", 0
@@ -148,8 +153,8 @@ class Scope:
 
     def check_columns(self, used: Mapping[str, str]) -> None:
         if self._wanted and used and "currency" not in used:
-            message = "--only-currency needs a column for currency; choose one with --column currency=NAME"
-            raise LedgerError(message, line=1)
+            message = "only the rows of one currency are to be read, and no column is called currency; choose one"
+            raise LedgerError(message, line=1, refused=Way("only_currency", self.dialect.only_currency))
 
     def leaves_out_totals(self, line: int, amount: object) -> bool:
         """Return whether a totals row on *line* is outside, which is then counted."""
@@ -171,7 +176,7 @@ class Scope:
         currency = values.get("currency")
         if self._wanted:
             if currency is None:
-                raise CellProblem("currency: the cell is empty, and --only-currency needs it")
+                raise CellProblem("the cell is empty, and only the rows of one currency are read")
             return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
         if currency is None:
             return ""
@@ -180,11 +185,9 @@ class Scope:
             self._currency = currency.casefold(), line
         elif first != currency.casefold():
             both = f"{quote(first.upper())} (line {first_line}) and {quote(currency.upper())} (line {line})"
-            message = (
-                f"the ledger has amounts in {both}, which cannot be added; read the rows of one with "
-                f"--only-currency {first.upper()}"
-            )
-            raise LedgerError(message, line=line)
+            names = dict.fromkeys((first.upper(), currency.upper()))
+            ways = [Remedy((Way("only_currency", name),), "reads the rows of one") for name in names]
+            raise LedgerError(f"there are amounts in {both}, which cannot be added", line=line, remedies=ways)
         return ""
 
     def _leave_out(self, why: str, line: int, amount: object) -> bool:

@@ -16,7 +16,8 @@ import attrs
 from attrs import frozen
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile.ledger._cells import BLANK, CellProblem, as_option
+from payclient._shared.remedy import Remedy, Side, Way
+from payclient.reconcile.ledger._cells import BLANK, CellProblem
 from payclient.reconcile.ledger._columns import SIDES, is_currency
 from payclient.reconcile.ledger._dialect import Dialect, Negative, Thousands
 from payclient.reconcile.ledger._money import MoneyReader
@@ -49,8 +50,8 @@ _MAX_CLOCKS = 4
 _READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-Options: TypeAlias = tuple[tuple[str, str], ...]
-"""Options of the command line, each with its value."""
+Options: TypeAlias = tuple[Way, ...]
+"""Options that declare a notation together."""
 
 
 @frozen
@@ -59,7 +60,7 @@ class Reading:
     One way to read the cells.
 
     Attributes:
-        options: The options that declare it, each with its value.
+        options: The options that declare it.
         value: The value of the first cell that was refused, or that has several readings.
     """
 
@@ -67,7 +68,10 @@ class Reading:
     value: str
 
     def __str__(self) -> str:
-        return " ".join(as_option(name.removeprefix("--"), value) for name, value in self.options)
+        return self.words()
+
+    def words(self, side: Side = "ledger") -> str:
+        return Remedy(self.options, "").words(side)
 
 
 @frozen(kw_only=True)
@@ -92,12 +96,22 @@ class Suggestion:
         """Whether the cells have several readings; only the owner of the ledger knows the right one."""
         return len(self.readings) > 1
 
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """The options of each reading; the owner of the ledger decides among several."""
+        return tuple(Remedy(each.options, "reads them") for each in self.readings)
+
     def __str__(self) -> str:
+        return self.words()
+
+    def words(self, side: Side = "ledger") -> str:
         refused = f"{plural(self.rows, 'row')} {'has' if self.rows == 1 else 'have'} {self.what} that cannot be read"
         if not self.is_ambiguous:
             (reading,) = self.readings
-            return f"{refused}; all can be read with {reading} (first: {quote(self.cell)} → {reading.value})"
-        ways = " or ".join(f"{each} ({quote(self.cell)} → {each.value})" for each in self.readings)
+            return (
+                f"{refused}; all can be read with {reading.words(side)} (first: {quote(self.cell)} → {reading.value})"
+            )
+        ways = " or ".join(f"{each.words(side)} ({quote(self.cell)} → {each.value})" for each in self.readings)
         return f"{refused}; they are ambiguous: all can be read with {ways}; declare the one that is meant"
 
 
@@ -167,7 +181,7 @@ class Suggester:
         for order in (each.format(*match.groups()) for each in _ORDERS if match is not None):
             times = tuple(_time_format(f"{order}{clock}").read(cell) for (_, clock), cell in self._times.items())
             if None not in times:
-                found.setdefault(times, tuple(("--date-format", f"{order}{clock}") for clock in clocks))
+                found.setdefault(times, tuple(Way("date_format", f"{order}{clock}") for clock in clocks))
         if len(clocks) <= _MAX_CLOCKS:
             yield from self._suggested("times", cells, found)
 
@@ -243,14 +257,14 @@ def _sign(filled: list[str], dialect: Dialect) -> Mapping[str, Any]:
 
 
 def _options(candidate: Dialect, declared: Dialect) -> Options:
-    options: list[tuple[str, str]] = []
+    options: list[Way] = []
     for each in attrs.fields(Dialect):
         value, before = getattr(candidate, each.name), getattr(declared, each.name)
         if value != before:
             texts = [str(value)]
             if isinstance(value, tuple):
                 texts = [text for text in cast("tuple[str, ...]", value) if text not in before]
-            options += [(f"--{each.name.replace('_', '-')}", text) for text in texts]
+            options += [Way(each.name, text) for text in texts]
     return tuple(options)
 
 

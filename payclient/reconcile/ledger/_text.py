@@ -20,8 +20,9 @@ from itertools import chain, islice
 from typing import Any
 
 from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Remedy, Way
 from payclient.protocol import JSONProblem, is_object, kind, read_json
-from payclient.reconcile.ledger._cells import LedgerError
+from payclient.reconcile.ledger._cells import CellProblem, LedgerError
 from payclient.reconcile.ledger._columns import Columns, Finder, field_of
 from payclient.reconcile.ledger._dialect import UTF_8
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
@@ -45,9 +46,12 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
     start, chunks = with_start(chunks, len(codecs.BOM_UTF8))
     encoding = UTF_8 if start.startswith(codecs.BOM_UTF8) else encoding
     if encoding == "utf-16" and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        raise LedgerError(_NO_MARK, line=1, offset=0)
+        ways = [Remedy((Way("encoding", name),), "reads it") for name in ("utf-16-le", "utf-16-be")]
+        message = "there is no byte order mark of UTF-16 at the start; declare which UTF-16 it is, or another encoding"
+        raise LedgerError(message, line=1, offset=0, remedies=ways)
     decoder, newlines = codecs.getincrementaldecoder(encoding)(), io.IncrementalNewlineDecoder(None, translate=True)
-    rest, line, offset, problem, place = "", 1, 0, "", None
+    rest, line, offset, place = "", 1, 0, None
+    problem: tuple[str, str, Sequence[Remedy]] | None = None
     for chunk in chain(chunks, [b""]):
         try:
             text = decoder.decode(chunk, not chunk)
@@ -57,42 +61,44 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
             problem = _undecodable(error, place, encoding, is_last=not chunk)
         if "\0" in text:
             text, place = text.partition("\0")[0], offset + chunk.find(0)
-            remedy = _UTF_16 if encoding == UTF_8 else f"it is not {encoding}; {_ANOTHER}"
-            problem = f"NUL character near byte {place} (line {{line}}): {remedy}"
+            is_utf_8 = encoding == UTF_8
+            why = _UTF_16 if is_utf_8 else f": it is not {encoding}; {_ANOTHER}"
+            problem = f"NUL character near byte {place}", why, (_READ_UTF_16,) * is_utf_8
         text = text.removeprefix("\ufeff") if not offset else text
         offset += len(chunk)
         *lines, rest = (rest + newlines.decode(text, not chunk)).split("\n")
         yield from lines
         line += len(lines)
         if problem:
-            raise LedgerError(problem.format(line=line), line=line, offset=place)
+            where, why, remedies = problem
+            raise LedgerError(f"{where} (line {line}){why}", line=line, offset=place, remedies=remedies)
         if len(rest) > _MAX_LINE:
             raise LedgerError(f"line {line} is longer than {_MAX_LINE} characters; this is not a ledger", line=line)
     if rest:
         yield rest
 
 
-def _undecodable(error: UnicodeDecodeError, offset: int, encoding: str, *, is_last: bool) -> str:
+def _undecodable(
+    error: UnicodeDecodeError, offset: int, encoding: str, *, is_last: bool
+) -> tuple[str, str, Sequence[Remedy]]:
+    """Return the place, what is wrong there, and what would help."""
     data = error.object[error.start :]
-    where = f"byte 0x{data[0]:02X} at offset {offset} (line {{line}})"
+    where = f"byte 0x{data[0]:02X} at offset {offset}"
     if encoding != UTF_8:
-        return f"{where} is not {encoding}: {'the file is truncated' if is_last else _ANOTHER}"
+        return where, f" is not {encoding}: {'the file is truncated' if is_last else _ANOTHER}", ()
     if offset == 0 and data[0] in (0xFE, 0xFF):
-        return f"{where}: {_UTF_16}"
+        return where, _UTF_16, (_READ_UTF_16,)
     if len(data) <= 3 and codecs.utf_8_decode(data, "ignore", False)[1] == 0:
-        return f"{where}: the file ends in the middle of a character; it is truncated"
-    return f"{where} is not UTF-8: {_CP_1252}"
+        return where, ": the file ends in the middle of a character; it is truncated", ()
+    return where, _OLDER, (Remedy((Way("encoding", "cp1252"),), "reads Excel's CSV in Western Europe and America"),)
 
 
-_ANOTHER = "declare another --encoding"
-_NO_MARK = (
-    "the ledger has no byte order mark of UTF-16 at its start; "
-    "declare --encoding utf-16-le or utf-16-be, or another encoding"
-)
-_UTF_16 = "the file is UTF-16 or damaged; if it is UTF-16, --encoding utf-16 reads it"
-_CP_1252 = (
-    "the file is in an older encoding, which cannot be recognised; say which one it is, as with --encoding cp1252 for "
-    "Excel's CSV in Western Europe and America, or save it as CSV UTF-8"
+_ANOTHER = "declare another encoding"
+_UTF_16 = ": the file is UTF-16 or damaged"
+_READ_UTF_16 = Remedy((Way("encoding", "utf-16"),), "reads it if it is UTF-16")
+_OLDER = (
+    " is not UTF-8: the file is in an older encoding, which cannot be recognised; say which one it is, or save it as "
+    "CSV UTF-8"
 )
 
 
@@ -118,7 +124,12 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
     def columns_of(names: Sequence[str]) -> Columns:
         if not names:
             raise LedgerError("the quotes of the header do not pair")
-        return find(names)
+        try:
+            return find(names)
+        except LedgerError as error:
+            if marks := _other_delimiters(names):
+                error.remedies = tuple(Remedy((Way("delimiter", mark),), "separates the columns") for mark in marks)
+            raise
 
     number, header, reader = read_header(filled, names_of, columns_of, scope, "")
     delimiter = _split(header, delimiters)[0]
@@ -130,8 +141,10 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
     width = len(reader.columns.header)
     for line, cells in records:
         if any(map(str.strip, cells)):
-            problem = "" if len(cells) == width else f"has {plural(len(cells), 'cell')} where the header has {width}"
-            yield reader.read(line, cells, problem)
+            is_fit, found = len(cells) == width, plural(len(cells), "cell")
+            yield reader.read(
+                line, cells, None if is_fit else CellProblem("has {} where the header has {}", found, width)
+            )
 
 
 def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:
@@ -139,6 +152,14 @@ def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:
     splits = {delimiter: _cells(header, delimiter) for delimiter in delimiters}
     delimiter = max(splits, key=lambda each: len(splits[each]))
     return delimiter, splits[delimiter]
+
+
+def _other_delimiters(names: Sequence[str]) -> list[str]:
+    """Return the marks that split a header of one name into names of fields."""
+    marks = (
+        dict.fromkeys(mark for mark in names[0] if not mark.isalnum() and mark not in '_ "') if len(names) == 1 else ()
+    )
+    return [mark for mark in marks if any(map(field_of, _cells(names[0], mark)))]
 
 
 def _cells(header: str, delimiter: str) -> list[str]:
@@ -207,7 +228,7 @@ def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterato
         try:
             value = _object(text)
         except JSONProblem as problem:
-            yield RejectedEntry(line=line, reason=str(problem))
+            yield RejectedEntry(line=line, reason=str(problem), problems=("it is not a JSON object",))
             continue
         row = reader.read(line, [value.get(key) for key in header])
         if row is not None and not value.keys() <= keys:
@@ -223,4 +244,11 @@ def _rejected(row: Entry | RejectedEntry, meant: Iterable[str]) -> RejectedEntry
     keys = ", ".join(map(quote, meant))
     reason = f"has {keys}, which the first row does not have; give all rows the same keys, null where empty"
     amount = row.amount if isinstance(row.amount, int) else None
-    return RejectedEntry(line=row.line, reason=reason, reference=row.reference, amount=amount, status=row.status)
+    return RejectedEntry(
+        line=row.line,
+        reason=reason,
+        reference=row.reference,
+        amount=amount,
+        status=row.status,
+        problems=("it has keys that the first row does not have",),
+    )

@@ -12,6 +12,7 @@ from datetime import date, datetime, time
 from types import MappingProxyType
 from typing import Any
 
+from payclient._shared.checks import invalid_option
 from payclient._shared.escape import quote
 from payclient.reconcile.ledger._cells import CellProblem, read_word, shown
 from payclient.reconcile.ledger._columns import word_lists
@@ -56,13 +57,14 @@ class TimeFormat:
         names = _DIRECTIVE.findall(text)
         if unknown := next((name for name in names if name not in _PARTS), None):
             parts = " ".join(f"%{name}" for name in _PARTS)
-            raise ValueError(f"date_format has no %{unknown}; its parts are {parts}")
+            raise invalid_option("date_format", f"has no %{unknown}; its parts are {parts}")
         kinds = ["Y" if name == "y" else "m" if name in "bB" else name for name in names if name and name != "%"]
         hours = {"H", "I", "p"}.intersection(kinds)
         is_whole = {"Y", "m", "d"} <= set(kinds) and len(kinds) == len(set(kinds))
         is_ordered = hours in (set(), {"H"}, {"I", "p"}) and ("M" not in kinds or hours) and ("S" not in kinds or "M")
         if not is_whole or not is_ordered or names != [name for name in names if name]:
-            raise ValueError(f"date_format must have day, month and year once each, as in %d/%m/%Y, got {quote(text)}")
+            problem = f"must have day, month and year once each, as in %d/%m/%Y, got {quote(text)}"
+            raise invalid_option("date_format", problem)
         self.has_time = bool(hours)
         literals = _DIRECTIVE.split(text)
         pattern = [re.escape(each) if place % 2 == 0 else _PARTS[each] for place, each in enumerate(literals)]
@@ -131,11 +133,11 @@ class TimeReader:
     def _found(self, text: str) -> tuple[datetime, TimeFormat]:
         found = [(read, form) for form in self._formats if (read := form.read(text)) is not None]
         if not found:
-            formats = " or ".join(f"--date-format {quote(form.text)}" for form in self._formats)
-            raise CellProblem(f"{quote(text)} is not a time written {formats}")
+            formats = " or ".join(quote(form.text) for form in self._formats)
+            raise CellProblem("{} is not a time written {}", quote(text), formats)
         if any(read != found[0][0] for read, _ in found):
             both = " and ".join(quote(form.text) for _, form in found)
-            raise CellProblem(f"{quote(text)} is another day with each of {both}; declare one of them")
+            raise CellProblem("{} is another day with each of {}; declare one of them", quote(text), both)
         return found[-1]
 
 
@@ -144,7 +146,7 @@ def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
         day, clock, zone = match.groups()
         with suppress(ValueError):  # the 31st of February
             return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone) if zone else ''}")
-    raise CellProblem(f"{quote(text)} is not a time {wanted}; another order is declared with --date-format")
+    raise CellProblem(f"{{}} is not a time {wanted}; declare the format that it has", quote(text))
 
 
 def _offset(zone: str | None) -> str:
@@ -160,12 +162,12 @@ def _exact(time: datetime, cell: object, *, has_time: bool = True, advice: str =
     elif not has_time:
         problem = "is a date without a time of day"
     if problem:
-        raise CellProblem(f"{quote(cell) if isinstance(cell, str) else shown(cell)} {problem}")
+        raise CellProblem(f"{{}} {problem}", quote(cell) if isinstance(cell, str) else shown(cell))
     return time
 
 
 def _text_of(value: Any) -> str:
     if value is None:
         return ""
-    message = f"{shown(value)} is {'a date without a time of day' if isinstance(value, date) else 'not a time'}"
-    raise CellProblem(message)
+    what = "a date without a time of day" if isinstance(value, date) else "not a time"
+    raise CellProblem(f"{{}} is {what}", shown(value))

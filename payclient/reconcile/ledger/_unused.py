@@ -18,7 +18,8 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile.ledger._cells import BLANK, CellProblem, Unreadable, as_word
+from payclient._shared.remedy import Remedy, Way
+from payclient.reconcile.ledger._cells import BLANK, CellProblem, Unreadable
 from payclient.reconcile.ledger._columns import (
     Columns,
     is_side,
@@ -31,9 +32,9 @@ from payclient.reconcile.ledger._columns import (
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
+_LETTER = re.compile(r"[^\W\d_]")
 _EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
 """Counted among the words: the cells without one, and those with texts that are not shown."""
-_LETTER = re.compile(r"[^\W\d_]")
 _MAX_WORDS = 10
 _MAX_REPEATED = 50
 """More than ten words are still few if rows share them, such as the dozens of types in an export of payments."""
@@ -71,10 +72,9 @@ class UnusedColumn:
     amount: int | None = None
 
     @property
-    def may_be_status(self) -> bool:
-        """Whether it has a few words; numbers, and texts that differ in a label, do not count."""
-        words = self.words.keys() - {_EMPTY, _FILLED, _OTHERS}
-        return self.amount is None and any(map(_LETTER.search, words)) and not any("#" in word for word in words)
+    def texts(self) -> tuple[str, ...]:
+        """Its words that stand in the file."""
+        return tuple(word for word in self.words if word not in (_EMPTY, _FILLED, _OTHERS))
 
     @property
     def is_constant(self) -> bool:
@@ -236,10 +236,10 @@ def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[
     # The first rows, *sample*, are read by a suggestion before it is made.
     if "amount" not in columns.used and (money := [each for each in unused if each.has_money]):
         sides = {sign: each for each in money for sign in (1, -1) if is_side(each.name, sign)}
-        use = ""
+        use: list[Remedy] = []
         if len(sides) == 2 and all(_is_filled(row, sides[1]) is not _is_filled(row, sides[-1]) for row in sample):
-            credit, debit = (as_word(sides[sign].name) for sign in (1, -1))
-            use = f"them with --column amount={credit} --debit-column amount={debit}"
+            both = (Way("column", sides[1].name, "amount"), Way("debit_columns", sides[-1].name, "amount"))
+            use = [Remedy(both, "chooses both")]
         money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # a constant is last
         refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use=use)
     few = [each for each in unused if len(each.words) <= _MAX_WORDS]

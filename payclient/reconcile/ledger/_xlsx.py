@@ -31,8 +31,9 @@ from xml.parsers import expat
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile._fields import KINDS
-from payclient.reconcile.ledger._cells import BLANK, LedgerError, Unreadable
+from payclient.reconcile.ledger._cells import BLANK, CellProblem, LedgerError, Unreadable
 from payclient.reconcile.ledger._columns import Finder
 from payclient.reconcile.ledger._formats import MAX_FORMAT, NumberFormat, number_format
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
@@ -43,6 +44,8 @@ _MAX_TEXT_BYTES = 256 * _MIB
 _MAX_OTHER_BYTES = 16 * _MIB
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
+_MAX_SHEETS = 3
+"""Of those that are proposed."""
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
 
@@ -216,7 +219,10 @@ def _choose(book: _Workbook, name: str | None) -> _Sheet:
     if not shown:
         names = ", ".join(quote(each.name) for each in book.sheets) or "none"
         what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
-        raise LedgerError(f"the workbook does not have {what}; its sheets are {names}")
+        sheets = () if name is None else [each.name for each in book.sheets]
+        ways = [Remedy((Way("sheet", each),), "reads it") for each in sheets[:_MAX_SHEETS]]
+        refused = None if name is None else Way("sheet", name)
+        raise LedgerError(f"the workbook does not have {what}; its sheets are {names}", remedies=ways, refused=refused)
     return shown[0]
 
 
@@ -231,7 +237,7 @@ def _entries(
     width, marked = len(reader.columns.header), dict[str, list[int]]()
     for line, cells in rows:
         last = max(cells)
-        problem = "" if last < width else "has a value to the right of the header"
+        problem = None if last < width else CellProblem("has a value to the right of the header")
         for mark in parser.marks:
             marked.setdefault(mark, [line, 0])[1] += 1
         yield reader.read(line, list(map(cells.get, range(max(width, last + 1)))), problem)

@@ -81,7 +81,7 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
     try:
         files = _listed(folder / MANIFEST)
     except FileNotFoundError:
-        return (Problem(MANIFEST, "there is none: no run has ended here; the same command resumes it"),)
+        return (Problem(MANIFEST, "it is missing, so no run has ended here"),)
     except OSError as error:
         return (Problem(MANIFEST, f"it cannot be read: {error.strerror}"),)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

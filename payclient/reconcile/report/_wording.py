@@ -16,7 +16,6 @@ from payclient.reconcile import (
     Summary,
     TieOut,
 )
-from payclient.reconcile.ledger import as_option
 from payclient.reconcile.result import (
     AcceptanceNotice,
     AcceptanceState,
@@ -168,11 +167,13 @@ def _ignored(compared: Compared) -> list[str]:
 
 
 def _columns_advice(compared: Compared) -> str:
-    """Return how to decide about the columns that are not used, with the options that ignore them all."""
+    """Return how to decide about the columns that are not used; none is ignored that nobody names."""
     said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
     if compared.unused:
-        options = " ".join(as_option("ignore-column", each.name) for each in compared.unused)
-        said.append(f"If they say nothing about the payments: {options}")
+        said.append(
+            "Or say what its words mean, in [lines.kind] of the rules; one that says nothing about the payments is "
+            "ignored by name with --ignore-column NAME."
+        )
     if compared.unused_in_statement:
         names = ", ".join(quote(each.name) for each in compared.unused_in_statement)
         said.append(f"If the statement's columns say nothing: ignore_columns = [{names}] in [statement] of the rules.")

@@ -40,7 +40,8 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def problem(wanted: str, got: object, *key: str) -> RulesError:
-    return RulesError(f"{'.'.join(key)} must be {wanted}, got {quote(got)}", key=key)
+    rest = f"must be {wanted}, got {quote(got)}"
+    return RulesError(f"{'.'.join(key)} {rest}", key=key, option=".".join(key), problem=rest)
 
 
 def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:

@@ -376,8 +376,11 @@ class Rules:
             raise without_meaning("lines.kind")
         limits = {"grace": self.grace, "settles_within": has_statement and self.statement.settles_within}
         for name in (name for name, limit in limits.items() if limit and used and "created_at" not in used):
-            message = f"{name} needs the age of each row, and no column of the ledger is read as created_at; choose one"
-            raise RulesError(f"{message} with --column created_at=NAME, or leave {name} out", key=(name,))
+            problem = (
+                f"needs the age of each row, and no column of the ledger is read as created_at; choose one with "
+                f"--column created_at=NAME, or leave {name} out"
+            )
+            raise RulesError(f"{name} {problem}", key=(name,), option=name, problem=problem, needs_column=True)
 
     def check_statement(self, used: Collection[str]) -> None:
         """Refuse a statement with these fields if its kinds have no meaning."""

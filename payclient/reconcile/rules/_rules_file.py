@@ -140,8 +140,8 @@ def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any
         table = {name: _made(kinds[name], (*key, name), one) for name, one in table.items()}
     try:
         return kind(**table)
-    except ValueError as error:  # the message of a dialect begins with the name of the key
-        within = error.key if isinstance(error, RulesError) else (str(error).partition(" ")[0],)
+    except ValueError as error:
+        within = error.key if isinstance(error, RulesError) else (getattr(error, "option", ""),)
         raise RulesError(f"{dotted}.{error}" if key else str(error), key=(*key, *within)) from error
 
 

@@ -1,5 +1,7 @@
 """Errors of the sums, the journal and the rules, rather than of a ledger or a lookup."""
 
+from pathlib import Path
+
 from payclient.errors import ConfigurationError, PayClientError
 
 
@@ -17,11 +19,15 @@ class JournalError(PayClientError, ValueError):
 
     Attributes:
         rules: The rules that differ, if the journal belongs to another run and nothing else differs.
+        is_busy: Whether another process uses it.
     """
 
-    def __init__(self, message: str = "", *, attempts: int = 0, rules: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, message: str = "", *, attempts: int = 0, rules: tuple[str, ...] = (), is_busy: bool = False
+    ) -> None:
         super().__init__(message, attempts=attempts)
         self.rules = rules
+        self.is_busy = is_busy
 
 
 class JournalWriteError(OSError):
@@ -34,7 +40,16 @@ class JournalWriteError(OSError):
 
 
 class PastRunError(PayClientError, ValueError):
-    """The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key."""
+    """
+    The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key.
+
+    Attributes:
+        folder: Its folder, if its files are at fault; None for a report of another service or key.
+    """
+
+    def __init__(self, message: str = "", *, attempts: int = 0, folder: Path | None = None) -> None:
+        super().__init__(message, attempts=attempts)
+        self.folder = folder
 
 
 class UnknownCanaryError(ConfigurationError):
@@ -52,9 +67,21 @@ class RulesError(ConfigurationError):
     Attributes:
         key: The path to the key, from the outermost table; a number is a position in a list, from 0.
         line: Line of the file, from 1; 0 without a file, or when the fault has no line.
+        needs_column: Whether the ledger lacks the column that a rule needs.
     """
 
-    def __init__(self, message: str = "", *, attempts: int = 0, key: tuple[str | int, ...] = (), line: int = 0) -> None:
-        super().__init__(message, attempts=attempts)
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        attempts: int = 0,
+        key: tuple[str | int, ...] = (),
+        line: int = 0,
+        option: str = "",
+        problem: str = "",
+        needs_column: bool = False,
+    ) -> None:
+        super().__init__(message, attempts=attempts, option=option, problem=problem)
         self.key = key
         self.line = line
+        self.needs_column = needs_column

@@ -11,6 +11,7 @@ from functools import partial
 from attrs import frozen
 
 from payclient import errors
+from payclient._shared.checks import invalid_option
 from payclient.protocol import Found, Outcome, Transaction, check_reference
 from payclient.reconcile.values._errors import UnknownCanaryError
 
@@ -104,8 +105,7 @@ def check_canary(canary: object) -> None:
     try:
         check_reference(canary)
     except errors.InvalidReferenceError as error:
-        message = f"canary must be a reference that is known to exist: {error.message}"
-        raise errors.ConfigurationError(message) from error
+        raise invalid_option("canary", f"must be a reference that is known to exist: {error.message}") from error
 
 
 async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:

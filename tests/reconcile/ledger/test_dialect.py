@@ -85,7 +85,7 @@ def test_refused(subtests):
         ),
         (
             {"currency_suffix": "DB"},
-            "currency_suffix must be a currency, and 'DB' says credit or debit; try --negative debit",
+            "currency_suffix must be a currency, and 'DB' says credit or debit; try debit for negative",
         ),
         ({"date_format": 3}, "date_format must be text, or a list of texts, got 3"),
         ({"date_format": "%d/%m"}, "date_format must have day, month and year once each, as in %d/%m/%Y, got '%d/%m'"),
@@ -123,5 +123,5 @@ def test_null():
         (row,) = ledger
     assert row.reason == (
         r"merchant_reff: '\N' is an empty cell to databases; --null '\N' reads it as one; "
-        "fee: 'NULL' is not a number; if it stands for an empty cell, --null NULL says so"
+        "fee: 'NULL' is not a number; --null NULL reads it as an empty cell"
     )

@@ -81,15 +81,15 @@ def test_declared():
 def test_refused(subtests):
     """What is not declared is refused, and the reason names the option that would declare it."""
     for cell, declared, option in [
-        ("15.000,00", {}, "--decimal and --thousands"),
-        ("1,250,000.00", {}, "--decimal and --thousands"),
+        ("15.000,00", {}, "declare how it is written"),
+        ("1,250,000.00", {}, "declare how it is written"),
         ("15.000", {}, "--decimal . or --thousands ."),
         ("15.000", {"thousands": ","}, "--decimal . or --thousands ."),
-        ("15.000,00", {"thousands": "."}, "--decimal and --thousands"),
-        ("15.00", {"thousands": "."}, "--decimal and --thousands"),
-        ("1.50.000", GERMAN, "--decimal , --thousands ."),
-        ("12,34,567", {"thousands": ","}, "--thousands ,"),
-        ("1.234'567", {"thousands": "."}, "--thousands ."),
+        ("15.000,00", {"thousands": "."}, "declare how it is written"),
+        ("15.00", {"thousands": "."}, "declare how it is written"),
+        ("1.50.000", GERMAN, "',' for decimal and '.' for thousands"),
+        ("12,34,567", {"thousands": ","}, "with ',' for thousands"),
+        ("1.234'567", {"thousands": "."}, "with '.' for thousands"),
         ("1\u202f250", {}, "--thousands space"),
         ("Rp 15000", {}, "--currency-prefix Rp"),
         ("USD 15000", {"currency_prefix": "Rp"}, "--currency-prefix USD"),
@@ -100,7 +100,7 @@ def test_refused(subtests):
         ("-15000 DB", {"negative": "debit"}, "two signs"),
         ("15000 XX", {"negative": "debit"}, "--currency-suffix XX"),
         ("15.50", {}, "--minor-units 2"),
-        ("15.505", {"minor_units": 2, "decimal": "."}, "--minor-units 2"),
+        ("15.505", {"minor_units": 2, "decimal": "."}, "more than 2 decimal places"),
         ("NULL", {}, "--null NULL"),
         ("-(15)", {"negative": "parentheses"}, "two signs|not a whole number"),
         ("-5-", {"negative": "trailing"}, "two signs"),
@@ -108,8 +108,8 @@ def test_refused(subtests):
         ("9" * 19, {}, "18 digits"),
         ("9" * 17, {"minor_units": 2}, "18 digits"),
         # Another mark than a currency, and what to do about it.
-        ("CR 15000", {}, "letters for credit and debit are declared with --negative debit"),
-        ("D15000", {}, "letters for credit and debit are declared with --negative debit"),
+        ("CR 15000", {}, "--negative debit reads letters for credit and debit"),
+        ("D15000", {}, "--negative debit reads letters for credit and debit"),
         ('="15000"', {}, "is a formula of a spreadsheet; export the values of the column, as whole numbers"),
         ("=15000", {}, "is a formula of a spreadsheet; export the values of the column, as whole numbers"),
         ("15000**", {}, "'**' may say something about the amount; export it in a column by itself"),
@@ -160,7 +160,7 @@ def test_typed_numbers():
     reader = MoneyReader(Dialect(minor_units=2))
     assert (reader.read(15.5), reader.read(0.1 + 0.2), reader.read(Decimal("-15.50"))) == (1550, 30, -1550)
     assert (reader.read(1_234_567_890_123.45), reader.read(-0.07)) == (123_456_789_012_345, -7)
-    with pytest.raises(CellProblem, match="--minor-units 2"):
+    with pytest.raises(CellProblem, match="more than 2 decimal places"):
         reader.read(15.505)
 
 

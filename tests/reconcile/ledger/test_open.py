@@ -112,7 +112,7 @@ def test_misnamed(named, real, tmp_path):
     """A file whose content does not match its suffix is refused with both formats, unless the format was chosen."""
     path = tmp_path / f"ledger.{named}"
     path.write_bytes(FILES[real])
-    with pytest.raises(LedgerError, match="rename it, or choose the format"):
+    with pytest.raises(LedgerError, match="reads it as it is"):
         open_ledger(path)
     assert read(path, format=real) == (real, ENTRIES)
 

@@ -36,7 +36,7 @@ def test_only_currency():
     rows, ledger = read(CURRENCIES, only_currency="IDR")
     assert [row.reference for row in rows if not isinstance(row, RejectedEntry)] == ["T1", "T3"]
     assert [row.reason for row in rows if isinstance(row, RejectedEntry)] == [
-        "currency: the cell is empty, and --only-currency needs it"
+        "currency: the cell is empty, and only the rows of one currency are read"
     ]
     (excluded,) = ledger.excluded
     assert (excluded.why, excluded.rows, excluded.amount, excluded.lines) == ("in USD", 3, 31, "3, 6-7")
@@ -58,7 +58,9 @@ def test_unusable():
     """A declaration that cannot be used is refused, and a ledger without the column that it needs."""
     with pytest.raises(ValueError, match="skip_totals must be true or false, got 1"):
         Dialect(skip_totals=1)
-    with pytest.raises(LedgerError, match="--only-currency needs a column for currency; choose one with --column"):
+    with pytest.raises(
+        LedgerError, match="only the rows of one currency are to be read, and no column is called currency"
+    ):
         read("reference\nT1\n", only_currency="IDR")
 
 

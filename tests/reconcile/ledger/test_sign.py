@@ -68,7 +68,7 @@ def test_direction():
     assert amounts(io.StringIO(text)) == [15, -5]
     assert "a minus (-5) and none (7)" in amounts(io.StringIO(f"{text}T3,7,D\n"))
     (_, _, reason) = amounts(io.StringIO(f"{text}T3,-7,C\n"))
-    assert "the column 'D/C' says otherwise; if the sign is right as it is, --ignore-column D/C leaves" in reason
+    assert "the column 'D/C' says otherwise; --ignore-column D/C leaves that column out, if the sign is right" in reason
 
 
 async def test_kinds():
@@ -102,7 +102,10 @@ def test_formats():
     """A spreadsheet's format that says credit or debit is part of the cell, and its currency as well."""
     debit, negative = '#,##0 "DB"', {"dialect": Dialect(negative="debit")}
     cells = (5000, debit), (7000, '#,##0 "CR"')
-    assert "'5000 DB' is not a number as declared; letters for credit and debit" in in_formats(*cells)[0]
+    assert (
+        "'5000 DB' is not a number as declared; --negative debit reads letters for credit and debit"
+        in in_formats(*cells)[0]
+    )
     assert in_formats(*cells, **negative) == [-5000, 7000]
     assert in_formats((5000, '0 "CR";0 "DB"'), (-7000, '0 "CR";0 "DB"'), **negative) == [5000, -7000]
     assert in_formats((-5000, debit), **negative) == ["amount: '-5000 DB' has two signs"]

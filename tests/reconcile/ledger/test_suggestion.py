@@ -238,5 +238,5 @@ def test_no_time_is_guessed(times, day, clock):
     assert tuple(map(TimeFormat(f"{day}{clock}").read, cells)) in ways
     assert found.is_ambiguous == (len(ways) > 1)
     for reading in found.readings:
-        reader = TimeReader(tuple(value for _, value in reading.options))
+        reader = TimeReader(tuple(way.value for way in reading.options))
         assert tuple(map(reader.read_creation, cells)) in ways

@@ -78,7 +78,7 @@ def test_two_formats():
         ("%d/%m/%Y", "20/11/2026", "without a time of day"),
         ("%d/%m/%Y %H:%M%z", "20/11/2026 10:00+07:00", "has a time zone"),
         ("%d/%m/%Y %H:%M:%S.%f", "20/11/2026 10:00:00.5", "fraction of a second"),
-        ("%d/%m/%Y %H:%M", "2026-11-20 10:00", "--date-format '%d/%m/%Y %H:%M'"),
+        ("%d/%m/%Y %H:%M", "2026-11-20 10:00", "is not a time written '%d/%m/%Y %H:%M'"),
     ],
 )
 def test_expiry(text, cell, reason):

@@ -148,13 +148,11 @@ def test_no_amount():
     for cell in DISGUISED:
         quoted = cell.replace('"', '""')
         with pytest.raises(
-            LedgerError, match=r"'wert' holds what looks like money .*--column amount=wert, or leave it"
+            LedgerError, match=r"'wert' holds what looks like money .*amount=wert chooses it, or --ignore-column wert"
         ):
             read("reference,status,wert\nT1,paid,n/a\nT2,paid,\n" + f'T3,paid,"{quoted}"\n' * 2)
         assert may_be_money(cell)
-    with pytest.raises(
-        LedgerError, match=r"'A' holds what looks .*so is 'B'.*with --column amount=A or --column amount=B"
-    ):
+    with pytest.raises(LedgerError, match=r"'A' holds what looks .*so is 'B'.*--column amount=A or --column amount=B"):
         read("reference,A,B\nT1,5000,7000\n")
     for cell in ["INV-15000", "T 15000", "2026-11-21", "A1", "15000 items", "12:30", "po_17", "1.2.3", "n/a", "C15000"]:
         assert not may_be_money(cell)
@@ -163,9 +161,9 @@ def test_no_amount():
 def test_sides():
     """A pair of columns for credit and debit is suggested if the first rows can be read so."""
     text = "reference,debit,credit\nT1,,15000\nT2,7000,0\n"
-    with pytest.raises(LedgerError, match="choose them with --column amount=credit --debit-column amount=debit, or"):
+    with pytest.raises(LedgerError, match="--column amount=credit --debit-column amount=debit chooses both, or"):
         read(text)
-    with pytest.raises(LedgerError, match="choose the right one with --column amount=credit or"):
+    with pytest.raises(LedgerError, match="--column amount=credit or"):
         read(f"{text}T3,7000,8000\n")
 
 
@@ -173,7 +171,9 @@ def test_directions():
     """A column whose texts are known to say credit and debit refuses the ledger until it is used or ignored."""
     for credit, debit in [("C", "D"), ("CREDIT TRANSFER", "Debit Transfer"), ("Uang Masuk", "Uang Keluar")]:
         text = f"reference,amount,x\nT1,5,{credit}\nT2,5,{debit}\n"
-        with pytest.raises(LedgerError, match=r"'x' says credit and debit .* direction=x, or .*ignore-column x"):
+        with pytest.raises(
+            LedgerError, match=r"'x' says credit and debit .* direction=x chooses it, or .*ignore-column x"
+        ):
             read(text)
         assert named(text, columns={"kind": "x"}) == []
 
@@ -224,7 +224,7 @@ def test_ignored_by_name():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "the ledger is empty"), ("reference\n", "the ledger has a header and no rows")]
+    ("text", "message"), [("", "the file is empty"), ("reference\n", "the file has a header and no rows")]
 )
 def test_empty(text, message):
     """A ledger without a row is refused where that is not allowed, in every format."""

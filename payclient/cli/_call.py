@@ -1,0 +1,115 @@
+"""The words of a command by their place, and the command that is made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+
+from payclient._shared.remedy import Side, Way, quote_word
+
+Option: TypeAlias = tuple[str, str | None]
+"""A flag, and its value; None for a switch."""
+
+_SEVERAL = (
+    "--allow-reference",
+    "--date-format",
+    "--ignore-column",
+    "--not-found-message",
+    "--null",
+    "--skip-rows-like",
+)
+_OF_FIELD = ("--column", "--debit-column", "--statement-column")
+_CREDENTIALS = re.compile(r"//[^/?#\s]*@")
+
+
+def has_credentials(word: str) -> bool:
+    """Return whether a URL in *word* has a user name or a password, which others must not read."""
+    return _CREDENTIALS.search(word) is not None
+
+
+def new_path(path: Path, ending: str = "") -> str:
+    """Return *path* with *ending* or, if that exists, the first one like it with a number that does not."""
+    path = path if path.name.strip(".") else path.resolve()  # nothing can be added to the names `.` and `..`
+    path = path.parent / f"{path.name}{ending}"
+    stem, first = path.stem, 2
+    if re.search(r"-[2-9]\Z", stem):  # a number from here; a month or a day has two digits
+        stem, first = stem[:-2], int(stem[-1]) + 1
+    numbered = (path.parent / f"{stem}-{number}{path.suffix}" for number in count(first))
+    return str(next(each for each in chain([path], numbered) if not each.exists()))
+
+
+@frozen
+class Call:
+    """
+    A command as it was typed, or as it is proposed.
+
+    Attributes:
+        name: The command.
+        words: Its arguments that are no options, in their order.
+        options: Its options, in their order.
+    """
+
+    name: str = ""
+    words: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+
+    @classmethod
+    def of(cls, arguments: Sequence[str], switches: Collection[str] = ()) -> Call:
+        """Return the call of these *arguments*, the name first; every option but the *switches* takes a value."""
+        rest, words, options = list(arguments[1:]), list[str](), list[Option]()
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                words += rest
+                break
+            flag, has_value, value = word.partition("=")
+            if not word.startswith("--"):
+                words.append(word)
+            elif has_value or flag in switches or not rest or rest[0].startswith("--"):
+                options.append((flag, value if has_value else None))
+            else:
+                options.append((flag, rest.pop(0)))
+        return cls(arguments[0], tuple(words), tuple(options))
+
+    def having(self, *options: Option) -> Call:
+        """Return the call with *options*, which replace those about the same subject."""
+        new = dict.fromkeys(options)
+        taken = {_subject(each) for each in new}
+        kept = [each for each in self.options if _subject(each) not in taken]
+        return evolve(self, options=(*kept, *new))
+
+    def using(self, ways: Iterable[Way], side: Side = "ledger") -> Call:
+        """Return the call with the options of *ways*, those of a statement for that side."""
+        found = (each.arguments(side) for each in ways)
+        return self.having(*((each[0], each[1] if each[1:] else None) for each in found if each))
+
+    def without(self, *flags: str) -> Call:
+        return evolve(self, options=tuple(each for each in self.options if each[0] not in flags))
+
+    def only(self, flags: Collection[str]) -> Call:
+        return evolve(self, options=tuple(each for each in self.options if each[0] in flags))
+
+    def text(self) -> str | None:
+        """Return the command as the shell takes it; None if no quoting is safe, or if it would show a password."""
+        flat: list[str] = []
+        for flag, value in self.options:
+            is_joined = value is not None and (not value or value[0] == "-")
+            flat += [f"{flag}={value}"] if is_joined else [flag] if value is None else [flag, value]
+        is_marked = any(word.startswith("-") and word != "-" for word in self.words)
+        words = [*self.words, *flat] if not is_marked else [*flat, "--", *self.words]
+        quoted = [quote_word(word) for word in ("payclient", self.name, *words)]
+        if None in quoted or any(map(has_credentials, words)):
+            return None
+        return " ".join(map(str, quoted))
+
+
+def _subject(option: Option) -> Option:
+    flag, value = option
+    if flag in _SEVERAL:
+        return option
+    return (flag, (value or "").partition("=")[0]) if flag in _OF_FIELD else (flag, None)
