@@ -153,8 +153,10 @@ def _after_other_run(error: JournalError, call: Call, out: Path) -> Step:
 def _after_reading(error: LedgerError, call: Call) -> Iterator[Step]:
     """Yield what follows a ledger or a statement that cannot be read."""
     is_statement = error.side == "statement"
-    if any(each.is_decision for each in error.remedies):  # such as an empty file: look at it first
+    if error.remedies and all(each.is_decision for each in error.remedies):  # an empty file: look at it first
         yield Step(reading(call))
+    if error.line > 1 and not (error.remedies or error.refused):
+        yield Step(call, f"correct {error.file or call.words[0]}, line {error.line}")
     for remedy in [each for each in error.remedies if not each.is_decision][:_MAX_WAYS]:
         if not all(each.arguments(error.side) for each in remedy.ways):
             yield from _writing(remedy, call)
@@ -204,7 +206,7 @@ class _Run:
             manifest, summary = (json.loads(read_own(folder / name)) for name in (MANIFEST, "summary.json"))
             ledger, service = manifest["ledger"], manifest["service"]
             of = ledger["name"] if ledger else "", service["base_url"], service["environment"]
-            return cls(folder, of, (summary["last_observed_at"] or "")[:16])
+            return cls(folder, of, (summary["last_observed_at"] or "")[:16].replace("T", " "))
         return None
 
 
@@ -228,7 +230,7 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
         return []
     newest = sorted(found, key=lambda run: run.ended, reverse=True)[:_MAX_RUNS]
     listed = ", ".join(f"{run.folder} ({run.of[0] or 'standard input'}, {run.ended})" for run in newest)
-    return [Step(None, f"name one of the reports there: {listed}")]
+    return [Step(None, f"name the report that is meant: {listed}")]
 
 
 def _at(call: Call, missing: Path, folder: Path) -> Call:

@@ -31,12 +31,22 @@ class Result:
         return "".join(line for line in self.err.splitlines(keepends=True) if not line.startswith(("Next: ", "Or: ")))
 
     @property
+    def lines(self):
+        """What follows, on either stream, without the words *Next* and *payclient*."""
+        found = (line.partition(": ") for line in (self.out + self.err).splitlines())
+        return [line.replace("payclient ", "", 1) for start, _, line in found if start in ("Next", "Or")]
+
+    @property
+    def steps(self):
+        """The commands that follow, each in its words, with whether something is to be done before it."""
+        found = (line.partition(": ")[2] for line in (self.out + self.err).splitlines() if line[:4] in ("Next", "Or: "))
+        parts = [line.rpartition("payclient ") for line in found]
+        return [(bool(note), shlex.split(words)) for note, name, words in parts if name]
+
+    @property
     def following(self):
-        """The commands that follow, on either stream, each in its words."""
-        lines = (self.out + self.err).splitlines()
-        found = [line.partition(": ")[2] for line in lines if line.startswith(("Next: ", "Or: "))]
-        commands = [line.rpartition(", then: ")[2] if not line.startswith("payclient ") else line for line in found]
-        return [shlex.split(each)[1:] for each in commands if each.startswith("payclient ")]
+        """The commands that follow, each in its words."""
+        return [words for _, words in self.steps]
 
 
 class Terminal(io.StringIO):

@@ -1,6 +1,7 @@
 """Every refusal, and every verdict but clean, ends with commands that can be pasted; each of them is run."""
 
 import io
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from payclient.cli._next import new_path, rejudging
+from payclient.cli._call import Call, new_path
+from payclient.cli._next import rejudging
 from payclient.testing import Reply
 from support.misses import check_each
 
@@ -18,28 +20,28 @@ SAVED = "--save-rules rules.toml"
 
 READING = {
     "Order,amount\nT1,15000\n": (f"{RUN} --column reference=Order",),
-    "reference,wert\nT1,15000\n": (f"{RUN} --column amount=wert", f"{RUN} --ignore-column wert"),
-    "reference,wert,x\nT1,15000,7000\n": (
-        f"{RUN} --column amount=wert",
-        f"{RUN} --column amount=x",
-        f"{RUN} --ignore-column wert --ignore-column x",
-    ),
+    "reference,wert\nT1,15000\n": (f"{RUN} --column amount=wert",),
+    "reference,wert,x\nT1,15000,7000\n": (f"{RUN} --column amount=wert", f"{RUN} --column amount=x"),
     "reference,debit,credit\nT1,,15000\nT2,7000,\n": (
         f"ledger ledger.csv --column amount=credit --debit-column amount=debit {SAVED}",
-        f"{RUN} --ignore-column debit --ignore-column credit",
     ),
-    "reference,amount,type\nT1,15000,CREDIT\nT2,7000,DEBIT\n": (
-        f"{RUN} --column direction=type",
-        f"{RUN} --ignore-column type",
-    ),
+    "reference,amount,type\nT1,15000,CREDIT\nT2,7000,DEBIT\n": (f"{RUN} --column direction=type",),
     "November\n\nreference,amount\nT1,15000\n": (f"ledger ledger.csv --header-row 3 {SAVED}",),
-    "reference,amount,currency\nT1,15000,IDR\nT2,7,USD\n": (f"ledger ledger.csv --only-currency IDR {SAVED}",),
+    "reference,amount,currency\nT1,15000,IDR\nT2,7,USD\n": (
+        f"ledger ledger.csv --only-currency IDR {SAVED}",
+        f"ledger ledger.csv --only-currency USD {SAVED}",
+    ),
     "reference,amount\nT1,15000\nT\udcfc,5\n": (f"ledger ledger.csv --encoding cp1252 {SAVED}",),
-    "": ("ledger ledger.csv", f"{RUN} --allow-empty"),
-    "reference,amount\n": ("ledger ledger.csv", f"{RUN} --allow-empty"),
+    "": ("ledger ledger.csv",),
+    "reference,amount\n": ("ledger ledger.csv",),
+    "reference^amount\nT1^15000\n": (f"{RUN} --delimiter '^'",),
+    "Beleg,Beleg,amount\nT1,T2,15000\n": (),
+    'reference,amount\nT1,"15000\nT2,7000\n': (f"correct ledger.csv, line 2, then: {RUN}",),
     "reference,amount\nT1,15000\nTotal,15000\n": ("ledger ledger.csv",),
 }
 """A ledger that cannot be read as it is, and the commands that follow."""
+
+NAMED = ", ".join(f"{name} (ledger.csv, AT)" for name in ("20", "breaks", "broken", "edited"))
 
 CALLS = {
     "reconcile": "reconcile --help",
@@ -52,12 +54,23 @@ CALLS = {
     f"{RUN} --decimal ,": f"ledger ledger.csv --decimal , {SAVED}",
     f"{RUN} --column amount=Betrag": "ledger ledger.csv",
     f"{RUN} --ignore-column Betrag": "ledger ledger.csv",
-    f"{RUN} --previous 200": f"{RUN} --previous 20",
-    f"{RUN} --previous none/20": RUN,
+    f"{RUN} --previous 200": f"name the report that is meant: {NAMED}",
+    f"{RUN} --previous none/20": (),
     f"{RUN} --previous edited": "verify edited",
-    f"{RUN} --previous 20 --environment live": "verify 20",
+    f"{RUN} --previous 20 --environment live": (),
+    "ledger ledger.csv --header-row 99": "ledger ledger.csv",
+    f"{RUN} --format xlsx": f"{RUN} --format csv",
+    f"{RUN} --out kept": f"{RUN} --out kept-2",
+    "reconcile nofile.csv --out new": (),
+    "reconcile empty --out new": (),
+    "reconcile other.csv --out a --previous other.csv": f"name the report that is meant: {NAMED}",
+    "ledger ledger.csv --decimal , --save-rules totals.toml": (
+        "ledger ledger.csv --decimal , --save-rules totals-2.toml"
+    ),
+    "explain T1 20": "explain 20 T1",
+    "show nowhere": f"name the report that is meant: {NAMED}",
     f"{RUN} --statement named.csv": f"{RUN} --statement named.csv --statement-column reference=Trx",
-    f"{RUN} --statement point.csv --statement-column amount=Wert": "ledger point.csv",
+    f"{RUN} --statement point.csv --statement-column amount=Wert": f"{RUN} --statement point.csv",
     "reconcile ledger.csv --out 20 --previous 20": "reconcile ledger.csv --previous 20 --out 20-2",
     "reconcile ledger.csv --out 20 --assume-status none": "rejudge 20 --assume-status none --out 20-rejudged",
     "reconcile ledger.csv --out 20 --not-found-message gone": (
@@ -68,12 +81,11 @@ CALLS = {
     "reconcile ledger.csv --out own": "reconcile ledger.csv --out own-2",
     "report broken": "verify broken",
     f"{RUN} --previous 20/report.html": f"{RUN} --previous 20",
-    "report 20x": "report 20",
-    "report none/20": "report --help",
+    "report 20x": f"name the report that is meant: {NAMED}",
+    "report none/20": (),
     "show 20/report.html": "show 20",
-    "verify 200/": "verify 20",
-    "show ../copy": "show ../copy/breaks",
-    "verify empty": "verify --help",
+    "verify 200/": f"name the report that is meant: {NAMED}",
+    "verify empty": (),
     "explain broken T1": "verify broken",
     "rejudge 20 --out 20": "rejudge 20 --out 20-2",
     "diff 20 edited": "verify edited",
@@ -86,11 +98,9 @@ CALLS = {
 """A call that is refused, and the command that follows."""
 
 MENDED = {
-    f"{RUN} --rules bad.toml": ("bad.toml", 'grace = "0s"\n'),
-    f"{RUN} --rules none.toml": ("none.toml", ""),
-    "ledger web.csv": ("web.csv", CLEAN),
-    "ledger quote.csv": ("quote.csv", CLEAN),
-    "rejudge 20 --rules bad.toml --out new": ("bad.toml", ""),
+    f"{RUN} --rules bad.toml": ("edit bad.toml, line 1", "bad.toml", 'grace = "0s"\n'),
+    "ledger quote.csv": ("correct quote.csv, line 3", "quote.csv", CLEAN),
+    "rejudge 20 --rules bad.toml --out new": ("edit bad.toml, line 1", "bad.toml", ""),
 }
 """A call that is refused because of a file, which a person mends; then the command that follows is the same call."""
 
@@ -98,21 +108,19 @@ VERDICTS = {
     (RUN, "reference,amount,status\nT1,14000,Paid\n"): "explain new T1",
     (RUN, "reference,amount,status\nT1,x,Paid\n"): "ledger ledger.csv",
     (RUN, "reference,amount,status\nT9,1,Paid\n"): "doctor",
-    (RUN, "reference,amount,status\nT7,1,Paid\n"): ("doctor", RUN),
+    (RUN, "reference,amount,status\nT7,1,Paid\n"): ("doctor", f"wait until the service answers, then: {RUN}"),
     (RUN, "reference,status\nT1,Paid\n"): "ledger ledger.csv",
-    (RUN, "reference,amount,status,note\nT1,15000,Paid,a\n"): f"ledger ledger.csv --ignore-column note {SAVED}",
+    (RUN, "reference,amount,status,note\nT1,15000,Paid,a\n"): "ledger ledger.csv",
     (RUN, "reference,amount,Order Status\nT1,15000,cancelled\n"): (
-        "ledger ledger.csv --column 'status=Order Status'",
-        f"ledger ledger.csv --ignore-column 'Order Status' {SAVED}",
+        f"ledger ledger.csv --column 'status=Order Status' {SAVED}",
+        "ledger ledger.csv",
     ),
     (RUN, "reference,amount,Branch,Result,Code\nT1,15000,Java,Paid,7\n"): (
-        "ledger ledger.csv --column status=Result",
-        f"ledger ledger.csv --ignore-column Branch --ignore-column Result --ignore-column Code {SAVED}",
+        f"ledger ledger.csv --column status=Result {SAVED}",
+        "ledger ledger.csv",
     ),
     ("ledger ledger.csv", "reference,amount,Branch,Ergebnis\nT1,15000,Java,ok\n"): (
-        "ledger ledger.csv --column status=Branch",
-        "ledger ledger.csv --column status=Ergebnis",
-        f"ledger ledger.csv --ignore-column Branch --ignore-column Ergebnis {SAVED}",
+        "decide about each column that is not used, then: reconcile ledger.csv --out report",
     ),
     (f"{RUN} --rules totals.toml", "reference,amount\nT1,15000\nTotal,99000\n"): (
         "ledger ledger.csv --rules totals.toml"
@@ -123,7 +131,10 @@ VERDICTS = {
     (f"{RUN} --allow-empty", "reference,amount\n"): "ledger ledger.csv --allow-empty",
     (f"{RUN} --previous 20", "reference,amount,status\nT1,15000,Paid\n"): "explain new T2",
     (f"{RUN} --statement point.csv --payout 5", CLEAN): "show new",
-    (f"{RUN} --statement noted.csv", CLEAN): f"{RUN} --statement noted.csv",
+    (f"{RUN} --statement noted.csv", CLEAN): (
+        "decide about each unused column of the statement, in [statement] of the rules file, then: "
+        f"{RUN} --statement noted.csv"
+    ),
     ("report breaks", CLEAN): "explain breaks T1",
     ("show breaks", CLEAN): "explain breaks T1",
     ("diff 20 breaks", CLEAN): "explain breaks T1",
@@ -157,6 +168,7 @@ def folder(night, prepared, tmp_path, service):
             shutil.copytree(tmp_path / "20", tmp_path / name)
             (tmp_path / name / damaged).write_text("changed")
         (tmp_path / "own").mkdir()
+        (tmp_path / "kept").write_text("a file")
         (tmp_path / "empty").mkdir()
         (tmp_path / "own" / "breaks.csv").write_text("mine")
 
@@ -176,15 +188,15 @@ def follow(configured, folder, tmp_path_factory, monkeypatch):
         for name, content in {"ledger.csv": ledger, **FILES}.items():
             (copy / name).write_bytes(content.encode(errors="surrogateescape"))
         first = configured(*shlex.split(call))
-        assert first.following, (call, first)
-        assert (first.out or first.err).splitlines()[-1].endswith(shlex.join(first.following[-1])), (call, first)
         mend()
-        for number, words in enumerate(first.following):
+        for number, (has_note, words) in enumerate(first.steps):
             monkeypatch.chdir(shutil.copytree(copy, copy.with_name(f"{number}")))
+            assert shlex.join(words) != call or has_note, (call, first)
             result = configured(*words)
-            assert result.said != first.said or first.status < 2, (call, words, result)
-            assert (result.status == 2) <= (words[-1] == "--help"), (call, words, result)
-        return tuple(shlex.join(words) for words in first.following)
+            if not has_note or mend.__name__ != "<lambda>":
+                assert result.said != first.said or first.status < 2, (call, words, result)
+                assert (result.status == 2) <= (words[-1] == "--help"), (call, words, result)
+        return tuple(first.lines)
 
     return follow
 
@@ -196,17 +208,21 @@ def test_reading(follow):
 
 def test_calls(follow):
     """A call that is refused is followed by the command that helps."""
-    check_each({call: (following,) for call, following in CALLS.items()}, follow)
+    expected = {call: (each,) if isinstance(each, str) else each for call, each in CALLS.items()}
+    check_each(expected, lambda call: tuple(re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "AT", each) for each in follow(call)))
 
 
 def test_mended(follow):
     """A file that cannot be used is to be mended, and then the same command runs."""
 
     def actual(call):
-        name, content = MENDED[call]
-        return follow(call, mend=lambda: Path(name).write_text(content))
+        def mend():
+            Path(name).write_text(content)
 
-    check_each({call: (call,) for call in MENDED}, actual)
+        _, name, content = MENDED[call]
+        return follow(call, mend=mend)
+
+    check_each({call: (f"{first}, then: {call}",) for call, (first, _, _) in MENDED.items()}, actual)
 
 
 def test_verdicts(follow):
@@ -224,17 +240,14 @@ def test_other_sheet(follow):
     stored = io.BytesIO()
     book.save(stored)
     ledger = stored.getvalue().decode(errors="surrogateescape")
-    assert follow(f"{RUN} --format xlsx", ledger) == (
-        f"{RUN} --format xlsx --sheet 'Nov 26'",
-        f"{RUN} --format xlsx --allow-empty",
-    )
+    assert follow(f"{RUN} --format xlsx", ledger) == (f"{RUN} --format xlsx --sheet 'Nov 26'",)
 
 
 def test_no_command(command, monkeypatch):
     """A path that cannot be looked at has no next command; a bug in finding one has the exit status of a bug."""
     result = command("show", "x" * 300)
     assert (result.status, result.following, "Traceback" in result.err) == (2, [], False)
-    monkeypatch.setattr("payclient.cli._next.command", None)
+    monkeypatch.setattr("payclient.cli._next.lines_of", None)
     result = command("show", "none")
     assert (result.status, "this is a bug of payclient" in result.err) == (70, True)
 
@@ -245,4 +258,4 @@ def test_new_path(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
         assert Path(new_path(tmp_path / name)).name == Path(new_path(Path())).name == new
-        assert rejudging((), Path()) == f"payclient rejudge . --out {tmp_path / name}-rejudged"
+        assert rejudging(Call(), Path()).text() == f"payclient rejudge . --out {tmp_path / name}-rejudged"

@@ -110,7 +110,8 @@ def find_columns(
         similar = [name for name in names if any(word in normalise_name(name) for word in SYNONYMS["reference"])]
         others = [] if value else [name for name in names if field_of(name) is None]
         message = f"no column is called reference; the columns are {listed(names)}"
-        raise LedgerError(message, line=1, remedies=choices("reference", similar or others))
+        once = [name for name in similar or others if names.count(name) == 1]
+        raise LedgerError(message, line=1, remedies=choices("reference", once))
     if value is not None:  # the payment in it would be lost
         message = (
             f"the names of the columns are missing: {quote(value)} is a value, and no known name is next to it; "
