@@ -130,7 +130,8 @@ class ApiKey:
         self.redact = Redaction(self._text) if len(self._text) >= _MIN_REDACTED else str
         del key  # a traceback may come with the local variables of its frames
         if problem:
-            raise ConfigurationError(f"api_key {problem}", option="api_key", problem=problem)
+            advice = "" if self._text else "; pass api_key=… or set PAYCLIENT_API_KEY"
+            raise ConfigurationError(f"api_key {problem}{advice}", option="api_key", problem=problem)
 
     def authorization(self) -> str:
         """Return the value of the `Authorization` header; do not keep it in a variable."""
@@ -155,7 +156,7 @@ def _problem(key: object) -> str:
         return f"must be a string, got {type(key).__name__}"
     text = key.strip()
     if not text:
-        return "is empty; pass api_key=… or set PAYCLIENT_API_KEY"
+        return "is empty"
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`":
         return "is in quotes; pass it without them"
     if _HEADER.match(text):

@@ -60,7 +60,7 @@ CALLS = {
     f"{RUN} --previous 20 --environment live": (),
     "ledger ledger.csv --header-row 99": "ledger ledger.csv",
     f"{RUN} --format xlsx": f"{RUN} --format csv",
-    f"{RUN} --out kept": f"{RUN} --out kept-2",
+    "reconcile ledger.csv --out kept": "reconcile ledger.csv --out kept-2",
     "reconcile nofile.csv --out new": (),
     "reconcile empty --out new": (),
     "reconcile other.csv --out a --previous other.csv": f"name the report that is meant: {NAMED}",

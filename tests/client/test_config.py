@@ -54,10 +54,11 @@ def test_process_environment(monkeypatch):
     assert resolve_base_url(None) == "https://process.example"
 
 
-@pytest.mark.parametrize("environ", [{}, {"PAYCLIENT_ENVIRONMENT": ""}], ids=["unset", "empty"])
-def test_live_unless_said(environ):
-    """The default environment is live."""
-    assert resolve_environment(None, environ) is Environment.LIVE
+def test_live_unless_said():
+    """The default environment is live; a variable that is empty, such as one that a script lost, is refused."""
+    assert resolve_environment(None, {}) is Environment.LIVE
+    with pytest.raises(ConfigurationError, match="environment must be 'live' or 'sandbox', got ''"):
+        resolve_environment(None, {"PAYCLIENT_ENVIRONMENT": ""})
 
 
 @pytest.mark.parametrize(

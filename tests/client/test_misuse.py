@@ -30,10 +30,7 @@ TRANSPORT = (
 ASYNC = " must be a plain function, got an async one, which would never be awaited"
 CANARY = "canary must be a reference that is known to exist: "
 SECONDS = " must be a number of seconds above 0, got "
-NO_COLUMN = (
-    "no column is called reference; the columns are 'trx', 'amount'; say which one it is, as with "
-    "--column reference=trx (in Python, columns=), or where the header is with --header-row, or add one"
-)
+NO_COLUMN = "no column is called reference; the columns are 'trx', 'amount'; --column reference=trx chooses it"
 COUNT = " must be an integer of at least 1, got "
 
 

@@ -167,7 +167,7 @@ def _ignored(compared: Compared) -> list[str]:
 
 
 def _columns_advice(compared: Compared) -> str:
-    """Return how to decide about the columns that are not used; none is ignored that nobody names."""
+    """Return how to decide about the columns that are not used; none is ignored but by name."""
     said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
     if compared.unused:
         said.append(

@@ -76,7 +76,7 @@ def test_not_listed(report):
 
 def test_no_manifest(tmp_path):
     """Without a manifest there is no finished report; one that cannot be read is reported, and nothing is raised."""
-    assert verify(tmp_path) == (Problem(MANIFEST, "there is none: no run has ended here; the same command resumes it"),)
+    assert verify(tmp_path) == (Problem(MANIFEST, "it is missing, so no run has ended here"),)
     (tmp_path / MANIFEST).mkdir()
     (problem,) = verify(tmp_path)
     assert problem.what.startswith("it cannot be read: ")
