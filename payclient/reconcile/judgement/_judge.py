@@ -31,6 +31,7 @@ from payclient.reconcile.values import (
     Row,
     StatementSide,
     Status,
+    as_list,
     in_order,
     named_lines,
 )
@@ -263,4 +264,4 @@ class _Judgement:
 def _paid_twice(case: Case, transaction: Transaction) -> Finding:
     reff, others, at_stake = transaction.merchant_reff, case.paid_with, 0 if case.stands else None
     sentence = f"merchant_reff {quote(reff)} is paid under other references too: {', '.join(map(quote, others))}"
-    return Finding(Code.PAID_TWICE, sentence, ledger=", ".join(others), service=reff, at_stake=at_stake)
+    return Finding(Code.PAID_TWICE, sentence, ledger=as_list(others), service=reff, at_stake=at_stake)

@@ -35,6 +35,7 @@ from payclient.reconcile.values import (
     Severity,
     Side,
     Status,
+    read_list,
 )
 
 
@@ -172,7 +173,7 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
         return "the later run has no statement"
     if was.code is not Code.PAID_TWICE:
         return ""
-    if all(is_judged(other) for ledger, _ in was.sides for other in str(ledger).split(", ")):
+    if all(is_judged(other) for ledger, _ in was.sides for other in read_list(str(ledger))):
         return ""
     return "it was paid twice, and the later run does not know the state of the other payment"
 

@@ -23,7 +23,9 @@ from payclient.reconcile.values._finding import Origin as Origin
 from payclient.reconcile.values._finding import ResolvedBy as ResolvedBy
 from payclient.reconcile.values._finding import Row as Row
 from payclient.reconcile.values._finding import Side as Side
+from payclient.reconcile.values._finding import as_list as as_list
 from payclient.reconcile.values._finding import in_order as in_order
+from payclient.reconcile.values._finding import read_list as read_list
 from payclient.reconcile.values._observation import Answer as Answer
 from payclient.reconcile.values._observation import Observation as Observation
 from payclient.reconcile.values._observation import ask_canary as ask_canary

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
@@ -71,6 +73,15 @@ class ResolvedBy(StrEnum):
         """The reason in words."""
         words = {"both": "both sides", "rule": "a rule", "acceptance": "an acceptance"}
         return words.get(self.value, f"the {self.value}")
+
+
+def as_list(texts: Iterable[str]) -> str:
+    """Return *texts* as one line, from which `read_list` gives them again; one with a comma is in quotes."""
+    return ", ".join('"' + each.replace('"', '""') + '"' if {*each} & {*',"'} else each for each in texts)
+
+
+def read_list(line: str) -> list[str]:
+    return next(csv.reader([line], skipinitialspace=True), [])
 
 
 @frozen

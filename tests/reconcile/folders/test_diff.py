@@ -12,6 +12,7 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Severity
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report._rows import row_from_json
+from payclient.reconcile.values import as_list
 from support.json_schema import problems
 from support.nights import FIRST
 from support.reports import row, run_of
@@ -102,15 +103,16 @@ def test_json(nights):
 
 
 @pytest.mark.parametrize(("is_listed", "state"), [(True, "resolved"), (False, "not_known")])
-def test_paid_twice(run, is_listed, state):
-    """One of two payments is settled only when the later run has judged the other one."""
-    one = Finding(Code.PAID_TWICE, "twice", ledger="T2", service="N")
+@pytest.mark.parametrize("second", ["T2", "INV 7, part 2", '"x", y'])
+def test_paid_twice(run, is_listed, state, second):
+    """One of two payments is settled only when the later run has judged the other one, whatever its reference is."""
+    one = Finding(Code.PAID_TWICE, "twice", ledger=as_list([second]), service="N")
     other = Finding(Code.PAID_TWICE, "twice", ledger="T1", service="N")
     rows = [
         Row(entry=Entry(line=1, reference=ref), bucket=Bucket.BREAK, findings=(each,))
-        for ref, each in (("T1", one), ("T2", other))
+        for ref, each in (("T1", one), (second, other))
     ]
-    later = [row("T1"), *([row("T2")] if is_listed else [])]
+    later = [row("T1"), *([row(second)] if is_listed else [])]
     with RunDiff(run("a", rows), run("b", later)) as diff:
         assert ("T1", "paid_twice") in found(diff)[state]
 
