@@ -44,6 +44,7 @@ from payclient.reconcile import (
     Rules,
     StoppedError,
     Summary,
+    UnknownWords,
     dialect_as_json,
     duration_text,
     utc_now,
@@ -306,9 +307,13 @@ class Reconciliation:
     def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, then note its totals, known only at its end."""
         started_at(journal, self.clock())
-        yield from self.ledger
-        for suggestion in self.ledger.suggestions:
-            self.streams.tell(f"payclient: {suggestion}")
+        shown = {} if self.previous is None else self.previous.note.shown or {}
+        words = UnknownWords(self.rules, shown.get("method", ()))
+        for entry in self.ledger:
+            words.add(entry)
+            yield entry
+        for said in (*self.ledger.suggestions, *words.lines()):
+            self.streams.tell(f"payclient: {said}")
         about = About(
             ledger=ledger_about(self.ledger),
             rules=self.rules,

@@ -371,3 +371,13 @@ def test_keys_are_no_options(command):
         key: f"unknown option {option}: it is the key {key} of [ledger] in the rules file"
         for key, option in options.items()
     }
+
+
+def test_unknown_words(night):
+    """Words of the ledger that the rules do not know are named before the first lookup, with the line to write."""
+    header = "reference,amount,status,payment_method"
+    result = night("report", lines=["T1,15000,bezahlt,Überweisung", "T2,7000,Paid,VA"], header=header)
+    before = result.err.partition("BREAKS")[0]
+    assert 'if it means paid: statuses.bezahlt = "paid"' in before
+    assert 'if the service calls it VA, for example: methods."Überweisung" = "VA"' in before
+    assert "'VA' of" not in before

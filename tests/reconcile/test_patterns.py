@@ -1,5 +1,6 @@
 """What many breaks have in common is found, and what they share by chance is not."""
 
+from datetime import datetime
 from random import Random
 
 import attrs
@@ -11,17 +12,21 @@ from payclient.reconcile import (
     Bucket,
     Case,
     Code,
+    FeeSchedule,
     Finding,
+    Lines,
     Observation,
     PatternKind,
     Row,
+    Rules,
     Status,
     Tally,
     compare,
     judge,
 )
-from payclient.reconcile.ledger import Entry
-from payclient.reconcile.result._patterns import causes, described
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.result._patterns import UnknownWords, causes, described
+from payclient.reconcile.rules import parse_rules
 from support.misses import check_table
 from support.reconciling import NOON
 
@@ -176,7 +181,7 @@ def test_causes():
             {("difference", "amount_received", 9), ("factor", "amount_received", 11, 10)},
         ),
         ({"status": "LUNAS"}, {}, {("status", "unknown_status", "lunas", "paid", None, Status.PAID)}),
-        ({"merchant_reff": "A"}, {"merchant_reff": "B"}, set()),
+        ({"merchant_reff": "A"}, {"merchant_reff": "B"}, {(PatternKind.WORDS, "merchant_reff", "A", "B")}),
         ({"amount": 100, "status": "Paid"}, {}, set()),
     )
     check_table(cases, lambda ours, theirs: causes_of({"status": "Paid", **ours}, theirs))
@@ -235,7 +240,85 @@ SENTENCES = (
         "status is 'pending' in the ledger and 'paid' at the service",
         'grace = "36h", if such rows settle by themselves',
     ),
+    (
+        ("words", "payment_method", "Überweisung", "VA"),
+        "payment_method is 'Überweisung' in the ledger and 'VA' at the service",
+        'if they are the same: methods."Überweisung" = "VA"',
+    ),
+    (("words", "expdate", "9999-12-31 00:00:00", ""), "expdate is '9999-12-31 00:00:00' in", "correct the export"),
 )
+
+
+def test_pairs_of_words():
+    """A pair of texts in any compared field is a pattern; for a method it has the line that maps it."""
+    for name, ours in (
+        ("payment_method", "Überweisung"),
+        ("payment_code", "9999"),
+        ("merchant_reff", "INV"),
+        ("expdate", datetime(9999, 12, 31)),  # noqa: DTZ001  an expiry has no zone
+    ):
+        theirs = datetime(2026, 11, 21) if name == "expdate" else "VA"  # noqa: DTZ001
+
+        def change(entry, found, *, name=name, ours=ours, theirs=theirs):
+            return attrs.evolve(entry, **{name: ours}), attrs.evolve(found, **{name: theirs})
+
+        (pattern,) = planted(change)
+        assert (pattern.kind, pattern.rows) == (PatternKind.WORDS, 50)
+        assert pattern.sentence.startswith(f"{name} is ")
+        if name == "payment_method":
+            rules = parse_rules(pattern.treatment.removeprefix("if they are the same: "))
+            pairs = (change(*pair) for pair in pairs_of(rows=50))
+            assert all(not compare(*pair, at=NOON, rules=rules) for pair in pairs)
+
+
+def test_methods():
+    """A word of the ledger that the rules map agrees with the service's code or name, and with nothing else."""
+    rules = Rules(methods={"Überweisung": "VA", "Karte": "Credit Card"})
+    card = {"payment_method": "CARD", "payment_name": "credit-card"}
+    cases = (
+        ("Überweisung", {"payment_method": "VA"}, []),
+        ("überweisung ", {"payment_method": "va"}, []),
+        ("Überweisung", {"payment_method": "QR"}, [Code.METHOD_DIFFERS]),
+        ("Karte", card, []),
+        ("Bar", card, [Code.METHOD_DIFFERS]),
+    )
+    for word, said, expected in cases:
+        entry, found = next(iter(pairs_of(rows=1)))
+        pair = attrs.evolve(entry, payment_method=word), attrs.evolve(found, **said)
+        assert [each.code for each in compare(*pair, at=NOON, rules=rules)] == expected, word
+
+
+def test_methods_of_lines():
+    """Of the lines of one payment, the method counts that the rules map to the service's."""
+    entry, found = next(iter(pairs_of(rows=1)))
+    half = attrs.evolve(entry, amount=found.amount // 2, fee=ABSENT)
+    other = attrs.evolve(half, amount=found.amount - half.amount, payment_method="Überweisung")
+    rules = Rules(methods={"Überweisung": found.payment_method}, lines=Lines(of_one_reference="sum"))
+    parts = (attrs.evolve(half, payment_method="Bar"), other)
+    seen = Observation(answer=Answer.FOUND, at=NOON, transaction=found)
+    assert judge(Case(entry=half, first=seen, other_found=1, parts=parts), rules=rules).findings == ()
+
+
+def test_before_the_first_lookup():
+    """Words that the rules do not know are named with the line that gives them a meaning; known ones are not."""
+    rules = Rules(methods={"Bar": "CASH"}, fees={"E-Wallet": FeeSchedule(flat=1)}, statuses={"lunas": "paid"})
+    words = UnknownWords(rules, ["Virtual Account"])
+    methods = ["VA", "QR_CODE", "Bar", "cash", "e wallet", "virtual-account", "Überweisung", "Überweisung", "-", None]
+    for place, method in enumerate(methods):
+        status = ["Paid", "lunas", "-", None, "bezahlt"][place % 5]
+        words.add(Entry(line=place, reference="T", status=status, payment_method=method))
+    words.add(RejectedEntry(line=99, reason="x", status="odd"))
+    first, second = words.lines()
+    assert first == (
+        "status 'bezahlt' of 2 rows is not known, so each will be a break; if it means paid: "
+        'statuses.bezahlt = "paid"'
+    )
+    assert second == (
+        "payment_method 'Überweisung' of 2 rows is not in the rules; if the service calls it VA, for example: "
+        'methods."Überweisung" = "VA"'
+    )
+    lines = "\n".join(each.rpartition(": ")[2] for each in (first, second))
+    assert parse_rules(lines).methods == {"überweisung": "VA"}
 
 
 def test_described():

@@ -88,7 +88,7 @@ def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | 
         fee=_total([_sum([*charges, *fees, *refunds], "fee"), _sum(fees, "amount", abs)]),
         amount_received=_total(received),
         created_at=_oldest([each.created_at for each in stated], rules.time_zone),
-        **{name: _agreeing(stated, name, transaction) for name in _MAY_DIFFER},
+        **{name: _agreeing(stated, name, transaction, rules) for name in _MAY_DIFFER},
     )
 
 
@@ -126,19 +126,16 @@ def _oldest(times: Sequence[Any], zone: tzinfo | None) -> Any:
     return min(stated, key=lambda time: in_zone(time, zone))
 
 
-def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None) -> Any:
+def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None, rules: Rules) -> Any:
     values = [getattr(line, name) for line in lines]
     stated = [value for value in values if value is not None and value is not ABSENT]
     if not stated:
         return None if None in values else ABSENT
     theirs = [] if transaction is None else [getattr(transaction, each) for each in _MAY_DIFFER[name]]
-    keys = [_key(name, each) for each in theirs]
-    same = [value for value in stated if value in theirs] or [value for value in stated if _key(name, value) in keys]
+    keys = [folded(each, name) for each in theirs if isinstance(each, str)]
+    same = [value for value in stated if value in theirs]
+    same = same or [value for value in stated if isinstance(value, str) and rules.fold(value, name) in keys]
     return (same or stated)[0]
-
-
-def _key(name: str, value: object) -> object:
-    return folded(value, name) if isinstance(value, str) else value
 
 
 @frozen

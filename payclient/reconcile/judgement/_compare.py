@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction
-from payclient.reconcile._fields import COMPARED_FIELDS
+from payclient.reconcile._fields import COMPARED_FIELDS, Field
 from payclient.reconcile.ledger import ABSENT, Entry, Text
 from payclient.reconcile.rules import (
     FIRST_ON_EARTH,
@@ -130,7 +130,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
     """
     schedule = rules.fees.get(transaction.payment_method or "")
     found = [
-        *_identity(entry, transaction),
+        *_identity(entry, transaction, rules),
         *_money(entry, transaction, rules, schedule),
         *_arithmetic(entry, transaction, rules, schedule),
         *_contract(entry, transaction),
@@ -140,14 +140,14 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
     return in_order(found) if len(found) > 1 else tuple(found)
 
 
-def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
+def _identity(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
     # Nearly all texts are the same on both sides as they are, and need no look at case or spacing.
     if entry.merchant_reff is not ABSENT and entry.merchant_reff != transaction.merchant_reff:
         yield from _reff(_text_stated(entry.merchant_reff), _text_stated(transaction.merchant_reff))
     for field, ours, theirs in zip(_TEXTS, _texts_of(entry), _texts_at_service(transaction), strict=True):
         if ours is not ABSENT and ours != theirs:
             said = (getattr(transaction, name) for name in field.at_service)
-            yield from _text(field.name, Code[field.code.upper()], ours, *said)
+            yield from _text(field, rules, ours, *said)
 
 
 _TEXTS = tuple(each for each in COMPARED_FIELDS if each.code)
@@ -167,12 +167,14 @@ def _reff(ours: str | None, theirs: str | None) -> Iterator[Finding]:
             yield _differs(Code.MERCHANT_REFF_DIFFERS, "merchant_reff", ours, theirs)
 
 
-def _text(name: str, code: Code, cell: str | None, *said: str | None) -> Iterator[Finding]:
+def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> Iterator[Finding]:
     ours, theirs = _text_stated(cell), _text_stated(said[0])
     if ours is None and theirs is not None:
-        yield _not_compared(name, theirs)
-    elif ours is not None and folded(ours, name) not in [folded(_text_stated(each) or "", name) for each in said]:
-        yield _differs(code, name, ours, theirs)
+        yield _not_compared(field.name, theirs)
+    elif ours is not None and rules.fold(ours, field.name) not in [
+        folded(_text_stated(each) or "", field.name) for each in said
+    ]:
+        yield _differs(Code[field.code.upper()], field.name, ours, theirs)
 
 
 def _not_compared(name: str, theirs: str | int) -> Finding:

@@ -10,6 +10,7 @@ from payclient.reconcile.result._conditions import EXIT_STATUSES as EXIT_STATUSE
 from payclient.reconcile.result._conditions import Condition as Condition
 from payclient.reconcile.result._conditions import Remedy as Remedy
 from payclient.reconcile.result._conditions import Verdict as Verdict
+from payclient.reconcile.result._patterns import UnknownWords as UnknownWords
 from payclient.reconcile.result._summary import AcceptanceNotice as AcceptanceNotice
 from payclient.reconcile.result._summary import AcceptanceState as AcceptanceState
 from payclient.reconcile.result._summary import Compared as Compared

@@ -9,14 +9,17 @@ Design rules:
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from payclient._shared.escape import escape_unprintable, quote
-from payclient.reconcile.values import Code, Finding, PatternKind, Row, Status, normalise
+from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.rules import Rules
+from payclient.reconcile.values import Code, Finding, PatternKind, Row, Status, normalise, states_none
 
 _MAX_TEXT = 60
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -62,10 +65,15 @@ def _status(row: Row, finding: Finding) -> Iterator[Cause]:
     yield PatternKind.STATUS, finding.code, *words, row.ledger_status, row.service_status
 
 
+def _words(_: Row, finding: Finding) -> Iterator[Cause]:
+    yield PatternKind.WORDS, finding.code.fields[0], _text(finding.ledger), _text(finding.service)
+
+
 _CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
     PatternKind.FACTOR: _numbers,
     PatternKind.FEE: _fee,
     PatternKind.STATUS: _status,
+    PatternKind.WORDS: _words,
 }
 
 
@@ -141,6 +149,13 @@ def _status_words(code: str, ours: str, theirs: str, meant: str | None, means: s
     return sentence, "correct the side that is wrong; both words are known, so no rule maps them"
 
 
+def _pair_words(name: str, ours: str, theirs: str) -> tuple[str, str]:
+    sentence = f"{name} is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
+    if name == "payment_method" and ours and theirs:
+        return sentence, f"if they are the same: methods.{_key(ours)} = {json.dumps(theirs, ensure_ascii=False)}"
+    return sentence, "correct the export; no rule maps such a pair"
+
+
 def _key(word: str) -> str:
     return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
 
@@ -150,7 +165,49 @@ _DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {
     PatternKind.DIFFERENCE: _difference,
     PatternKind.FEE: _fee_words,
     PatternKind.STATUS: _status_words,
+    PatternKind.WORDS: _pair_words,
 }
+
+
+# Before anything is looked up
+
+_SHORT_CODE = re.compile(r"[A-Z][A-Z0-9_]{1,9}")
+_MAX_WORDS = 200
+
+
+@define
+class UnknownWords:
+    """
+    Counts the words of a ledger that would not agree with any of the service, as far as rules and earlier runs say.
+
+    Args:
+        rules: For the meaning of words.
+        methods: The payment methods that the service has shown in earlier runs.
+    """
+
+    _rules: Rules
+    _methods: Iterable[str] = ()
+    _counts: Counter[tuple[str, str]] = field(init=False, factory=Counter)
+
+    def add(self, entry: Entry | RejectedEntry) -> None:
+        if isinstance(entry, Entry):
+            for name, word in (("statuses", entry.status), ("methods", entry.payment_method)):
+                if isinstance(word, str) and ((name, word) in self._counts or len(self._counts) < _MAX_WORDS):
+                    self._counts[name, word] += 1
+
+    def lines(self) -> Iterator[str]:
+        """Yield a sentence for each of them, with the line of the rules that gives it a meaning; safe to print."""
+        known = (*self._methods, *self._rules.methods.values(), *self._rules.fees)
+        methods = {self._rules.fold(each, "payment_method") for each in known}
+        for (name, word), rows in self._counts.items():
+            which = f"{quote(word)} of {plural(rows, 'row')}"
+            if name == "statuses" and not states_none(word) and self._rules.read_status(word) is None:
+                why, way = "each will be a break", f'if it means paid: statuses.{_key(word)} = "paid"'
+                yield escape_unprintable(f"status {which} is not known, so {why}; {way}", max_length=300)
+            is_code = _SHORT_CODE.fullmatch(word) or self._rules.fold(word, "payment_method") in methods
+            if name == "methods" and any(map(str.isalpha, word)) and not is_code:
+                way = f'if the service calls it VA, for example: methods.{_key(word)} = "VA"'
+                yield escape_unprintable(f"payment_method {which} is not in the rules; {way}", max_length=300)
 
 
 @frozen(kw_only=True)

@@ -23,7 +23,7 @@ from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect,
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines, without_meaning
 from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, normalise
+from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, folded, normalise
 
 
 @frozen(kw_only=True)
@@ -240,6 +240,18 @@ def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
     return MappingProxyType(known)
 
 
+def _to_methods(words: Mapping[str, Any]) -> Mapping[str, str]:
+    known: dict[str, str] = {}
+    for word, method in words.items():
+        name = folded(word, "payment_method")
+        if not isinstance(method, str) or not plain(method) or not name:
+            raise values.problem("the service's word for the payment method", method, "methods", word)
+        if known.setdefault(name, method) != method:
+            message = f"methods.{word} must be {known[name]}, as the same word in other letters is, got {method}"
+            raise RulesError(message, key=("methods", word))
+    return MappingProxyType(known)
+
+
 def _to_final(value: Any) -> tuple[Status, ...]:
     """Return the statuses in their own order, so that equal lists are equal."""
     words = values.to_texts(value)
@@ -298,6 +310,7 @@ class Rules:
         tolerances: Bounds of a difference in money, by field: `amount`, `fee`, `amount_received`.
         statuses: Meaning of other words for a state, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
+        methods: The service's word for a payment method, by the ledger's word.
         final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
         fees: Fees of each payment method, by the service's short code; expected if the ledger has no fee.
         accepted: Accepted differences, in the order of their references.
@@ -330,6 +343,7 @@ class Rules:
         default=EMPTY, converter=values.to_table, validator=values.has_only(*MONEY)
     )
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
+    methods: Mapping[str, str] = field(default=EMPTY, converter=_to_methods)
     final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=values.to_table)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
@@ -348,6 +362,12 @@ class Rules:
     def read_status(self, word: str | None) -> Status | None:
         """Return the meaning of *word* by these rules; None if it is not known."""
         return None if word is None else self._meanings.get(normalise(word))
+
+    def fold(self, text: str, name: str) -> str:
+        """Return a *text* of the ledger so that it equals all texts of the service that are the same in a field."""
+        plain_text = folded(text, name)
+        method = self.methods.get(plain_text) if name == "payment_method" else None
+        return plain_text if method is None else folded(method, name)
 
     def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
         """Return the state of a row in the ledger, or the assumed one; None if it is not known."""
@@ -415,7 +435,8 @@ def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
 
 
 def _is_said(attribute: Attribute[Any], value: object) -> bool:
-    is_nothing = value == attribute.default and (value is False or value in (None, (), _FINAL) or has(type(value)))
+    is_optional = value is False or value in (None, (), _FINAL) or has(type(value)) or attribute.name == "methods"
+    is_nothing = value == attribute.default and is_optional
     return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
 
 

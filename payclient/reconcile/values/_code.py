@@ -98,12 +98,14 @@ class PatternKind(StrEnum):
         DIFFERENCE: The amounts differ by the same number, between ledger and service or statement and service.
         FEE: The fees of one payment method differ by the same number.
         STATUS: The two sides use the same pair of status words.
+        WORDS: The two sides have the same pair of texts in another field.
     """
 
     FACTOR = "factor"
     DIFFERENCE = "difference"
     FEE = "fee"
     STATUS = "status"
+    WORDS = "words"
 
 
 class _Trait(Flag):
@@ -223,7 +225,7 @@ class Code(StrEnum):
         "The ledger has paid the money back, but the service has not. Make the refund, or correct the ledger.",
     )
     MERCHANT_REFF_DIFFERS = (
-        *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), None, None),
+        *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), PatternKind.WORDS, None),
         "Other merchant_reff",
         "The two sides speak of different invoices. Find out which of them the payment belongs to.",
     )
@@ -309,12 +311,12 @@ class Code(StrEnum):
         "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
     )
     METHOD_DIFFERS = (
-        *("method_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_method",), None, None),
+        *("method_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_method",), PatternKind.WORDS, None),
         "Other payment method",
         "It was paid another way than recorded; the fee may differ too.",
     )
     PAYMENT_CODE_DIFFERS = (
-        *("payment_code_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_code",), None, None),
+        *("payment_code_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_code",), PatternKind.WORDS, None),
         "Other payment code",
         "The payer used another code than the ledger has.",
     )
@@ -324,7 +326,7 @@ class Code(StrEnum):
         "Neither side expects money. Only the recorded reason differs.",
     )
     EXPIRY_DIFFERS = (
-        *("expiry_differs", Severity.LOW, _Trait.OTHER, ("expdate",), None, None),
+        *("expiry_differs", Severity.LOW, _Trait.OTHER, ("expdate",), PatternKind.WORDS, None),
         "Other expiry",
         "The two sides give different times of expiry.",
     )
