@@ -100,6 +100,9 @@ _HOME = {
     "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome"),
 }
 
+_PUBLIC = ("blocking", "engines", "errors", "otel", "reconcile", "testing", "transports")
+"""Modules that messages and pages name: `import payclient` is enough for them."""
+
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
     _get, __dir__ = load_at_first_use(__name__, _HOME)
 
@@ -107,4 +110,8 @@ if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a n
         if name == "Client":
             message = "payclient has an AsyncClient; the client without an event loop is payclient.blocking.Client"
             raise ImportError(message)  # `from payclient import Client` would hide the text of an AttributeError
+        if name in _PUBLIC:
+            from importlib import import_module  # noqa: PLC0415  not before it is needed
+
+            return import_module(f"{__name__}.{name}")
         return _get(name)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -83,3 +84,18 @@ def test_methods_have_the_name_of_their_class():
     methods = [getattr(payclient.AsyncClient, name) for name in dir(payclient.AsyncClient) if not name.startswith("_")]
     names = {method.__qualname__.partition(".")[0] for method in methods if hasattr(method, "__qualname__")}
     assert names == {"AsyncClient"}
+
+
+def test_no_name_by_accident():
+    """What a module imports for itself is no name of its package; what messages name is there without an import."""
+    loaded = "reconcile: Path json evolve datetime cast, transports: ssl re os, client: random asyncio TIMEOUT"
+    found = []
+    for part in loaded.split(", "):
+        package, _, names = part.partition(": ")
+        module = import_module(f"payclient.{package}")
+        found += [f"{package}.{name}" for name in names.split() if hasattr(module, name)]
+    assert found == []
+    loaded = modules_of(
+        "import payclient; payclient.blocking, payclient.errors, payclient.testing, payclient.reconcile"
+    )
+    assert loaded >= {"payclient.blocking", "payclient.errors", "payclient.testing", "payclient.reconcile"}

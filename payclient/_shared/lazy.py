@@ -7,6 +7,7 @@ import sys
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
 
 
 def load_at_first_use(
@@ -22,9 +23,9 @@ def load_at_first_use(
         if name in modules:
             return getattr(import_module(modules[name]), name)
         for room in () if name.startswith("_") else rooms:
-            found = vars(import_module(f"{package}.{room}"))
-            if name in found:
-                return found[name]
+            module = import_module(f"{package}.{room}")
+            if name in vars(module) and _is_of(module, name):
+                return vars(module)[name]
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
@@ -32,3 +33,9 @@ def load_at_first_use(
         return sorted({*of_package, *of_package.get("__all__", ()), *modules})
 
     return get, names
+
+
+def _is_of(module: ModuleType, name: str) -> bool:
+    """Return whether *module* is a package, which imports what it offers, or defines *name* itself."""
+    is_defined = getattr(vars(module)[name], "__module__", None) == module.__name__
+    return hasattr(module, "__path__") or name in module.__annotations__ or is_defined

@@ -446,14 +446,14 @@ class AsyncClient:
         Args:
             reference: The service's reference code.
             amount: The expected amount, in the unit of the service.
-            merchant_reff: The expected merchant reference; not compared if not given, or empty.
+            merchant_reff: The expected merchant reference; not compared if not given; an empty one is refused.
             status: The accepted status words of the service, compared exactly.
             deadline: Seconds for the lookup; the client's own if not given.
 
         Note:
-            "Not found" is a result: the claim is not confirmed. Nor is it confirmed if the service says that it is
-            paid, but that less was received than the amount minus the fee. The service is asked after this call: a
-            lookup that was sent before is not shared.
+            "Not found" is a result: the claim is not confirmed. Nor is it confirmed with an accepted status if less was
+            received than the amount minus the fee, whatever the word for *paid* is; pending, canceled, expired, failed
+            and refunded payments are not due. A lookup that was sent before this call is not shared.
 
         Raises:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.

@@ -7,10 +7,7 @@ from attrs import field, frozen
 from payclient._shared.checks import must_be, unfit
 from payclient._shared.escape import quote
 from payclient.client._wait import is_condition
-from payclient.protocol import Transaction
-
-_PAID = "paid"
-"""The status, in lower case, with which the service says that the money has come."""
+from payclient.protocol import UNPAID, Transaction, missing_amount, text_stated
 
 
 @frozen(kw_only=True)
@@ -67,11 +64,13 @@ _is_amount = must_be(
 
 
 def _to_stated(given: object) -> str | None:
-    """Return a text without surrounding spaces; None if it is empty or a dash, and so says nothing."""
+    """Return a text without surrounding spaces, or None; refuse one that says nothing, and so would not be compared."""
     if not isinstance(given, str | None):
         raise unfit("merchant_reff", "a string or None", type(given).__name__)
-    text = (given or "").strip()
-    return text if any(map(str.isalnum, text)) else None
+    text = text_stated(given)
+    if text is None and given is not None:
+        raise unfit("merchant_reff", "a text with a letter or a digit, or None to leave it out", repr(given))
+    return text
 
 
 @frozen(kw_only=True)
@@ -94,20 +93,16 @@ class Claim:
         if found is None:
             yield FieldDifference(field="reference", expected=self.reference, found=None)
             return
-        if self.merchant_reff is not None and self.merchant_reff != _to_stated(found.merchant_reff):
+        if self.merchant_reff is not None and self.merchant_reff != text_stated(found.merchant_reff):
             yield FieldDifference(field="merchant_reff", expected=self.merchant_reff, found=found.merchant_reff)
         if found.amount != self.amount:
             yield FieldDifference(field="amount", expected=self.amount, found=found.amount)
         if found.status not in self.status:
             yield FieldDifference(field="status", expected=tuple(sorted(self.status)), found=found.status)
-        elif (due := _not_received(found)) is not None:
+        elif found.status.strip().casefold() not in UNPAID and (less := _missing(found)):
+            due = less + (found.amount_received or 0)
             yield FieldDifference(field="amount_received", expected=due, found=found.amount_received)
 
 
-def _not_received(found: Transaction) -> int | None:
-    """Return the amount due of a payment if the service itself gives a smaller amount received; otherwise None."""
-    received, due = found.amount_received, found.amount - (found.fee or 0)
-    if received is None or received >= due or found.status.strip().casefold() != _PAID:
-        return None
-    # Without a known fee, only a payment of nothing is certainly too little.
-    return due if found.fee is not None or received <= 0 < due else None
+def _missing(found: Transaction) -> int:
+    return missing_amount(found.amount, found.fee, found.amount_received)

@@ -45,7 +45,7 @@ in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
 """Whether a lookup is a row that waits out an outage: if it were rejected, it would only be asked again later."""
 
 _DEFERRED_PER_WORKER = 16
-PASSES = 4
+PASSES: int = 4
 _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
 _MAX_REFUSED_IN_A_ROW = 20  # without a response between them

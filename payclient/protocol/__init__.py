@@ -1,5 +1,8 @@
 """Internal: the protocol without I/O: build requests, and read responses as transactions or errors."""
 
+from payclient.protocol._claims import UNPAID as UNPAID
+from payclient.protocol._claims import missing_amount as missing_amount
+from payclient.protocol._claims import text_stated as text_stated
 from payclient.protocol._models import BODY_LIMIT as BODY_LIMIT
 from payclient.protocol._models import Environment as Environment
 from payclient.protocol._models import Failed as Failed

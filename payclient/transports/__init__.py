@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
-_HOME = {"payclient.transports._client": ("HttpxTransport",)}
+_HOME = {"payclient.transports._client": ("HttpxTransport",), "payclient.protocol": ("Request", "Response")}
 _ROOMS = ("_protocol", "_failures", "_network")
 """In which the other names are searched; none of them imports httpx."""
 

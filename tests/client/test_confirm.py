@@ -4,7 +4,10 @@ import pickle
 
 import pytest
 
-from payclient import Confirmation, ServiceError
+from payclient import ConfigurationError, Confirmation, ServiceError
+from payclient.protocol import UNPAID
+from payclient.reconcile import Status
+from payclient.reconcile.values import WORDS
 from support.fakes import DOWN, NOT_FOUND, ScriptedTransport, answer, client, document, timeline
 
 CLAIM = {"amount": 15000, "merchant_reff": "INV-1001", "status": {"Paid"}}
@@ -71,6 +74,16 @@ async def test_own_words(status):
     assert (await confirmed({**CLAIM, "status": status}, status="Settling")).is_confirmed
 
 
+async def test_less_received():
+    """With an accepted status, less than was due is not confirmed, whatever the word is, unless it means *not paid*."""
+    for word in ("Lunas", "PAID", "settled"):
+        found = await confirmed({**CLAIM, "status": {word}}, status=word, fee=100, amount_received=5)
+        assert (word, found.is_confirmed, differences(found)) == (word, False, [("amount_received", 14900, 5)])
+    for word in UNPAID:
+        assert (await confirmed({**CLAIM, "status": {word}}, status=word, fee=100, amount_received=5)).is_confirmed
+    assert {word for word, meaning in WORDS.items() if meaning is not Status.PAID} == UNPAID
+
+
 async def test_deviations_do_not_matter():
     """What is not compared, not documented or more than was owed does not make the claim false."""
     for stated in (
@@ -84,10 +97,13 @@ async def test_deviations_do_not_matter():
 
 
 async def test_without_merchant_reff():
-    """A field that is not given, or states nothing, is not compared, and not named among those that were."""
-    for claim in ({}, {"merchant_reff": None}, {"merchant_reff": ""}, {"merchant_reff": " - "}):
+    """A field that is not given is not compared, and not named among those that were; one that is empty is refused."""
+    for claim in ({}, {"merchant_reff": None}):
         found = await confirmed({"amount": 15000, "status": {"Paid"}, **claim}, merchant_reff="INV-9")
         assert (claim, found.is_confirmed, found.compared) == (claim, True, ("amount", "status"))
+    for said in ("", " ", "-", " - "):
+        with pytest.raises(ConfigurationError, match="merchant_reff must be a text with a letter or a digit, or None"):
+            await confirmed({**CLAIM, "merchant_reff": said})
 
 
 async def test_unknown_reference():

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, tzinfo
 from operator import attrgetter
 
 from payclient._shared.escape import escape_unprintable, quote
-from payclient.protocol import Transaction
+from payclient.protocol import Transaction, missing_amount, text_stated
 from payclient.reconcile._fields import COMPARED_FIELDS, Field
 from payclient.reconcile.ledger import ABSENT, Entry, Text
 from payclient.reconcile.rules import (
@@ -143,7 +143,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
 def _identity(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
     # Nearly all texts are the same on both sides as they are, and need no look at case or spacing.
     if entry.merchant_reff is not ABSENT and entry.merchant_reff != transaction.merchant_reff:
-        yield from _reff(_text_stated(entry.merchant_reff), _text_stated(transaction.merchant_reff))
+        yield from _reff(text_stated(entry.merchant_reff), text_stated(transaction.merchant_reff))
     for field, ours, theirs in zip(_TEXTS, _texts_of(entry), _texts_at_service(transaction), strict=True):
         if ours is not ABSENT and ours != theirs:
             said = (getattr(transaction, name) for name in field.at_service)
@@ -168,11 +168,11 @@ def _reff(ours: str | None, theirs: str | None) -> Iterator[Finding]:
 
 
 def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> Iterator[Finding]:
-    ours, theirs = _text_stated(cell), _text_stated(said[0])
+    ours, theirs = text_stated(cell), text_stated(said[0])
     if ours is None and theirs is not None:
         yield _not_compared(field.name, theirs)
     elif ours is not None and rules.fold(ours, field.name) not in [
-        folded(_text_stated(each) or "", field.name) for each in said
+        folded(text_stated(each) or "", field.name) for each in said
     ]:
         yield _differs(Code[field.code.upper()], field.name, ours, theirs)
 
@@ -237,12 +237,9 @@ def _arithmetic(
         return
     is_paid = rules.read_status(transaction.status) is Status.PAID
     said = f"amount {amount:,}" if fee is None else f"amount {amount:,} less fee {fee:,}{whose} is {due:,}"
-    # Without a known fee, only a payment of nothing is certainly too little.
-    if is_paid and received < due and (fee is not None or received <= 0 < amount):
-        sentence = (
-            f"paid at the service, {said}, and amount_received is {received:,}: {due - received:,} did not arrive"
-        )
-        yield Finding(Code.SHORT_RECEIVED, sentence, ledger=due, service=received, leakage=due - received)
+    if is_paid and (missing := missing_amount(amount, fee, received)):
+        sentence = f"paid at the service, {said}, and amount_received is {received:,}: {missing:,} did not arrive"
+        yield Finding(Code.SHORT_RECEIVED, sentence, ledger=due, service=received, leakage=missing)
     elif fee is None and is_paid and received < due:
         sentence = (
             f"paid at the service, {said}, and amount_received is {received:,}: no fee is known, so up to "
@@ -285,14 +282,8 @@ def _shown(value: str | int | None) -> str:
 # Texts that two programs may write differently
 
 
-def _text_stated(text: str | None) -> str | None:
-    """Return *text* without surrounding spaces; None if it is empty or a dash, and so says nothing."""
-    text = (text or "").strip()
-    return text if any(map(str.isalnum, text)) else None
-
-
 def reff_key(merchant_reff: str | None) -> str | None:
     """Return a `merchant_reff` normalised for case, width and spacing; None if it names no invoice."""
-    text = _text_stated(merchant_reff)
+    text = text_stated(merchant_reff)
     key = None if text is None else folded(text, "merchant_reff")
     return None if key in _PLACEHOLDERS else key
