@@ -181,7 +181,13 @@ def _call(app: App, arguments: Sequence[str]) -> Call:
     options = app[arguments[0]].assemble_argument_collection()
     switches = {name for each in options if each.parse and each.hint is bool for name in each.names}
     call = Call.of(arguments, {*switches, *_FLAGS})
-    return attrs.evolve(call, options=tuple(each for each in call.options if not has_credentials(each[1] or "")))
+    return attrs.evolve(call, options=tuple(each for each in call.options if not _is_secret(*each)))
+
+
+def _is_secret(flag: str, value: str | None) -> bool:
+    """Return whether an option holds a password, or what may be the key itself instead of its file."""
+    is_no_file = flag == "--api-key-file" and value not in (None, "-") and not os.access(value or "", os.F_OK)
+    return is_no_file or has_credentials(value or "")
 
 
 def _words(error: PayClientError, call: Call) -> str:

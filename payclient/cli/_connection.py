@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
 from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
-from payclient.cli._streams import FILE, NUMBER, RARE, TEXT, Seconds, Streams, Texts, refuse
+from payclient.cli._streams import FILE, NUMBER, RARE, TEXT, RefusalError, Seconds, Streams, Texts, refuse
 from payclient.client import ClientOptions, decode_key, read_key_file
 from payclient.transports import NetworkOptions, Transport, TransportName
 
@@ -100,8 +100,8 @@ class ConnectionOptions:
         try:
             content = decode_key(streams.stdin) if self.takes_key_from_stdin else read_key_file(self.api_key_file)
         except OSError as error:
-            problem = f"the file cannot be read: {error.strerror}"  # its name may be the key itself
-            refuse(f"--api-key-file: {problem}", first="write the key into a file, and name that with --api-key-file")
+            message = f"--api-key-file: the file cannot be read: {error.strerror}"  # its name may be the key itself
+            raise RefusalError(message, is_last=True) from error
         if not content.strip():
             refuse("--api-key-file: there is no key in it")
         return content

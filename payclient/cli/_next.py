@@ -216,7 +216,7 @@ def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) ->
     if missing.is_file() and (missing.parent / MANIFEST).exists():
         return [Step(_at(call, missing, missing.parent))]
     if call.name == "explain" and (Path(bound["reference"]) / MANIFEST).exists():
-        return [Step(Call("explain", (bound["reference"], str(missing))))]
+        return [Step(attrs.evolve(call, words=call.words[::-1]))]
     around = missing if missing.is_dir() else missing.parent
     found = [run for path in sorted(around.glob(f"*/{MANIFEST}")) if (run := _Run.read(path.parent)) is not None]
     if "ledger" in bound:
