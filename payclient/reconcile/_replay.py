@@ -12,7 +12,7 @@ from payclient.reconcile.journal import Journal
 from payclient.reconcile.judgement import Case, judge
 from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, with_history
 from payclient.reconcile.rules import STRICT, KindGuard, Rules
-from payclient.reconcile.values import JournalError, ResolvedBy, Row
+from payclient.reconcile.values import Bucket, JournalError, ResolvedBy, Row
 
 
 def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
@@ -32,6 +32,8 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
             return row
         if case.is_carried:
             row = evolve(row, carried_from=case.earlier.carried_from or previous.run)
+        if case.earlier.is_paid and row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
+            row = evolve(row, was_paid=True)
         if case.earlier.state and row.state not in ("", case.earlier.state):
             row = evolve(row, state_before=case.earlier.state)
         return with_history(row, case.earlier, run=run)

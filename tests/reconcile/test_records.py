@@ -211,6 +211,18 @@ async def test_reversed(night):
     assert third.memory["A", "reversed"]["resolved_by"] == "both"
 
 
+@pytest.mark.parametrize("nights", [1, 2])
+@pytest.mark.parametrize("is_down", [True, False], ids=["down", "rejected"])
+async def test_reversed_behind_a_gap(night, nights, is_down):
+    """A night without an answer, or with a row that cannot be used, does not forget that a payment was paid."""
+    done, unusable = await night([A], {"A": SAME}), RejectedEntry(line=2, reason="bad", reference="A")
+    for _ in range(nights):
+        done = await night([A if is_down else unusable], {"A": REFUSED if is_down else SAME}, previous=done)
+        assert done.rows[0].bucket is (Bucket.UNRESOLVED if is_down else Bucket.REJECTED)
+    last = await night([entry("A", status="Canceled")], {"A": CANCELED}, previous=done)
+    assert [each.code for each in last["A"].findings] == [Code.REVERSED]
+
+
 # Several rows, and rules
 
 

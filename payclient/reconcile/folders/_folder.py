@@ -121,7 +121,7 @@ class PastRun:
                 continue
             if is_missed or line.has_left:
                 yield line.reference, _LEFT + line.text
-            elif line.bucket in _UNFINISHED or line.is_listed_again:
+            elif line.bucket in _UNFINISHED or line.is_listed_again or line.was_paid:
                 yield line.reference, line.text
             elif is_listed(line.reference) and (line.state or line.settled):
                 state = "" if line.state == Status.PAID else line.state
@@ -144,7 +144,7 @@ class PastRun:
         has_left = not is_listed and 0 < flagged == len(rows)
         without_row = next((each for each in map(json.loads, texts) if "settled" in each), None)
         is_paid = "" in alone or any(
-            row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
+            row.was_paid or (row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED) for row in rows
         )
         is_carried = has_left or (not is_listed and any(row.bucket in _UNFINISHED for row in rows))
         entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []

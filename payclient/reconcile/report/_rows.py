@@ -246,6 +246,8 @@ def row_as_json(row: Row) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     if row.parts:
         parts["parts"] = [{"line": part.line, **_entry_as_json(part)} for part in row.parts]
+    if row.was_paid:
+        parts["was_paid"] = True
     if row.other_side is not None:
         parts["statement"] = _side_as_json(row.other_side)
     return {
@@ -421,6 +423,10 @@ class RowLine:
         return any(each["code"] == Code.DUPLICATE_REFERENCE for each in self.data["findings"])
 
     @property
+    def was_paid(self) -> bool:
+        return "was_paid" in self.data
+
+    @property
     def has_left(self) -> bool:
         return any(each["code"] == Code.LEFT_THE_LEDGER for each in self.data["findings"])
 
@@ -475,6 +481,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
         else StatementSide(
             settled=settled_from(side) if side["is_settled"] else None, is_in_ledger=side["is_in_ledger"]
         ),
+        was_paid="was_paid" in data,
         **{name: data[name] for name in kept},
     )
 

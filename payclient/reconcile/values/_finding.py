@@ -237,6 +237,7 @@ class Row:
         other_side: The statement's lines for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty if this run looked the reference up.
         state_before: The service's state, or word, in the previous run, if it had another one; empty otherwise.
+        was_paid: This run has no trustworthy answer, and the last one of an earlier run said that it is paid.
         is_material: As much is at stake as the rules call material.
     """
 
@@ -258,6 +259,7 @@ class Row:
     other_side: StatementSide | None = None
     reused_from: str = ""
     state_before: str = ""
+    was_paid: bool = False
     is_material: bool = False
 
     @property
