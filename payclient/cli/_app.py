@@ -135,7 +135,6 @@ def _version() -> str:
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a full or failing disk: the same command may succeed once that is fixed."""
 _KINDS = {int: "a whole number", float: "a number"}
-_VALUE_OF = re.compile(r"Invalid value for (--[a-z-]+): (?=\1 must )")
 _IS_OPTION = re.compile(r"--?[A-Za-z]")
 _FLAGS = ("--help", "-h", "--version", "-V")
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
@@ -213,11 +212,13 @@ def _about_usage(error: CycloptsError) -> str:
             return f"{error.keyword} needs a value, as in: {name}"
         called = ["payclient", *(error.command_chain or ())][-1]
         text = f"{name} is missing, as in: {_examples(called).splitlines()[0][2:]}"
-    elif isinstance(error, CoercionError) and error.token and error.target_type in _KINDS and error.msg is None:
+    elif isinstance(error, CoercionError) and error.msg:
+        text = error.msg
+    elif isinstance(error, CoercionError) and error.token and error.target_type in _KINDS:
         text = f"{error.token.keyword} must be {_KINDS[error.target_type]}, got {error.token.value!r}"
     elif isinstance(error, UnusedCliTokensError):
-        text = f"these words are too many: {shlex.join(error.unused_tokens or ())}"
-    return _VALUE_OF.sub("", text)
+        text = f"unexpected: {shlex.join(error.unused_tokens or ())}"
+    return text
 
 
 def _refused(streams: Streams, status: Exit, message: str, error: Exception, bound: Mapping[str, Any]) -> Exit:

@@ -174,12 +174,13 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
     words = "; ".join(texts)
     is_about = is_envelope and _is_about(reference, value, words)
     kind, text = _error_for(response, said, words, is_envelope=is_envelope, is_declined=is_declined, is_about=is_about)
-    is_unknown = text.startswith(_UNKNOWN_WORDS)
+    is_unexpected = kind is errors.UnexpectedResponseError
+    is_unknown = is_unexpected and bool(text) and said is not Meaning.ELSEWHERE
     if is_declined and said is not Meaning.ELSEWHERE:
         response = evolve(response, words=words or "no message" * is_unknown)
     if kind is errors.TransactionNotFoundError:
         return response.error(errors.TransactionNotFoundError, text, is_conclusive=said is Meaning.NOT_FOUND)
-    if kind is not errors.UnexpectedResponseError:
+    if not is_unexpected:
         return response.error(kind, text)
     return response.unexpected(text or _problem(response, value), is_about_reference=is_unknown)
 

@@ -94,7 +94,7 @@ def test_misspelt(command, subtests):
         (["reconcile", "--out", "report"], "payclient: LEDGER is missing, as in: payclient reconcile ledger.csv --out"),
         (["reconcile", "ledger.csv", "--out"], "payclient: --out needs a value, as in: --out FOLDER"),
         (["reconcile", "ledger.csv", "report"], "payclient: --out FOLDER is missing"),
-        (["show", "report", "more"], "payclient: these words are too many: more"),
+        (["show", "report", "more"], "payclient: unexpected: more"),
         (["sandbox", "--latency", "none"], "payclient: --latency must be a duration"),
         (["demo", "--rows", "3"], "payclient: Invalid value"),
     ]:

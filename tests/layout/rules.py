@@ -39,6 +39,22 @@ BELOW_THEIR_WING = {
 """Imports of an internal room by another wing, each with the reason."""
 
 
+MAY_READ_MESSAGES = {
+    "payclient/cli/_sandbox.py": "of the web server, whose error carries nothing else",
+    "payclient/client/_keys.py": "of a stranger's key source: what may be a key is taken out",
+    "payclient/reconcile/nights/_records.py": "rows of earlier reports say in words alone that they are accepted",
+    "payclient/reconcile/rules/_rules_file.py": "of tomllib, which gives the line in its text alone",
+    "payclient/transports/_failures.py": "OpenSSL's reason is a code",
+    "payclient/transports/_tls.py": "OpenSSL's reason is a code",
+}
+"""Modules that read a message, each with the reason."""
+OF_TEXT = frozenset(
+    ("split", "rsplit", "partition", "rpartition", "replace", "startswith", "endswith", "removeprefix", "removesuffix")
+)
+OF_PATTERN = frozenset({"sub", "search", "match", "fullmatch", "findall", "finditer"})
+ERRORS = frozenset({"error", "problem", "exception", "exc", "caught", "refused", "failure"})
+MESSAGES = frozenset({"message", "sentence", "reason", "waiver", "waived", "advice", "remark"})
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 UNCOVERED_WITHOUT_REASON = re.compile(r"pragma: ?no cover\W*$")
 
@@ -197,7 +213,38 @@ def uncovered_lines_have_a_reason(root: Path) -> Iterator[str]:
                 yield f"{_at(root, path, number)}: gives no reason: {line.strip()}"
 
 
+def messages_are_not_read(root: Path) -> Iterator[str]:
+    """Refuse code that matches, splits, replaces or searches a message: what it needs is a value of the error."""
+    for path in _package(root):
+        if path.relative_to(root).as_posix() in MAY_READ_MESSAGES:
+            continue
+        for node in ast.walk(_tree(path)):
+            if any(map(_is_message, _searched(node))):
+                yield f"{_at(root, path, node.lineno)}: reads a message: {ast.unparse(node)}"
+
+
+def _searched(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the texts in which a node looks for something, or of which it takes a part."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in OF_TEXT and node.args:  # without arguments, it is white space
+            yield node.func.value
+        if node.func.attr in OF_PATTERN:
+            yield from node.args
+    if isinstance(node, ast.Compare):
+        yield from (text for how, text in zip(node.ops, node.comparators, strict=True) if isinstance(how, ast.In))
+
+
+def _is_message(text: ast.expr) -> bool:
+    if isinstance(text, ast.Call) and isinstance(text.func, ast.Name) and text.func.id == "str":
+        return any(isinstance(each, ast.Name) and each.id in ERRORS for each in text.args)
+    if isinstance(text, ast.Call) and isinstance(text.func, ast.Attribute):  # such as `message.casefold()`
+        return _is_message(text.func.value)
+    name = text.attr if isinstance(text, ast.Attribute) else text.id if isinstance(text, ast.Name) else ""
+    return name in MESSAGES
+
+
 RULES: tuple[Rule, ...] = (
+    messages_are_not_read,
     top_level_is_exact,
     folders_nest_once,
     functions_are_short,
