@@ -213,7 +213,7 @@ def _about_usage(error: CycloptsError) -> str:
         called = ["payclient", *(error.command_chain or ())][-1]
         text = f"{name} is missing, as in: {_examples(called).splitlines()[0][2:]}"
     elif isinstance(error, CoercionError) and error.msg:
-        text = error.msg
+        text = str(error.msg)
     elif isinstance(error, CoercionError) and error.token and error.target_type in _KINDS:
         text = f"{error.token.keyword} must be {_KINDS[error.target_type]}, got {error.token.value!r}"
     elif isinstance(error, UnusedCliTokensError):

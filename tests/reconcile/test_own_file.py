@@ -56,7 +56,7 @@ def test_report(folder, kind, name):
     with pytest.raises(OSError, match="not a regular file"), ReportFiles(folder, formats=["rows.jsonl"]):
         pass
     assert [each.name for each in folder.iterdir()] == [name]
-    assert next(problem.what for problem in verify(folder)).startswith(("it cannot be read", "there is none"))
+    assert next(problem.what for problem in verify(folder)).startswith(("it cannot be read", "it is missing"))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
