@@ -126,7 +126,7 @@ class LookupSpec:
         max_rate: Attempts per second, retries included, of all workers together; None if the limit is unknown.
         workers: Worker processes that run at the same time; each takes its share of *max_rate*, or adapts more slowly
             if that is unknown.
-        transport: `httpx` or `fast`; `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
+        transport: `httpx`, `httpx2` or `fast`; `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
         timeout: Seconds for one attempt.
         deadline: Seconds for one lookup, queueing excluded; None for no bound other than the attempts.
         retry: When to ask again; None for never.

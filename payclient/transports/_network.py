@@ -19,6 +19,7 @@ from payclient.transports._tls import make_context
 
 TransportName: TypeAlias = Literal["httpx", "httpx2", "fast"]
 """The name of a transport; `httpx2` needs the extra `httpx2`."""
+_NAMES = [repr(name) for name in get_args(TransportName)]
 FilePath: TypeAlias = str | PathLike[str]
 
 
@@ -142,7 +143,7 @@ def _own_transport(given: object) -> Transport:
         return cast("Transport", given)
     found = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
     message = (
-        f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got {found}; "
+        f"transport must be {', '.join(_NAMES)} or an object with async methods send and aclose, got {found}; "
         "pass a client of httpx, also for its transports, as http_client"
     )
     raise ConfigurationError(message)
@@ -155,5 +156,4 @@ def resolve_transport(given: str | None) -> TransportName:
         name = name or "httpx"
     if name in get_args(TransportName):
         return cast("TransportName", name)
-    message = f"transport must be 'httpx', 'httpx2' or 'fast', got {name!r}"
-    raise ConfigurationError(message)
+    raise unfit("transport", f"one of {', '.join(_NAMES)}", repr(name))

@@ -93,7 +93,7 @@ WRONG_OPTIONS = [
     ({"tracing": asynchronous}, "tracing" + ASYNC),
     ({"tracing": generator}, "tracing" + ASYNC),
     ({"on_outage": None}, "on_outage must be 'fail' or 'wait', got None"),
-    ({"transport": "htpx"}, "transport must be 'httpx', 'httpx2' or 'fast', got 'htpx'"),
+    ({"transport": "htpx"}, "transport must be one of 'httpx', 'httpx2', 'fast', got 'htpx'"),
     ({"transport": 5}, TRANSPORT.format("int")),
     ({"transport": HttpxTransport}, TRANSPORT.format("the class HttpxTransport")),
     ({"transport": httpx.MockTransport(asynchronous)}, TRANSPORT.format("MockTransport")),

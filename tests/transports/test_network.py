@@ -4,12 +4,18 @@ import os
 import ssl
 import traceback
 from functools import partial
+from pathlib import Path
+from typing import get_args
 
 import httpx
 import pytest
 
 from payclient import AsyncClient, ConfigurationError
-from payclient.transports import HttpxTransport, NetworkOptions, resolve_network
+from payclient.cli._options import LedgerOptions
+from payclient.engines._spec import LookupSpec
+from payclient.reconcile.ledger import LedgerFormat
+from payclient.reconcile.ledger._open import SUFFIXES
+from payclient.transports import HttpxTransport, NetworkOptions, TransportName, resolve_network
 from payclient.transports.fast import FastTransport
 from support.fakes import KEY, ScriptedTransport
 
@@ -189,3 +195,21 @@ def test_own_context():
         resolve_network({"ssl_context": context, "ca_file": "x", "client_cert": "y"}, PAY)
     with pytest.raises(ConfigurationError, match=r"ssl_context must be an ssl\.SSLContext, got bool"):
         resolve_network({"ssl_context": True}, PAY)
+
+
+def test_closed_sets():
+    """The names of a closed set stand in each docstring and on the page that lists them."""
+    page = Path(__file__).parents[2].joinpath("docs", "reference", "configuration.md").read_text(encoding="utf-8")
+    texts = {
+        TransportName: [AsyncClient.__init__.__doc__ or AsyncClient.__doc__, LookupSpec.__doc__, page],
+        LedgerFormat: [LedgerOptions.__doc__],
+    }
+    missing = [
+        (name, text[:80])
+        for kind, found in texts.items()
+        for name in get_args(kind)
+        for text in found
+        if f"`{name}`" not in text
+    ]
+    assert missing == []
+    assert set(SUFFIXES.values()) == set(get_args(LedgerFormat))

@@ -213,13 +213,13 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:
         with _of_side(self._scope.side, self.fingerprint.name):
-            yield from self._rows()
+            for row in self._table.rows:
+                if row is not None:
+                    self._has_rows = True
+                    yield row
+            self._check_rows()
 
-    def _rows(self) -> Iterator[Entry | RejectedEntry]:
-        for row in self._table.rows:
-            if row is not None:
-                self._has_rows = True
-                yield row
+    def _check_rows(self) -> None:
         self._table.reader.check_cells()
         if not self._has_rows and not self._allow_empty:
             sheets = () if self.excluded else [each.name for each in self.unread_sheets]
