@@ -88,9 +88,6 @@ class Call:
         found = (each.arguments(side) for each in ways)
         return self.having(*((each[0], each[1] if each[1:] else None) for each in found if each))
 
-    def without(self, *flags: str) -> Call:
-        return evolve(self, options=tuple(each for each in self.options if each[0] not in flags))
-
     def only(self, flags: Collection[str]) -> Call:
         return evolve(self, options=tuple(each for each in self.options if each[0] in flags))
 

@@ -71,10 +71,9 @@ def lines_of(steps: Iterable[Step], typed: Call) -> list[str]:
     return [f"{'Or' if number else 'Next'}: {escape_unprintable(each)}" for number, each in enumerate(texts)]
 
 
-def reading(call: Call, ways: Sequence[Way] = ()) -> Call:
-    """Return the command that shows how the ledger of *call* is read, and with *ways* writes them into a rules file."""
-    shown = attrs.evolve(call, name="ledger", words=call.words[:1]).only(_OF_LEDGER).using(ways)
-    return shown.having(("--save-rules", new_path(_NEW_RULES))) if ways and call.words[:1] != ("-",) else shown
+def reading(call: Call) -> Call:
+    """Return the command that shows how the ledger of *call* is read."""
+    return attrs.evolve(call, name="ledger", words=call.words[:1]).only(_OF_LEDGER)
 
 
 def reconciling(call: Call) -> Call:
@@ -142,7 +141,9 @@ def _help(call: Call) -> Call:
 
 
 def _saving(call: Call) -> Call:
-    return reading(call).having(("--save-rules", new_path(_NEW_RULES)))
+    """Return the command that shows how the ledger is read, and writes a rules file; standard input is read once."""
+    shown = reading(call)
+    return shown if shown.words == ("-",) else shown.having(("--save-rules", new_path(_NEW_RULES)))
 
 
 def _after_other_run(error: JournalError, call: Call, out: Path) -> Step:
