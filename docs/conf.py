@@ -276,14 +276,23 @@ def keys(schema):
     return "\n".join(["| key | meaning |", "|---|---|", *rows])
 
 
+def fields():
+    """Return the table of the fields of a ledger, with the other names of their columns."""
+    from payclient.reconcile._fields import COMPARED, KINDS  # noqa: PLC0415  as above
+
+    names = tomllib.loads((PACKAGE / "reconcile" / "ledger" / "words.toml").read_text(encoding="utf-8"))["columns"]
+    rows = ["| field | form | compared | other names |", "|---|---|---|---|"]
+    for field, kind in KINDS.items():
+        others = ", ".join(f"`{name}`" for name in names[field].split())
+        rows.append(f"| `{field}` | {kind} | {'yes' if field in COMPARED else 'no'} | {others} |")
+    return "\n".join(rows)
+
+
 def words(*tables):
     """Return the words by which a ledger is read, from the file that has them."""
     listed = tomllib.loads((PACKAGE / "reconcile" / "ledger" / "words.toml").read_text(encoding="utf-8"))
-    rows = ["| | words |", "|---|---|"]
-    for name in tables:
-        found = listed[name].items() if name == "columns" else [(name, " ".join(listed[name].values()))]
-        rows += (f"| {key} | {', '.join(f'`{word}`' for word in text.split())} |" for key, text in found if text)
-    return "\n".join(rows)
+    found = {name: ", ".join(f"`{word}`" for text in listed[name].values() for word in text.split()) for name in tables}
+    return "\n".join(["| | words |", "|---|---|", *(f"| {name} | {text} |" for name, text in found.items())])
 
 
 def example(name):
@@ -317,6 +326,7 @@ TABLES = {
     "<!-- the sessions of noxfile.py -->": sessions,
     "<!-- the files of payclient -->": files,
     "<!-- the declarations of payclient ledger -->": declarations,
+    "<!-- the fields of a ledger -->": fields,
     "<!-- the errors -->": errors,
     "<!-- the classes of errors -->": classes_of_errors,
     "<!-- the attributes of errors -->": attributes_of_errors,
