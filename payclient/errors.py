@@ -61,7 +61,7 @@ class PayClientError(Exception):
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same lookup may succeed some minutes later: not with a refused key, proxy or certificate."""
+        """False if asking again cannot help: the key, the proxy or the certificate was refused."""
         return self._is_retryable
 
     @property
@@ -188,7 +188,7 @@ class AttemptTimeoutError(TransportError, TimeoutError):
 @_with_attributes
 class OutageError(TransportError):
     """
-    The service does not answer this client at present, and this lookup was not sent.
+    The service answers no lookup of this client now; this one was not sent, or was given up.
 
     Attributes:
         last_failure: Class and text of the client's most recent failure, from any lookup.
@@ -215,7 +215,7 @@ class OutageError(TransportError):
 @_with_attributes
 class OverloadedError(TransportError):
     """
-    The lookup cannot be answered in time, because too many others are made, and it was not sent.
+    This client has too many lookups queued to answer this one in time; it was not sent.
 
     Attributes:
         waiting: Lookups that queue.

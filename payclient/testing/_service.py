@@ -94,6 +94,7 @@ class Latency:
     jitter: float = field(default=0.0, validator=validators.ge(0))
 
     def draw(self, random: Random) -> float:
+        """Return the seconds of one answer, drawn evenly from *seconds* to *seconds* + *jitter*."""
         return self.seconds + self.jitter * random.random() if self.jitter else self.seconds
 
 

@@ -225,6 +225,7 @@ class HttpxTransport:
         self._shared = SharedPart(self._part)
 
     async def send(self, request: Request) -> Response:
+        """Exchange *request* for a response; see `Transport.send`."""
         if self._client.is_closed:
             raise _closed()
         head, body, is_truncated = await _exchange(self.library, request, self._native, self._send)
@@ -265,6 +266,7 @@ class HttpxTransport:
             response.connection.abort()
 
     async def aclose(self) -> None:
+        """Close the client and its connections."""
         await self._client.aclose()
 
 
