@@ -16,7 +16,7 @@ from attrs import field, frozen
 from cyclopts import Parameter
 
 from payclient import AsyncClient
-from payclient._shared.escape import plural
+from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Way
 from payclient.cli._call import new_path
 from payclient.cli._connection import ConnectionOptions
@@ -59,6 +59,7 @@ from payclient.reconcile.folders import (
     note_about,
     note_statement,
     open_past_run,
+    runs_without_report,
     started_at,
 )
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
@@ -151,6 +152,9 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
     if run.is_work_list_edited and all(each.run != run.note.run for each in read_log(previous).decisions):
         how = "payclient decisions take does that"
         streams.tell(f"payclient: {previous / WORK_LIST} was edited; what it says counts once it is taken: {how}")
+    for folder in runs_without_report(previous, out):
+        how = "run its command again, and then this one with --previous and its folder"
+        streams.tell(f"payclient: the run in {quote(str(folder))} has no report, so its statement is not known: {how}")
     return run
 
 

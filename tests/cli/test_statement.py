@@ -237,3 +237,23 @@ def test_listed_sentences(reconcile, tmp_path):
     assert "the ledger has a header and no rows" not in page
     linked = {*re.findall(r'<li><a href="([^"]+)">', page.partition('id="files"')[2])}
     assert linked | {"report.html"} == {path.name for path in folder.iterdir()}
+
+
+def test_lost_night(night, service, tmp_path):
+    """A night without a report is named in the next one; run again, its statement settles what it lists."""
+    service.add(reference="T2", amount=7000, status="Paid")
+    ledger, header = ["T1,15000,Paid", "T2,7000,Paid"], "reference,amount\n"
+    for name, lines in (("20", "T1,15000\n"), ("21", "T2,7000\n"), ("22", "")):
+        (tmp_path / f"{name}.csv").write_text(header + lines)
+    assert night("20", "--statement", "20.csv", lines=ledger).status == 1
+    lost = ("21", "--statement", "21.csv", "--previous", "20")
+    night(*lost, lines=ledger)
+    for file in (tmp_path / "21").iterdir():
+        if file.name != "journal.sqlite":
+            file.unlink()
+    alone = night("22", "--statement", "22.csv", "--previous", "20", lines=ledger)
+    assert f"the run in '{tmp_path / '21'}' has no report, so its statement is not known" in alone.err
+    assert (alone.status, "not_settled" in alone.out) == (1, True)
+    assert night(*lost, lines=ledger).status == 0
+    both = night("23", "--statement", "22.csv", "--previous", "21", lines=ledger)
+    assert (both.status, "has no report" in both.err) == (0, False)

@@ -8,6 +8,7 @@ from payclient.reconcile.folders._folder import finish as finish
 from payclient.reconcile.folders._folder import ledger_about as ledger_about
 from payclient.reconcile.folders._folder import note_about as note_about
 from payclient.reconcile.folders._folder import note_statement as note_statement
+from payclient.reconcile.folders._folder import runs_without_report as runs_without_report
 from payclient.reconcile.folders._folder import started_at as started_at
 
 # Names that are imported `as` themselves are for packages above, and not public.

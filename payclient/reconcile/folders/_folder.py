@@ -238,6 +238,15 @@ def _left_out(summary: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return Compared(**fields, unused=unused[0], unused_in_statement=unused[1], unread_sheets=sheets).left_out
 
 
+def runs_without_report(previous: Path, out: Path) -> Iterator[Path]:
+    """Yield the folders next to the *previous* run, apart from *out*, whose later run ended before its report."""
+    ended = (previous / MANIFEST).stat().st_mtime_ns
+    for journal in sorted(previous.resolve().parent.glob(f"*/{JOURNAL}")):
+        folder = journal.parent
+        if folder != out.resolve() and not (folder / MANIFEST).exists() and journal.stat().st_mtime_ns > ended:
+            yield folder
+
+
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:
     """Return the first problem of a report's files, given *problems* of some; empty if there is none."""
     journal = folder / JOURNAL
