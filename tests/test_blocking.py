@@ -33,6 +33,8 @@ from payclient.blocking import Client, _pass_on
 from payclient.client._client import ClientOptions
 from payclient.transports import NetworkOptions
 from support.fakes import KEY, NOT_FOUND, ScriptedTransport, answer, client, document
+from support.in_thread import serving
+from support.raw_server import RawServer
 
 
 def blocking(transport=None, **options):
@@ -408,24 +410,30 @@ def test_loop_ends(ending):
 
 
 def test_python_ends():
-    """A call at the end of Python that needs a new connection is an error of payclient's; so is one after that."""
-    found = run(
-        """
-        import atexit, json
-        from payclient.blocking import Client
+    """A call at the end of Python, in `atexit`, resolves a name, reads the trusted certificates, and is answered."""
+    with serving(server := RawServer()):
+        url = server.url.replace("127.0.0.1", "localhost")
+        found = run(
+            f"""
+            import asyncio, atexit, json
+            from payclient import AsyncClient, PayClientError
+            from payclient.blocking import Client
 
-        pays = [Client(api_key="test-key-0123456789", base_url="http://localhost:9", transport=name)
-                for name in ("httpx", "fast")]
+            options = {{"api_key": "test-key-0123456789", "base_url": {url!r}}}
+            pays = [Client(transport=name, **options) for name in ("httpx", "fast")]
 
-        @atexit.register
-        def last():
-            found = []
-            for pay in pays:
+            async def look_up():
+                async with AsyncClient(**options) as pay:
+                    return await pay.get_transaction("T1")
+
+            @atexit.register
+            def last():
+                found = [pay.get_transaction("T1").status for pay in pays] + [asyncio.run(look_up()).status]
                 try:
-                    pay.get_transaction("T1")
-                except Exception as error:
-                    found.append([type(error).__module__, type(error).__name__])
-            print(json.dumps(found))
-        """
-    )
-    assert found == [["payclient.errors", "ClientClosedError"]] * 2
+                    Client(**options | {{"base_url": "https://localhost:9"}}, retry=None).get_transaction("T1")
+                except PayClientError as error:
+                    found.append(error.step)
+                print(json.dumps(found))
+            """
+        )
+    assert found == ["Canceled", "Canceled", "Canceled", "connect"]

@@ -78,7 +78,7 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 self._transport.write(message if self.tls is None else self.tls.encrypted(message))
             except ssl.SSLError as error:  # such as a renegotiation that is not over
-                self._fail_tls(error)
+                self._fail_tls(self._tls_error or error)
         return response
 
     def read_on(self) -> asyncio.Future[Response] | None:

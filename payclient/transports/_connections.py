@@ -5,24 +5,28 @@ import math
 import ssl
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
+from payclient._shared.until_done import until_done
 from payclient.errors import ClientClosedError
 from payclient.protocol import Response
 from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
-from payclient.transports._failures import broken
+from payclient.transports._failures import Progress, broken
 from payclient.transports._proxy import Origin, Proxy
 
 OnLate: TypeAlias = Callable[[Response], object]
 _MAX_LATE = 32  # exchanges that are read on although their caller has left
 _MAX_LATENESS = 5.0  # seconds
+_CLOSED = "the transport has been closed"
 
 
 class Pool:
     """The connections to one host."""
 
-    # The most recently used one is taken first, and no more are kept than were in use at once.
+    # The most recently used one is taken first, and no more are kept than were wanted at once. An exchange that finds
+    # none idle has one made, but takes another that is given back before; the new one is kept for the next exchange.
     # A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is silent for
     # longer than a second, those that were idle before its exchange began are not used; if it ends so, they are closed.
 
@@ -32,15 +36,62 @@ class Pool:
         self.idle: deque[Connection] = deque()  # the most recently used at the right
         self.is_closed = False
         self._keepalive = keepalive
-        self._in_use = self._max_in_use = 0
+        self._in_use = self._max_wanted = 0
         self._reused: dict[Connection, float] = {}  # that are in use, with the start of each exchange, in order
+        self._waiting: dict[asyncio.Future[Connection], None] = {}
+        self._dials: set[asyncio.Task[None]] = set()
 
     def add(self, connection: Connection) -> None:
         """Add a new connection, which is in use, until it is closed."""
         self.connections[connection] = None
         connection.on_close = self.remove
         self._in_use += 1
-        self._max_in_use += self._in_use > self._max_in_use
+        self._max_wanted += self._in_use > self._max_wanted
+
+    async def open(self, dialer: Dialer, *, needs_fresh: bool) -> Connection:
+        """Return a new connection, or, unless it has to be new, one that is given back before."""
+        progress = dialer.progress()
+        waiting: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        dial = asyncio.create_task(self._dial(dialer, progress, waiting), name="payclient-dial")
+        self._dials.add(dial)
+        dial.add_done_callback(partial(self._end_dial, waiting))
+        if not needs_fresh:
+            self._waiting[waiting] = None
+            self._max_wanted = max(self._max_wanted, self._in_use + len(self._waiting))
+        try:
+            return await waiting
+        except asyncio.CancelledError as error:
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self.give_back(waiting.result())
+            dial.cancel()
+            progress.attach_to(error)
+            await until_done([dial])
+            raise
+        finally:
+            self._waiting.pop(waiting, None)
+
+    async def _dial(self, dialer: Dialer, progress: Progress, waiting: asyncio.Future[Connection]) -> None:
+        connection = await dialer.dial(self.origin, progress)
+        self.add(connection)
+        if waiting.done():
+            self.give_back(connection)
+        else:
+            waiting.set_result(connection)
+
+    def _end_dial(self, waiting: asyncio.Future[Connection], dial: asyncio.Task[None]) -> None:
+        self._dials.remove(dial)
+        failure = ClientClosedError(_CLOSED) if dial.cancelled() else dial.exception()
+        if failure is not None and not waiting.done():
+            waiting.set_exception(failure)
+
+    def abort(self) -> list[asyncio.Task[None]]:
+        """Close all connections, and return what still makes new ones."""
+        self.is_closed = True
+        for dial in self._dials:
+            dial.cancel()
+        for connection in [*self.connections]:
+            connection.abort()
+        return [*self._dials]
 
     def take(self) -> Connection | None:
         """Return the most recently used connection that is still open; None if all have been idle for too long."""
@@ -57,7 +108,7 @@ class Pool:
             if connection.is_usable and connection.is_quiet():
                 self._reused[connection] = now
                 self._in_use += 1
-                self._max_in_use += self._in_use > self._max_in_use
+                self._max_wanted += self._in_use > self._max_wanted
                 return connection
             connection.abort()
         return None
@@ -74,11 +125,23 @@ class Pool:
             return
         now = connection.idle_since = connection.now()
         self.idle.append(connection)
+        if self._waiting:
+            self._serve()
         while self.idle:
             coldest = self.idle[0]
-            if coldest.idle_since >= now - self._keepalive and len(self.connections) <= self._max_in_use:
+            if coldest.idle_since >= now - self._keepalive and len(self.connections) <= self._max_wanted:
                 return
             coldest.abort()
+
+    def _serve(self) -> None:
+        """Give the connection that was just given back to the exchange that has waited longest."""
+        waiting = next((each for each in self._waiting if not each.done()), None)
+        if waiting is not None and (taken := self.take()) is not None:
+            waiting.set_result(taken)
+
+    def is_reused(self, connection: Connection) -> bool:
+        """Return whether a connection in use was idle before."""
+        return connection in self._reused
 
     def is_suspect(self, connection: Connection) -> bool:
         """Return whether a reused connection may have died: it is silent for longer than a second."""
@@ -117,8 +180,8 @@ class Connections:
         while True:
             if connection is None:
                 self._check_open()
-                connection = await self._dialer.dial(pool.origin)
-                pool.add(connection)
+                connection = await pool.open(self._dialer, needs_fresh=needs_fresh)
+                is_stale_possible = pool.is_reused(connection)
             is_left = False
             try:
                 if self._is_closed:  # meanwhile
@@ -137,7 +200,7 @@ class Connections:
             if not is_stale:
                 raise failure
             # The service closed it while it was idle, which is not a failed attempt.
-            connection, is_stale_possible = None, False
+            connection, needs_fresh = None, True
 
     def _read_on(self, pool: Pool, connection: Connection, on_late: OnLate) -> bool:
         """Return whether the response is still read; *on_late* then gets it."""
@@ -158,19 +221,14 @@ class Connections:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise ClientClosedError("the transport has been closed")
+            raise ClientClosedError(_CLOSED)
 
-    def abort(self) -> list[Connection]:
-        """Close all connections, and return them; the event loop notices later."""
+    def abort(self) -> list[asyncio.Future[Any]]:
+        """Close all connections, and return what ends later: the event loop notices it."""
         self._is_closed = True
-        connections: list[Connection] = []
-        for pool in self._pools.values():
-            pool.is_closed = True
-            connections += pool.connections
-        for connection in connections:
-            connection.abort()
-        return connections
+        self._dialer.abort()
+        connections = [connection.closed for pool in self._pools.values() for connection in pool.connections]
+        return [*connections, *(dial for pool in self._pools.values() for dial in pool.abort())]
 
     async def aclose(self) -> None:
-        if connections := self.abort():
-            await asyncio.wait([connection.closed for connection in connections])
+        await until_done(self.abort())

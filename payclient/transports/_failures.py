@@ -115,6 +115,8 @@ def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_la
     if refused := [link for link in chain(error) if isinstance(link, TunnelError)]:
         return _no_tunnel(refused[0], progress)
     reason = reason_of(error)
+    if progress.step == "name":
+        reason = f"the name was not resolved: {reason}"
     if progress.proxy and progress.step == "proxy":
         message = f"the proxy {progress.proxy} did not open the tunnel to {origin}: {reason}"
     elif progress.proxy and progress.step != "tls":

@@ -1,8 +1,18 @@
-"""Run a coroutine one await at a time, and cancel it at a chosen one."""
+"""Run a coroutine one await at a time, and cancel it at a chosen one, or at a turn of the event loop."""
 
 import asyncio
 from collections.abc import Coroutine
 from enum import Enum
+
+
+async def cancelled_at_turn(work, number):
+    """Cancel *work* at the *number*-th turn of the event loop; return whether it ended before, and its outcome."""
+    task = asyncio.ensure_future(work)
+    for _ in range(number):
+        await asyncio.sleep(0)
+    is_done = task.done()
+    task.cancel()
+    return is_done, (await asyncio.gather(task, return_exceptions=True))[0]
 
 
 class Moment(Enum):

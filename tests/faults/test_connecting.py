@@ -71,22 +71,18 @@ async def test_refused(row):
 async def test_unknown_host(monkeypatch, row):
     """An unresolvable host is retried, signals an overload, and is in the message."""
     row("a host that nobody knows", ConnectionFailedError.__name__)
-    loop = asyncio.get_running_loop()
-    resolve = loop.getaddrinfo
+    resolve = socket.getaddrinfo
 
-    async def unknown(host, *args, **options):
+    def unknown(host, *args):
         if host == "pay.invalid":
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return await resolve(host, *args, **options)
+        return resolve(host, *args)
 
-    # Of the loop, not of `socket`: uvloop resolves in a thread of libuv, which would ask the name server of this
-    # machine. While that is silent, the thread waits in poll() on a UDP socket, which outlives a cancelled lookup by
-    # the time-out of the resolver (5 s), and is a leak to `stage`.
-    monkeypatch.setattr(loop, "getaddrinfo", unknown)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     async with stage(RawServer(), base_url="https://pay.invalid", retry=None) as pay:
         outcome = await ask(pay)
         assert (type(outcome), outcome.sent, outcome.step, outcome.address) == (ConnectionFailedError, "no", "name", "")
-        assert "pay.invalid: [Errno -2] Name or service not known" in str(outcome)
+        assert "pay.invalid: the name was not resolved: [Errno -2] Name or service not known" in str(outcome)
         assert await signal_of(pay) is Signal.OVERLOADED
 
 

@@ -12,7 +12,7 @@ import trustme
 
 from faults.proxies import FAULTS
 from faults.stage import AT_ONCE, NOTHING, ask, at_rest, cancel_many, ours, settle, shown, signal_of, traces
-from faults.stepping import Moment, Stepper
+from faults.stepping import Moment, Stepper, cancelled_at_turn
 from payclient import AsyncClient, ConfigurationError, ConnectionFailedError, TLSVerificationError, Transaction
 from pools import connections, idle
 from support.fakes import KEY, answer
@@ -176,18 +176,18 @@ async def test_unknown_name(monkeypatch, row):
     row("proxy: its name cannot be resolved", ConnectionFailedError.__name__)
     asked = []
 
-    async def resolve(host, *_, **__):
+    def resolve(host, *_):
         asked.append(host)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     def address(_):
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
         return "http://proxy.invalid:3128"
 
     async with proxied(RawProxy(), service(), address=address, base_url="https://pay.invalid", retry=None) as pay:
         outcome = await ask(pay)
         assert (type(outcome), outcome.step) == (ConnectionFailedError, "name")
-        assert outcome.message.startswith("cannot connect to the proxy proxy.invalid:3128: [Errno -2] Name")
+        assert outcome.message.startswith("cannot connect to the proxy proxy.invalid:3128: the name was not")
     assert asked == ["proxy.invalid"]
 
 
@@ -214,6 +214,16 @@ async def test_cancelled(moment, row):
             (outcome,) = await asyncio.gather(asyncio.create_task(stepper), return_exceptions=True)
             assert at_rest(pay) == NOTHING
             if not stepper.is_struck:
+                break
+            if isinstance(outcome, BaseException):
+                assert_secret([shown_locals(outcome)])
+        assert number > 2
+        for number in range(1, 1000):  # while it connects, which is a task of the pool
+            for connection in idle(transport):
+                await transport.discard(attrs.evolve(answer(), connection=connection))
+            is_done, outcome = await cancelled_at_turn(pay.get_transaction("T1"), number)
+            assert at_rest(pay) == NOTHING
+            if is_done:
                 break
             if isinstance(outcome, BaseException):
                 assert_secret([shown_locals(outcome)])

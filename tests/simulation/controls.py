@@ -131,9 +131,9 @@ CONTROLS = (
             "if self._response is not None and not self._response.done():", "if self._response is not None:", OURS),
     # Proxies
     Control("no connection goes around the proxy", "transports._dial:Dialer._connect",
-            "opened = await _open_tunnel(self._proxy, host, port, progress)",
-            "opened = await _open_socket(host, port, progress)", OURS, is_proxied=True),
-    Control("a tunnel that is not opened closes its connection", "transports._dial:_open_tunnel",
+            "opened = await self._open_tunnel(self._proxy, host, port, progress)",
+            "opened = await self._open_socket(host, port, progress)", OURS, is_proxied=True),
+    Control("a tunnel that is not opened closes its connection", "transports._dial:Dialer._open_tunnel",
             "on_failure.callback(opened.close)", "pass", OURS, is_proxied=True),
     Control("a handshake that failed closes its connection", "transports._dial:Dialer._connect",
             "on_failure.callback(connection.abort)", "pass", OURS, is_proxied=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 import struct
 from collections import deque
 from hashlib import blake2b
@@ -164,7 +165,9 @@ class SimulatedLoop(VirtualTimeLoop):
     # What asyncio and anyio ask the system for
 
     def run_in_executor(self, executor, function, *arguments):
-        """Run *function* here, a little later."""
+        """Run *function* here, a little later; names are resolved by the simulated network."""
+        if function is socket.getaddrinfo:
+            return asyncio.Task(self.network.resolve(*arguments[:2]), loop=self)
         future = self.create_future()
         self.call_later(0.01, self._run_for, future, function, arguments)
         return future

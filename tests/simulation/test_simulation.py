@@ -155,7 +155,7 @@ def test_mutants_of_rare_cells():
 def test_cells():
     """A run counts which fault has met which state; what no run has reached is listed."""
     reached = Cells()
-    reached.add(run(Plan(seed=1, faults=(Fault("stall", 1),))))
+    reached.add(run(Plan(seed=1, faults=(Fault("stall", 0),))))
     assert reached.counts["stall", "connection first exchange"] == 1
     assert set(reached.empty()) == set(CELLS) - set(reached.counts)
     assert reached.seeds["stall", "lookup sent"] == [1]

@@ -250,6 +250,8 @@ class RawServer:
         return self
 
     async def __aexit__(self, *_):
+        for _ in range(20):  # in which uvloop accepts who has connected; otherwise it leaves their sockets open
+            await asyncio.sleep(0)
         self._server.close()
         for task in self._tasks:
             task.cancel()

@@ -1,6 +1,5 @@
 """What the transport `fast` does by itself, where others leave it to httpx."""
 
-import asyncio
 import socket
 from contextlib import asynccontextmanager
 
@@ -58,10 +57,9 @@ async def test_second_address(monkeypatch):
         async with carrying(send(http(FOUND))) as (transport, server):
             there = [("127.0.0.1", port) for port in (full.getsockname()[1], int(server.url.rpartition(":")[2]))]
 
-            async def resolve(host, port, **_):  # uvloop asks for addresses of digits, too
-                found = there if host == "pay.example" else [(host, port)]
-                return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in found]
+            def resolve(*_):
+                return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in there]
 
-            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+            monkeypatch.setattr(socket, "getaddrinfo", resolve)
             response = await transport.send(request("http://pay.example"))
     assert response.body == FOUND
