@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from payclient._shared.remedy import Side, Way, quote_word
+from payclient.reconcile.ledger import Side, Way, quote_word
 
 Option: TypeAlias = tuple[str, str | None]
 """A flag, and its value; None for a switch."""
