@@ -23,8 +23,8 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
     It takes twice the slowest recent response if that is longer. Before the first response nothing in flight counts.
 4.  Failures beside answers are load, or references that the service cannot answer. So it takes twice as long as
     attempts have lately failed between two answers, up to five seconds. And a reference that has failed counts again,
-    here and for the limiter, once it has been answered. A 500 or a malformed response beside answers is none of the
-    limiter's: a gateway, or a limit, answers otherwise.
+    here and for the limiter, once it has been answered. A 500 or a malformed response, up to twenty in a row beside
+    answers, is none of the limiter's: a gateway, or a limit, answers otherwise.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
     reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
     reference that always fails takes no probe from the others.
@@ -60,6 +60,7 @@ _MAX_GAP = 2.5  # seconds
 _MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
 _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
+_BESIDE = 20  # failures in a row at the most that are beside answers
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
 
@@ -234,7 +235,9 @@ class Outage:
 
     def is_load(self, reference: str, *, is_of_program: bool) -> bool:
         """Return whether the failure of *reference* may be about the load, and not about the reference."""
-        is_beside_answers = is_of_program and self._ended_at < self.answered_at + _MAX_AGE
+        is_beside_answers = (
+            is_of_program and self._row.length <= _BESIDE and self._ended_at < self.answered_at + _MAX_AGE
+        )
         return not is_beside_answers and self._is_evidence(reference)
 
     def _is_evidence(self, reference: str) -> bool:
