@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from payclient import errors
 from payclient._shared.logger import logger
 from payclient.client._lookup import Lookup, LookupPhase
-from payclient.client._outage import End, Outage
+from payclient.client._outage import End, Outage, State
 from payclient.client.policies import Limiter, Signal, Ticket, classify
 
 
@@ -66,7 +66,7 @@ class Admission:
     async def admit(self, lookup: Lookup) -> Ticket:
         """Return a slot for the next attempt of *lookup*, which may be a probe, or raise why there is none."""
         failure: errors.OutageError | None = None
-        if not self.is_rejected(lookup):
+        if self.outage.state is not State.OUT or not self.is_rejected(lookup):
             if (ticket := self.limiter.acquire_now(lookup.priority)) is not None:
                 lookup.at = ticket.started_at
                 return ticket

@@ -140,7 +140,7 @@ class Outage:
         self.sent_at: float = -math.inf
         self.answered_at: float = -math.inf
         self._limiter, self._lookups = limiter, lookups
-        self._state = State.QUIET
+        self.state = State.QUIET
         self._row = _Row()
         self._longest_gap = 0.0  # seconds of failures between two recent answers
         self._fires_at = math.inf
@@ -153,9 +153,9 @@ class Outage:
 
     @property
     def is_on(self) -> bool:
-        if self._state is State.OUT and self._is_aged():
+        if self.state is State.OUT and self._is_aged():
             self._turn(Event.AGED)
-        return self._state is State.OUT
+        return self.state is State.OUT
 
     def seconds(self) -> float:
         """Return for how long no lookup was answered, as far as that was observed."""
@@ -168,20 +168,21 @@ class Outage:
         return not self._in_flight and self._clock.now() >= max(self._ended_at, self.sent_at) + _MAX_AGE
 
     def _turn(self, event: Event) -> None:
-        self._state = following(self._state, event)
+        self.state = following(self.state, event)
         if event in (Event.ANSWERED, Event.AGED):
             self._row, self._finals = _Row(), 0
 
     # Attempts
 
     def sent(self, ticket: Ticket, reference: str, clock: Clock) -> None:
-        if self.sent_at > -math.inf and self._is_aged():
+        now = ticket.started_at
+        if not self._in_flight and now >= self.sent_at + _MAX_AGE and now >= self._ended_at + _MAX_AGE:
             self._longest_gap = 0.0
             self._turn(Event.AGED)
-        self._in_flight[ticket.number] = ticket.started_at, reference
-        self.sent_at, self._clock = ticket.started_at, clock
+        self._in_flight[ticket.number] = now, reference
+        self.sent_at, self._clock = now, clock
         if self._fires_at == math.inf:
-            self._schedule(ticket.started_at + _MIN_FAILING)
+            self._schedule(now + _MIN_FAILING)
 
     def ended(self, ticket: Ticket, reference: str, now: float, end: End, failure: str = "") -> None:
         """Record how an attempt ended; one whose caller has left may be answered later."""
@@ -215,7 +216,7 @@ class Outage:
         if self.is_on and self.rejected > self._rejected_before:
             logger.info("lookups are sent again")
             self._limiter.capacity.recover()
-        if self._state is not State.QUIET or self.last_failure:
+        if self.state is not State.QUIET or self.last_failure:
             self.last_failure = ""
             self._turn(Event.ANSWERED)
 
@@ -254,7 +255,7 @@ class Outage:
             if row.left:  # silence is observed only while an attempt is in flight
                 due_at = max(since, self.answered_at) + max(_MIN_ALLOWED, gap)
                 return due_at if self._in_flight or self._ended_at >= due_at else math.inf
-            return since if self._state is State.TRIAL else max(since, self.answered_at) + max(_MIN_FAILING, gap)
+            return since if self.state is State.TRIAL else max(since, self.answered_at) + max(_MIN_FAILING, gap)
         allowed = max(_MIN_ALLOWED if row.length else _MIN_STALL, gap)
         for began, reference in self._in_flight.values() if self._slowest else ():
             if self._is_evidence(reference):

@@ -119,7 +119,7 @@ async def test_outage(row):
     async with stage(server, max_concurrency=8) as pay:
         outcomes, failure = await collect(pay, slowly())
         assert (kinds(outcomes), failure) == ([Found] * 200, None)
-        assert pay.stats.attempts < 200 + 600 * 0.6  # the rows, and about one attempt in two seconds
+        assert pay.stats.attempts < 220 + 600 * 0.6  # rows, 20 failures beside answers, and one attempt in two seconds
         assert loop.time() > 601
 
 

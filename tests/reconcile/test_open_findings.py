@@ -33,17 +33,22 @@ class Oracle:
     """
 
     def __init__(self):
-        self.rows, self.paid, self.known, self.words = [], set(), {}, {}
+        self.rows, self.paid, self.known, self.words, self.left = [], set(), {}, {}, set()
 
     def night(self, ledger, service):
         """Take the rows of a ledger (reference, amount, word) and what the service says; return the figures."""
         listed = {reference for reference, *_ in ledger}
-        carried = [row[:3] for row in self.rows if row[3] != "matched" and row[0] not in listed]
+        gone = {row[0] for row in self.rows} - listed
+        unfinished = {row[0] for row in self.rows if row[3] != "matched"} - self.left
+        self.left = gone - unfinished
+        carried = [row[:3] for row in self.rows if row[0] in self.left or (row[3] != "matched" and row[0] in gone)]
         times = Counter(reference for reference, *_ in ledger)
         rows, found, sums, totals = [], {}, Counter(), Counter()
         for number, (reference, amount, word) in enumerate((*ledger, *carried)):
             answer, is_carried = service[reference], number >= len(ledger)
             findings = self.findings(reference, amount, word, answer, times[reference])
+            if is_carried and reference in self.left:
+                findings.append(("left_the_ledger", amount, amount))
             bucket = self.bucket(word, answer, findings)
             rows.append((reference, amount, word, bucket))
             for code, at_stake, said in findings if bucket == "break" else ():
@@ -61,7 +66,10 @@ class Oracle:
         for reference in {each for each, code in found if code == "reversed"}:
             self.words[reference] = {row[2] for row in rows if row[0] == reference}
         self.rows = rows
-        self.paid = {row[0] for row in rows if type(service[row[0]]) is tuple and service[row[0]][1] == "Paid"}
+        unknown = {row[0] for row in rows if service[row[0]] == DOWN}  # who was paid before a night without answer
+        self.paid = self.paid & unknown | {
+            row[0] for row in rows if type(service[row[0]]) is tuple and service[row[0]][1] == "Paid"
+        }
         return sums, totals, states
 
     def findings(self, reference, amount, word, answer, times):
