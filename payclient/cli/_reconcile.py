@@ -17,7 +17,6 @@ from cyclopts import Parameter
 
 from payclient import AsyncClient
 from payclient._shared.escape import plural, quote
-from payclient._shared.escape import plural
 from payclient.cli._call import new_path
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict, lines_of
