@@ -33,14 +33,15 @@ class Oracle:
     """
 
     def __init__(self):
-        self.rows, self.paid, self.known, self.words, self.left = [], set(), {}, {}, set()
+        self.rows, self.paid, self.known, self.words = [], set(), {}, {}
+        self.left, self.listed = set(), set()
 
     def night(self, ledger, service):
         """Take the rows of a ledger (reference, amount, word) and what the service says; return the figures."""
         listed = {reference for reference, *_ in ledger}
         gone = {row[0] for row in self.rows} - listed
         unfinished = {row[0] for row in self.rows if row[3] != "matched"} - self.left
-        self.left = gone - unfinished
+        self.left, self.listed = gone & (self.left | self.listed) - unfinished, listed
         carried = [row[:3] for row in self.rows if row[0] in self.left or (row[3] != "matched" and row[0] in gone)]
         times = Counter(reference for reference, *_ in ledger)
         rows, found, sums, totals = [], {}, Counter(), Counter()
@@ -48,7 +49,8 @@ class Oracle:
             answer, is_carried = service[reference], number >= len(ledger)
             findings = self.findings(reference, amount, word, answer, times[reference])
             if is_carried and reference in self.left:
-                findings.append(("left_the_ledger", amount, amount))
+                theirs = answer[0] if type(answer) is tuple else 0
+                findings.append(("left_the_ledger", max(amount, theirs), amount))
             bucket = self.bucket(word, answer, findings)
             rows.append((reference, amount, word, bucket))
             for code, at_stake, said in findings if bucket == "break" else ():
