@@ -10,8 +10,6 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from payclient.reconcile.ledger import Side, Way, quote_word
-
 Option: TypeAlias = tuple[str, str | None]
 """A flag, and its value; None for a switch."""
 

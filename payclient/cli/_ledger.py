@@ -13,6 +13,7 @@ from attrs import field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
+from payclient._shared.remedy import Way
 from payclient.cli._call import Call, new_path
 from payclient.cli._next import Step, lines_of, reconciling, status_ways
 from payclient.cli._options import LedgerOptions, chosen_columns
@@ -34,17 +35,7 @@ from payclient.cli._streams import (
     refuse,
 )
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
-from payclient.reconcile.ledger import (
-    ABSENT,
-    KINDS,
-    Dialect,
-    Entry,
-    Ledger,
-    RejectedEntry,
-    Suggestion,
-    Way,
-    column_names,
-)
+from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, Suggestion, column_names
 
 EXAMPLES = """
 $ payclient ledger ledger.csv

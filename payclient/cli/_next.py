@@ -13,6 +13,7 @@ from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
+from payclient._shared.remedy import Remedy, Way
 from payclient.cli._call import Call, new_path
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, option_name
 from payclient.cli._streams import Exit, MissingRunError, RefusalError
@@ -30,7 +31,7 @@ from payclient.reconcile import (
     read_status,
 )
 from payclient.reconcile import Remedy as Following
-from payclient.reconcile.ledger import LedgerChangedError, LedgerError, Remedy, UnusedColumn, Way
+from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn
 from payclient.reconcile.report import MANIFEST
 
 _MAX_WAYS = 4

@@ -13,6 +13,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter, Token
 
 from payclient._shared.escape import quote
+from payclient._shared.remedy import Way
 from payclient.cli._streams import (
     AMOUNT,
     DURATION,
@@ -44,7 +45,6 @@ from payclient.reconcile.ledger import (
     LedgerFile,
     LedgerFormat,
     RejectedEntry,
-    Way,
     open_ledger,
 )
 from payclient.reconcile.report import MANIFEST, carry_log, earlier_decisions

@@ -8,6 +8,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
+from payclient._shared.remedy import Way
 from payclient.cli._call import new_path
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import (
@@ -23,7 +24,6 @@ from payclient.reconcile import (
     expiry_rule,
 )
 from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.ledger import Way
 from payclient.reconcile.report import (
     FORMATS,
     MANIFEST,

@@ -17,6 +17,7 @@ from cyclopts import Parameter
 
 from payclient import AsyncClient
 from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Way
 from payclient.cli._call import new_path
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict, lines_of
@@ -61,7 +62,7 @@ from payclient.reconcile.folders import (
     runs_without_report,
     started_at,
 )
-from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry, Way
+from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
 from payclient.reconcile.report import (
     MANIFEST,
     WORK_LIST,

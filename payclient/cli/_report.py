@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from payclient._shared.escape import escape_unprintable, plural
+from payclient._shared.remedy import Way
 from payclient.cli._call import Call, new_path
 from payclient.cli._next import Step, about_folder, lines_of, rejudging
 from payclient.cli._options import JudgingOptions, check_run, settling_within
@@ -55,7 +56,7 @@ from payclient.reconcile import (
     with_reading_of,
 )
 from payclient.reconcile.folders import JOURNAL, RunDiff, about_of, note_about, open_past_run, write_again
-from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, Way
+from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.report import (
     DECISIONS,
     MANIFEST,

@@ -23,9 +23,9 @@ from rich.cells import cell_len
 
 from payclient import errors
 from payclient._shared.escape import escape_unprintable
+from payclient._shared.remedy import Way
 from payclient.cli._call import Call
 from payclient.errors import ConfigurationError
-from payclient.reconcile.ledger import Way
 
 if TYPE_CHECKING:
     from cyclopts import Token

@@ -3,10 +3,6 @@
 from payclient.reconcile._fields import COMPARED as COMPARED
 from payclient.reconcile._fields import FIELDS as FIELDS
 from payclient.reconcile._fields import KINDS as KINDS
-from payclient.reconcile._remedy import Remedy as Remedy
-from payclient.reconcile._remedy import Side as Side
-from payclient.reconcile._remedy import Way as Way
-from payclient.reconcile._remedy import quote_word as quote_word
 from payclient.reconcile.ledger._cells import CellProblem as CellProblem
 from payclient.reconcile.ledger._cells import LedgerChangedError as LedgerChangedError
 from payclient.reconcile.ledger._cells import LedgerError

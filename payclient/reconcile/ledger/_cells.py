@@ -13,8 +13,8 @@ from typing import Any
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, quote
+from payclient._shared.remedy import Remedy, Side, Way, advice
 from payclient.errors import PayClientError
-from payclient.reconcile._remedy import Remedy, Side, Way, advice
 
 
 class LedgerError(PayClientError, ValueError):

@@ -12,8 +12,8 @@ from unicodedata import category, combining, normalize
 from attrs import frozen
 
 from payclient._shared.escape import did_you_mean, nearest, quote
+from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile._fields import FIELDS
-from payclient.reconcile._remedy import Remedy, Way
 from payclient.reconcile.ledger._cells import LedgerError
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))

@@ -16,9 +16,9 @@ from typing import IO, Literal, Self, TypeAlias, cast, get_args
 from attrs import evolve
 
 from payclient._shared.escape import did_you_mean, quote
+from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._fields import COMPARED
-from payclient.reconcile._remedy import Remedy, Side, Way
 from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._columns import (
     Columns,

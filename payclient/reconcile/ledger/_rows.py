@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from attrs import Attribute, Factory, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Remedy, Way, advice
 from payclient.reconcile._fields import KINDS
-from payclient.reconcile._remedy import Remedy, Way, advice
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, read_code, read_reference, read_word
 from payclient.reconcile.ledger._columns import SIGNS, Columns, Finder, column_names, listed, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect

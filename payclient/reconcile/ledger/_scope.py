@@ -14,7 +14,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile._remedy import Remedy, Side, Way
+from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError
 from payclient.reconcile.ledger._columns import word_list
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect

@@ -16,7 +16,7 @@ import attrs
 from attrs import frozen
 
 from payclient._shared.escape import plural, quote
-from payclient.reconcile._remedy import Remedy, Side, Way
+from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile.ledger._cells import BLANK, CellProblem
 from payclient.reconcile.ledger._columns import SIDES, is_currency
 from payclient.reconcile.ledger._dialect import Dialect, Negative, Thousands

@@ -20,8 +20,8 @@ from itertools import chain, islice
 from typing import Any
 
 from payclient._shared.escape import plural, quote
+from payclient._shared.remedy import Remedy, Way
 from payclient.protocol import JSONProblem, is_object, kind, read_json
-from payclient.reconcile._remedy import Remedy, Way
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError
 from payclient.reconcile.ledger._columns import Columns, Finder, field_of
 from payclient.reconcile.ledger._dialect import UTF_8

@@ -18,7 +18,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile._remedy import Remedy, Way
+from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile.ledger._cells import BLANK, CellProblem, Unreadable
 from payclient.reconcile.ledger._columns import (
     Columns,

@@ -31,8 +31,8 @@ from xml.parsers import expat
 from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile._fields import KINDS
-from payclient.reconcile._remedy import Remedy, Way
 from payclient.reconcile.ledger._cells import BLANK, CellProblem, LedgerError, Unreadable
 from payclient.reconcile.ledger._columns import Finder
 from payclient.reconcile.ledger._formats import MAX_FORMAT, NumberFormat, number_format

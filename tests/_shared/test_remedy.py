@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from payclient.reconcile._remedy import Remedy, Shell, Way, advice, quote_word, shell_here
+from payclient._shared.remedy import Remedy, Shell, Way, advice, quote_word, shell_here
 from support.misses import check_each
 
 QUOTED = {
