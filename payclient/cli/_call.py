@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
+from payclient._shared.remedy import Side, Way, quote_word
+
 Option: TypeAlias = tuple[str, str | None]
 """A flag, and its value; None for a switch."""
 

@@ -395,7 +395,7 @@ def test_conditions():
         return first.value, list(result.remedies), result.exit_status()
 
     check_table([(rows, more, (name, remedies, status)) for name, rows, more, remedies, status in CONDITIONS], found)
-    rest = {"rows_left", "not_tied"}  # tests/reconcile/test_since.py and test_settlement.py have them
+    rest = {"not_tied"}  # tests/reconcile/test_settlement.py has it
     assert {each.value for each in Condition} == {name for name, *_ in CONDITIONS} | rest
 
 
