@@ -100,7 +100,8 @@ def following(state: State, event: Event) -> State:
             return State.TRIAL
         case _, Event.AGED:
             return State.QUIET
-    return state
+        case _:
+            return state
 
 
 class Rejectable(Protocol):
@@ -203,6 +204,8 @@ class Outage:
             case End.LEFT if took > max(_MIN_LEFT, _SLOWER * self._slowest):
                 self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
                 self._failed(reference, ticket.started_at, now, is_left=True)
+            case End.LEFT | End.UNKNOWN:
+                pass
 
     def _answered(self, reference: str, now: float, took: float | None) -> None:
         self._failing.pop(reference, None)

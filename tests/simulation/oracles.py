@@ -58,26 +58,32 @@ class KnownOutage:
         self.since = None  # when it has seen enough to call it an outage; None while it has not
         self._slowest, self._answered_at, self._spoken_at = 0.0, 0.0, 0.0
         self._failures, self._failing = [], {}
+        self._is_gap, self._longest_gap = False, 0.0  # whether something failed since the last answer
 
     def hear(self, attempt):
         """Take in one attempt that has ended."""
         now = self._world.loop.time()
         is_elsewhere = attempt.status is not None and 300 <= attempt.status < 500
         if attempt.error in ("cancelled", "OutageError", "DeadlineExceededError"):
+            self._is_gap = True  # it may have been left
             return
         if attempt.error not in FAILURES or (attempt.error == "UnexpectedResponseError" and is_elsewhere):
-            self._failures, self.since, self._answered_at = [], None, now
+            gap = min(now - self._answered_at, 2.5) if self._is_gap else 0.0  # failures between answers are load
+            self._longest_gap = max(gap, self._longest_gap + 0.02 * (gap - self._longest_gap))
+            self._failures, self.since, self._answered_at, self._is_gap = [], None, now, False
             if attempt.error not in ("ProxyRefusedError", "TLSVerificationError"):  # final, but not of the service
                 self._spoken_at = now
             self._failing.pop(attempt.reference, None)
             self._slowest = max(self._slowest, attempt.seconds)
-        elif self._failing.setdefault(attempt.reference, now) >= self._answered_at:
+            return
+        self._is_gap = True
+        if self._failing.setdefault(attempt.reference, now) >= self._answered_at:
             began = max(now - attempt.seconds, self._answered_at)
             self._failures.append((began, attempt.reference))
             is_enough = len(self._failures) >= 3 and len({reference for _, reference in self._failures}) >= 2
             if is_enough and self.since is None:
                 began = min(began for began, _ in self._failures)
-                self.since = max(now, began + max(0.8, 2 * self._slowest))
+                self.since = max(now, began + max(0.8, 2 * self._slowest, 2 * self._longest_gap))
 
     def check(self, reference, began, asked, error):
         """Complain of a caller who has waited for what was known, or was refused while another one was answered."""

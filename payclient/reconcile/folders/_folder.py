@@ -231,7 +231,7 @@ def open_past_run(folder: Path) -> PastRun:
 def _left_out(summary: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return what a run did not compare, of its `summary.json`."""
     known, side = summary["compared"], summary["settlement"]
-    files = [file or {} for file in (summary["ledger"], side and side["statement"])]
+    files: list[Mapping[str, Any]] = [file or {} for file in (summary["ledger"], side and side["statement"])]
     unused = [from_json(file.get("unused", ()), tuple[UnusedColumn, ...]) for file in files]
     sheets = from_json([each for file in files for each in file.get("unread_sheets", ())], tuple[UnreadSheet, ...])
     fields = {name: known[name] for name in ("fields", "assumed_paid", "status_left_out")}

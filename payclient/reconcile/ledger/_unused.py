@@ -209,8 +209,8 @@ class Evidence:
             return self.words
         if is_alone or 2 * most > self._filled > most:
             return {word: most, _OTHERS: self._filled - most}
-        few = [eras] if are_times else [*self._shapes]
-        return next((found for found in few if 1 < len(found) <= _MAX_WORDS), {})
+        few: list[dict[str, int]] = [eras] if are_times else [*self._shapes]
+        return next((found for found in few if 1 < len(found) <= _MAX_WORDS), dict[str, int]())
 
     @property
     def _eras(self) -> dict[str, int]:

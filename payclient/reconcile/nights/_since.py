@@ -248,11 +248,12 @@ class Shown:
         for kind, counts in self._counts.items() if before is not None else ():
             known = None if before is None else before.get(kind.value)
             if known is not None and len(known) < _MAX_KNOWN:
-                of_column = Counter(value.partition(_OF_COLUMN)[0] for value in known) if kind is Sight.WORD else {}
+                of_word = known if kind is Sight.WORD else ()
+                of_column = Counter(value.partition(_OF_COLUMN)[0] for value in of_word)
                 new = (
                     (value, count)
                     for value, count in counts.items()
-                    if value not in known and of_column.get(value.partition(_OF_COLUMN)[0], 0) < _MAX_WORDS
+                    if value not in known and of_column[value.partition(_OF_COLUMN)[0]] < _MAX_WORDS
                 )
                 for value, (rows, amount) in sorted(new, key=lambda each: (-each[1][0], each[0])):
                     yield FirstSeen(kind=kind, value=value, rows=rows, amount=amount)

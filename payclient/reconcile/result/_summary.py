@@ -359,8 +359,13 @@ class FailOn:
         return cls(Severity[word.upper()] if isinstance(word, str) else word, only_news)
 
 
-_Holds: TypeAlias = "Callable[[Summary], object]"
-_Fails: TypeAlias = "Callable[[Summary, FailOn], object]"
+_Holds: TypeAlias = Callable[[Summary], object]
+_Fails: TypeAlias = Callable[[Summary, FailOn], object]
+
+
+def _if(holds: _Holds) -> _Holds:
+    """Return a condition as it is; in a member of an enum, type checkers do not see what a lambda gets."""
+    return holds
 
 
 def _always(_: Summary, __: FailOn) -> bool:
@@ -375,6 +380,10 @@ def _severe(summary: Summary, fail_on: FailOn) -> bool:
 
 def _partial(_: Summary, fail_on: FailOn) -> bool:
     return fail_on.partial
+
+
+def _unpaid(summary: Summary, fail_on: FailOn) -> bool:
+    return summary.compared.not_paid > 0 or fail_on.partial
 
 
 class Condition(StrEnum):
@@ -403,49 +412,55 @@ class Condition(StrEnum):
 
     NOTHING_READ = (
         *("nothing_read", Verdict.EMPTY, 0),
-        *(lambda it: not any(each.rows for each in it.buckets.values()), _always),
+        *(_if(lambda it: not any(each.rows for each in it.buckets.values())), _always),
         Remedy.READ_LEDGER,
     )
-    NOTHING_FOUND = (*("nothing_found", Verdict.INCOMPLETE, 3, lambda it: it.lacking_probe, _always), Remedy.DIAGNOSE)
+    NOTHING_FOUND = (
+        *("nothing_found", Verdict.INCOMPLETE, 3, _if(lambda it: it.lacking_probe), _always),
+        Remedy.DIAGNOSE,
+    )
     NOTHING_ANSWERED = (
         *("nothing_answered", Verdict.INCOMPLETE, 75),
-        *(lambda it: 0 < it.rows == it.buckets[Bucket.UNRESOLVED].rows and not it.lacking_probe, _always),
+        *(_if(lambda it: 0 < it.rows == it.buckets[Bucket.UNRESOLVED].rows and not it.lacking_probe), _always),
         *(Remedy.DIAGNOSE, Remedy.RESUME),
     )
     UNRESOLVED = (
         *("unresolved", Verdict.INCOMPLETE, 75),
-        *(lambda it: it.buckets[Bucket.UNRESOLVED].rows > it.lacking_probe, _always),
+        *(_if(lambda it: it.buckets[Bucket.UNRESOLVED].rows > it.lacking_probe), _always),
         Remedy.RESUME,
     )
-    BREAKS = (*("breaks", Verdict.BREAKS, 1, lambda it: it.buckets[Bucket.BREAK].rows, _severe), Remedy.EXPLAIN)
+    BREAKS = (*("breaks", Verdict.BREAKS, 1, _if(lambda it: it.buckets[Bucket.BREAK].rows), _severe), Remedy.EXPLAIN)
     REJECTED = (
-        *("rejected", Verdict.BREAKS, 1, lambda it: it.buckets[Bucket.REJECTED].rows, _always),
+        *("rejected", Verdict.BREAKS, 1, _if(lambda it: it.buckets[Bucket.REJECTED].rows), _always),
         Remedy.READ_LEDGER,
     )
     NOT_TIED = (
-        *("not_tied", Verdict.BREAKS, 1, lambda it: it.settlement is not None and it.settlement.is_off, _always),
+        *("not_tied", Verdict.BREAKS, 1, _if(lambda it: it.settlement is not None and it.settlement.is_off), _always),
         Remedy.SHOW,
     )
     AMOUNTS_LEFT_OUT = (
-        *("amounts_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.are_amounts_left_out, _partial),
+        *("amounts_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.are_amounts_left_out), _partial),
         Remedy.CHOOSE_COLUMNS,
     )
     SHEETS_LEFT_OUT = (
-        *("sheets_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.unread_sheets, _partial),
+        *("sheets_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unread_sheets), _partial),
         Remedy.CHOOSE_SHEET,
     )
     COLUMNS_LEFT_OUT = (
-        *("columns_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.unused, _partial),
+        *("columns_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unused), _partial),
         Remedy.CHOOSE_COLUMNS,
     )
     STATEMENT_LEFT_OUT = (
-        *("statement_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.unused_in_statement, _partial),
+        *("statement_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unused_in_statement), _partial),
         Remedy.RESUME,
     )
     STATUS_LEFT_OUT = (
-        *("status_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.status_left_out),
-        *(lambda it, fail_on: it.compared.not_paid or _partial(it, fail_on),),
+        *("status_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.status_left_out)),
+        _unpaid,
         Remedy.ASSUME_PAID,
     )
-    NEWLY_LEFT_OUT = (*("newly_left_out", Verdict.PARTIAL, 1, lambda it: it.compared.news, _always), Remedy.READ_LEDGER)
-    CLEAN = "clean", Verdict.CLEAN, 0, lambda _: True, _always
+    NEWLY_LEFT_OUT = (
+        *("newly_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.news), _always),
+        Remedy.READ_LEDGER,
+    )
+    CLEAN = "clean", Verdict.CLEAN, 0, _if(lambda _: True), _always

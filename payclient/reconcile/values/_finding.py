@@ -81,7 +81,7 @@ def as_list(texts: Iterable[str]) -> str:
 
 
 def read_list(line: str) -> list[str]:
-    return next(csv.reader([line], skipinitialspace=True), [])
+    return next(csv.reader([line], skipinitialspace=True), list[str]())
 
 
 @frozen
