@@ -212,9 +212,9 @@ class Outage:
         if took is not None:
             self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
             self.allowed = max(_MIN_ALLOWED, _SLOWER * self._slowest)
-        gap = min(now - self._row.since, _MAX_GAP) if self._row.length else 0.0
-        gap = min(gap, self._row.lasted)
-        self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
+        if self._row.length or self._longest_gap:
+            gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0
+            self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
         self.answered_at = now
         if self.is_on and self.rejected > self._rejected_before:
             logger.info("lookups are sent again")

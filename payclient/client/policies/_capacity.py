@@ -190,7 +190,7 @@ class Capacity:
     def take(self, now: float) -> None:
         """Record that an attempt starts now; while there is no rate, it costs no token, or it would be a debt later."""
         self.sent_at = now
-        self.tokens = max(0.0, self.tokens - 1)
+        self.tokens = self.tokens - 1 if self.tokens > 1 else 0.0
 
     def accepted(self, ticket: Ticket, now: float) -> None:
         self._recent.append((ticket, True))

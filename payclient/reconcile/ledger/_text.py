@@ -141,10 +141,11 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
     width = len(reader.columns.header)
     for line, cells in records:
         if any(map(str.strip, cells)):
-            is_fit, found = len(cells) == width, plural(len(cells), "cell")
-            yield reader.read(
-                line, cells, None if is_fit else CellProblem("has {} where the header has {}", found, width)
-            )
+            yield reader.read(line, cells, None if len(cells) == width else _misfit(cells, width))
+
+
+def _misfit(cells: list[str], width: int) -> CellProblem:
+    return CellProblem("has {} where the header has {}", plural(len(cells), "cell"), width)
 
 
 def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:

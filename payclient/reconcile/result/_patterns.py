@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from attrs import define, field, frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.reconcile.ledger import Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.rules import Rules
 from payclient.reconcile.values import Code, Finding, PatternKind, Row, Status, normalise, states_none
 
@@ -192,7 +192,9 @@ class UnknownWords:
     def add(self, entry: Entry | RejectedEntry) -> None:
         if isinstance(entry, Entry):
             for name, word in (("statuses", entry.status), ("methods", entry.payment_method)):
-                if isinstance(word, str) and ((name, word) in self._counts or len(self._counts) < _MAX_WORDS):
+                if word is None or word is ABSENT:
+                    continue
+                if (name, word) in self._counts or len(self._counts) < _MAX_WORDS:
                     self._counts[name, word] += 1
 
     def lines(self) -> Iterator[str]:
