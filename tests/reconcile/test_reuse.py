@@ -186,6 +186,13 @@ async def test_answer_from_the_future(night, tmp_path):
     assert (service.asked, done["A"].reused_from) == (["CANARY", "A"], "")
 
 
+async def test_left(night, second):
+    """A row that left the ledger is looked up again, even if nothing else is listed tonight."""
+    first = await night(ONE, {"A": paid("A")})
+    done, asked = await second([], {"A": paid("A")}, previous=first)
+    assert (asked, done["A"].reused_from, done["A"].bucket) == (["A"], "", Bucket.BREAK)
+
+
 # Laws
 
 WORDS = st.sampled_from(["Paid", "Paid", "Refunded", "Pending", "Canceled"])

@@ -25,6 +25,7 @@ from attrs import evolve, frozen
 
 from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import (
+    MAX_POSITION,
     Cases,
     StatementLines,
     StoredLines,
@@ -363,7 +364,9 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
     if journal.note(REUSED) is not None:
         return
     answers, previous = reuse.answers(), journal.previous
-    last = 0 if previous is None else previous.rows  # those after it are of the previous run, and looked up again
+    last = (
+        MAX_POSITION if previous is None else previous.rows
+    )  # those after it are of the previous run, and looked up again
     while some := list(islice(answers, _ANSWERS_PER_STEP)):
         for entries, answer in some:
             if timedelta(0) <= now - answer.at <= reuse.max_age:
@@ -378,7 +381,7 @@ def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules
     if found is None or rules.read_status(found.status) not in rules.final_statuses:
         return
     pending = journal.answers.pending(entries[0].reference)
-    if pending is None or (last and pending.position > last) or _fields(pending.entries) != _fields(entries):
+    if pending is None or pending.position > last or _fields(pending.entries) != _fields(entries):
         return
     judged = judged_entries(pending.entries, found, rules)
     if len(judged) > 1:
