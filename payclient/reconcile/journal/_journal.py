@@ -364,9 +364,8 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
     if journal.note(REUSED) is not None:
         return
     answers, previous = reuse.answers(), journal.previous
-    last = (
-        MAX_POSITION if previous is None else previous.rows
-    )  # those after it are of the previous run, and looked up again
+    # Those after the last row of the ledger are of the previous run, and looked up again.
+    last = MAX_POSITION if previous is None else previous.rows
     while some := list(islice(answers, _ANSWERS_PER_STEP)):
         for entries, answer in some:
             if timedelta(0) <= now - answer.at <= reuse.max_age:
