@@ -50,7 +50,7 @@ class Call:
 
     Attributes:
         name: The command.
-        words: Its arguments that are no options, in their order.
+        words: Its arguments without the options, in their order.
         options: Its options, in their order.
     """
 

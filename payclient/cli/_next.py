@@ -22,6 +22,7 @@ from payclient.errors import ConfigurationError, TransportError
 from payclient.protocol import endpoint
 from payclient.reconcile import (
     DecisionError,
+    FollowUp,
     JournalError,
     PastRunError,
     RulesError,
@@ -30,7 +31,6 @@ from payclient.reconcile import (
     read_own,
     read_status,
 )
-from payclient.reconcile import Remedy as Following
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn
 from payclient.reconcile.report import MANIFEST
 
@@ -43,6 +43,7 @@ _OF_JUDGING = {"--rules", "--settles-within", *(option_name(each.name) for each 
 _OF_SERVICE = {"--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key"}
 _NEW_RULES = Path("rules.toml")
 _MAX_RUNS = 5
+_ALL_PAID = "make sure that every row of the ledger is paid"
 
 
 @frozen
@@ -255,18 +256,18 @@ def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: 
     of_statement = "decide about each unused column of the statement, in [statement] of the rules file"
     resumed = of_statement if summary.verdict is Verdict.PARTIAL else "wait until the service answers"
     following = {
-        Following.DIAGNOSE: Step(diagnosis(call)),
-        Following.RESUME: Step(call, resumed),
-        Following.READ_LEDGER: Step(reading(call)),
-        Following.EXPLAIN: Step(about_folder("explain" if references else "show", out, *references[:1])),
-        Following.SHOW: Step(about_folder("show", out)),
-        Following.ASSUME_PAID: Step(rejudging(call, out).having(("--assume-status", "paid"))),
-        Following.CHOOSE_COLUMNS: Step(reading(call)),
+        FollowUp.DIAGNOSE: Step(diagnosis(call)),
+        FollowUp.RESUME: Step(call, resumed),
+        FollowUp.READ_LEDGER: Step(reading(call)),
+        FollowUp.EXPLAIN: Step(about_folder("explain" if references else "show", out, *references[:1])),
+        FollowUp.SHOW: Step(about_folder("show", out)),
+        FollowUp.ASSUME_PAID: Step(rejudging(call, out).having(("--assume-status", "paid")), _ALL_PAID),
+        FollowUp.CHOOSE_COLUMNS: Step(reading(call)),
     }
-    for remedy in summary.remedies:
-        if remedy is Following.CHOOSE_SHEET:
+    for follow_up in summary.follow_ups:
+        if follow_up is FollowUp.CHOOSE_SHEET:
             yield from (Step(reading(call.having(("--sheet", each.name)))) for each in summary.compared.unread_sheets)
-        if remedy is Following.CHOOSE_COLUMNS and "status" not in summary.compared.stated:
+        if follow_up is FollowUp.CHOOSE_COLUMNS and "status" not in summary.compared.stated:
             yield from (Step(_saving(call.using([way]))) for way in status_ways(summary.compared.unused))
-        if remedy in following:
-            yield following[remedy]
+        if follow_up in following:
+            yield following[follow_up]

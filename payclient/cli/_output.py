@@ -227,7 +227,7 @@ def _sums(label: str, total: Total) -> tuple[str, ...]:
 
 
 def roll_forward(found: OpenFindings) -> list[str]:
-    """Return the roll-forward as a table below an empty line; nothing if there was and is no finding."""
+    """Return the roll-forward as a table below an empty line; nothing if neither run has a finding."""
     rows = [("open findings", "number", "at stake")]
     for label, count, amount in roll_forward_lines(found):
         rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))

@@ -24,7 +24,7 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
 4.  Failures beside answers are load, or references that the service cannot answer. So it takes twice as long as
     attempts have lately failed between two answers, up to five seconds. And a reference that has failed counts again,
     here and for the limiter, once it has been answered. A 500 or a malformed response, up to twenty in a row beside
-    answers, is none of the limiter's: a gateway, or a limit, answers otherwise.
+    answers, doesn't count for the limiter: a gateway, or a limit, answers otherwise.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
     reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
     reference that always fails takes no probe from the others.

@@ -126,7 +126,7 @@ VERDICTS = {
         "ledger ledger.csv --rules totals.toml"
     ),
     (f"{RUN} --assume-status none", "reference,amount\nT1,15000\n"): (
-        "rejudge new --out new-rejudged --assume-status paid"
+        "make sure that every row of the ledger is paid, then: rejudge new --out new-rejudged --assume-status paid"
     ),
     (f"{RUN} --allow-empty", "reference,amount\n"): "ledger ledger.csv --allow-empty",
     (f"{RUN} --previous 20", "reference,amount,status\nT1,15000,Paid\n"): "explain new T2",

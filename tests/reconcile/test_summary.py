@@ -392,7 +392,7 @@ def test_conditions():
         first = result.conditions[0]
         assert result.verdict is first.verdict
         assert verdict_advice(result)
-        return first.value, list(result.remedies), result.exit_status()
+        return first.value, list(result.follow_ups), result.exit_status()
 
     check_table([(rows, more, (name, remedies, status)) for name, rows, more, remedies, status in CONDITIONS], found)
     rest = {"not_tied"}  # tests/reconcile/test_settlement.py has it

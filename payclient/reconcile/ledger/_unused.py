@@ -51,7 +51,7 @@ _NAME = re.compile(r"(?=.*\d).{4,}")
 _CODE = re.compile(r"0\d+|\d{13,}")
 _YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)")
 _ERA = 10
-"""Years between times of which some mean something else, such as never: 0001, 1900, 1970 or 9999."""
+"""Years between times, if some of them mean *never*, as 0001, 1900, 1970 and 9999 do."""
 _NUMBERING = frozenset(word_list("quiet", "numbering"))
 _TIMES, _TIMES_BESIDE = (frozenset(word_list("quiet", key)) for key in ("times", "beside"))
 
@@ -177,7 +177,7 @@ class Evidence:
 
     @property
     def _are_codes(self) -> bool:
-        """Whether its numbers are few and rows share them, on average, as they do account numbers; 0 is no number."""
+        """Whether its numbers are few and rows share them, on average, as they do account numbers; 0 does not count."""
         numbers = {word: rows for word, rows in self.words.items() if re.search("[1-9]", word)}
         is_like_code = len({*map(len, numbers)}) == 1 and len(numbers) <= _MAX_REPEATED
         return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)

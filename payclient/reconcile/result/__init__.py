@@ -12,10 +12,10 @@ from payclient.reconcile.result._summary import AcceptanceNotice as AcceptanceNo
 from payclient.reconcile.result._summary import AcceptanceState as AcceptanceState
 from payclient.reconcile.result._summary import Compared as Compared
 from payclient.reconcile.result._summary import Condition as Condition
+from payclient.reconcile.result._summary import FollowUp as FollowUp
 from payclient.reconcile.result._summary import Leakage as Leakage
 from payclient.reconcile.result._summary import OpenFindings as OpenFindings
 from payclient.reconcile.result._summary import Period as Period
-from payclient.reconcile.result._summary import Remedy as Remedy
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Total as Total
 from payclient.reconcile.result._summary import Verdict as Verdict

@@ -272,11 +272,11 @@ class Summary:
         return self.conditions[0].verdict
 
     @property
-    def remedies(self) -> tuple[Remedy, ...]:
+    def follow_ups(self) -> tuple[FollowUp, ...]:
         """What leads on, the best first: for the verdict, and for breaks in an incomplete run."""
         first = {each.verdict: each for each in reversed(self.conditions)}
         also = (first.get(Verdict.BREAKS),) if self.verdict is Verdict.INCOMPLETE else ()
-        return tuple(remedy for each in (first[self.verdict], *also) if each for remedy in each.remedies)
+        return tuple(step for each in (first[self.verdict], *also) if each for step in each.follow_ups)
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
         """
@@ -330,7 +330,7 @@ class Verdict(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-class Remedy(StrEnum):
+class FollowUp(StrEnum):
     """What leads on after a verdict; the command line makes a command of each."""
 
     DIAGNOSE = "diagnose"
@@ -393,74 +393,76 @@ class Condition(StrEnum):
     Attributes:
         verdict: The verdict if no condition before it holds.
         status: The exit status of such a run.
-        remedies: What leads on, the best first.
+        follow_ups: What leads on, the best first.
         holds: Whether it is the case in a summary.
         fails: Whether it gives its exit status, for the limits of the caller; otherwise that is 0.
     """
 
     verdict: Verdict
     status: int
-    remedies: tuple[Remedy, ...]
+    follow_ups: tuple[FollowUp, ...]
     holds: _Holds
     fails: _Fails
 
-    def __new__(cls, name: str, verdict: Verdict, status: int, holds: _Holds, fails: _Fails, *remedies: Remedy) -> Self:
+    def __new__(
+        cls, name: str, verdict: Verdict, status: int, holds: _Holds, fails: _Fails, *follow_ups: FollowUp
+    ) -> Self:
         condition = str.__new__(cls, name)
         condition._value_, condition.verdict, condition.status = name, verdict, status
-        condition.holds, condition.fails, condition.remedies = holds, fails, remedies
+        condition.holds, condition.fails, condition.follow_ups = holds, fails, follow_ups
         return condition
 
     NOTHING_READ = (
         *("nothing_read", Verdict.EMPTY, 0),
         *(_if(lambda it: not any(each.rows for each in it.buckets.values())), _always),
-        Remedy.READ_LEDGER,
+        FollowUp.READ_LEDGER,
     )
     NOTHING_FOUND = (
         *("nothing_found", Verdict.INCOMPLETE, 3, _if(lambda it: it.lacking_probe), _always),
-        Remedy.DIAGNOSE,
+        FollowUp.DIAGNOSE,
     )
     NOTHING_ANSWERED = (
         *("nothing_answered", Verdict.INCOMPLETE, 75),
         *(_if(lambda it: 0 < it.rows == it.buckets[Bucket.UNRESOLVED].rows and not it.lacking_probe), _always),
-        *(Remedy.DIAGNOSE, Remedy.RESUME),
+        *(FollowUp.DIAGNOSE, FollowUp.RESUME),
     )
     UNRESOLVED = (
         *("unresolved", Verdict.INCOMPLETE, 75),
         *(_if(lambda it: it.buckets[Bucket.UNRESOLVED].rows > it.lacking_probe), _always),
-        Remedy.RESUME,
+        FollowUp.RESUME,
     )
-    BREAKS = (*("breaks", Verdict.BREAKS, 1, _if(lambda it: it.buckets[Bucket.BREAK].rows), _severe), Remedy.EXPLAIN)
+    BREAKS = (*("breaks", Verdict.BREAKS, 1, _if(lambda it: it.buckets[Bucket.BREAK].rows), _severe), FollowUp.EXPLAIN)
     REJECTED = (
         *("rejected", Verdict.BREAKS, 1, _if(lambda it: it.buckets[Bucket.REJECTED].rows), _always),
-        Remedy.READ_LEDGER,
+        FollowUp.READ_LEDGER,
     )
     NOT_TIED = (
         *("not_tied", Verdict.BREAKS, 1, _if(lambda it: it.settlement is not None and it.settlement.is_off), _always),
-        Remedy.SHOW,
+        FollowUp.SHOW,
     )
     AMOUNTS_LEFT_OUT = (
         *("amounts_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.are_amounts_left_out), _partial),
-        Remedy.CHOOSE_COLUMNS,
+        FollowUp.CHOOSE_COLUMNS,
     )
     SHEETS_LEFT_OUT = (
         *("sheets_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unread_sheets), _partial),
-        Remedy.CHOOSE_SHEET,
+        FollowUp.CHOOSE_SHEET,
     )
     COLUMNS_LEFT_OUT = (
         *("columns_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unused), _partial),
-        Remedy.CHOOSE_COLUMNS,
+        FollowUp.CHOOSE_COLUMNS,
     )
     STATEMENT_LEFT_OUT = (
         *("statement_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unused_in_statement), _partial),
-        Remedy.RESUME,
+        FollowUp.RESUME,
     )
     STATUS_LEFT_OUT = (
         *("status_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.status_left_out)),
         _unpaid,
-        Remedy.ASSUME_PAID,
+        FollowUp.ASSUME_PAID,
     )
     NEWLY_LEFT_OUT = (
         *("newly_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.news), _always),
-        Remedy.READ_LEDGER,
+        FollowUp.READ_LEDGER,
     )
     CLEAN = "clean", Verdict.CLEAN, 0, _if(lambda _: True), _always

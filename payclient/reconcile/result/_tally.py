@@ -107,7 +107,7 @@ def _no_steps(kind: type[_Step]) -> dict[_Step, Difference[_Step]]:
 
 @define
 class Counts:
-    """The rows, and the lines of the ledger, of which something is the case."""
+    """Counts of rows, and of lines of the ledger."""
 
     lines: int = 0
     usable_lines: int = 0

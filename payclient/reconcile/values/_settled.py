@@ -60,7 +60,7 @@ class Settled:
         return f"{named_lines(self.lines)} of the statement" + ("" if self.before is None else " and on an earlier one")
 
     def lowest(self, amount: int) -> int:
-        """Return the lowest sum that is no loss, for a payment of *amount* that is not paid any more."""
+        """Return the lowest sum without a loss, for a payment of *amount* that is not paid any more."""
         # An unknown charge is taken as paid in full. Without amounts, the fee was held back from a known one.
         if self.charged is None:
             return -abs(amount)
