@@ -251,9 +251,10 @@ def findings():
 def steps(name):
     """Return the table of the steps of a bridge, by the name of their class."""
     from payclient import reconcile  # noqa: PLC0415  as above
+    from payclient.reconcile.report import in_words  # noqa: PLC0415
 
     rows = ["| step | rows |", "|---|---|"]
-    return "\n".join([*rows, *(f"| {each.label} | {each.meaning} |" for each in getattr(reconcile, name))])
+    return "\n".join([*rows, *(f"| {in_words(each)} | {each.meaning} |" for each in getattr(reconcile, name))])
 
 
 def sheets():

@@ -7,7 +7,8 @@ from pathlib import Path
 from payclient.reconcile import StatementTotals
 from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.nights._records import PreviousRun
-from payclient.reconcile.report import compared_fields, leakage_sentence, period_sentence, remark
+from payclient.reconcile.report import compared_fields, in_words, remark
+from payclient.reconcile.report._wording import reused_sentence
 from payclient.reconcile.result._summary import Compared, Leakage, Period
 from support.nights import FIRST
 
@@ -72,7 +73,7 @@ PREVIOUS = PreviousRun(run="20", folder="20", last_observed_at=None)
 
 def reused(count):
     times = dict.fromkeys(("oldest_reused_at", "newest_reused_at"), FIRST if count else None)
-    return SincePrevious(previous=PREVIOUS, carried={}, reused=count, **times).reused_sentence
+    return reused_sentence(SincePrevious(previous=PREVIOUS, carried={}, reused=count, **times))
 
 
 def test_one_none_many(subtests):
@@ -85,7 +86,7 @@ def test_one_none_many(subtests):
             "2,000 rows that matched before were not looked up again: their answers are of 2026-11-20 02:00 UTC.",
         ),
         "left_out": (
-            lambda count: StatementTotals(ignored_lines=count, ignored_amount=7).ignored_sentence,
+            lambda count: in_words(StatementTotals(ignored_lines=count, ignored_amount=7)),
             "",
             "1 line of the statement left out, as the rules say: 7",
             "2,000 lines of the statement left out, as the rules say: 7",
@@ -103,13 +104,13 @@ def test_one_none_many(subtests):
             "amount (9 rows) and fee",
         ),
         "period": (
-            lambda count: period_sentence(Period(first=FIRST, last=FIRST, lines=5, without=count)),
+            lambda count: in_words(Period(first=FIRST, last=FIRST, lines=5, without=count)),
             "of 5 rows",
             "of 5 rows; 1 row without a time",
             "of 5 rows; 2,000 rows without a time",
         ),
         "leakage": (
-            lambda count: leakage_sentence(Leakage(method="VA", rows=count)),
+            lambda count: in_words(Leakage(method="VA", rows=count)),
             "VA: 0 rows,",
             "VA: 1 row,",
             "VA: 2,000 rows,",

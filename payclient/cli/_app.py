@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import traceback
-from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise, takewhile
@@ -29,6 +29,8 @@ from payclient.errors import ConfigurationError, PayClientError
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
     from rich.console import Console, ConsoleOptions
+
+    from payclient._shared.remedy import Remedy
 
 GROUPS = {
     "Look up": {
@@ -199,8 +201,9 @@ def _words(error: PayClientError, call: Call) -> str:
             return f"{flag} {error.problem}"
         if known is not None and known.variable in os.environ:
             return f"{known.variable} {error.problem}"
-    sentence = getattr(error, "sentence", None)
-    return str(error) if sentence is None else sentence
+    remedies: Iterable[Remedy] = getattr(error, "remedies", ())
+    words: Callable[[Iterable[Remedy]], str] | None = getattr(error, "words", None)  # `get` need not load the ledger
+    return str(error) if words is None else words(each for each in remedies if each.is_decision)
 
 
 def _about_usage(error: CycloptsError) -> str:

@@ -36,6 +36,7 @@ from payclient.cli._streams import (
 )
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
 from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, Suggestion, column_names
+from payclient.reconcile.report import in_words
 
 EXAMPLES = """
 $ payclient ledger ledger.csv
@@ -161,7 +162,7 @@ class Declared:
     def _with(self, suggestions: Iterable[Suggestion]) -> Self:
         """Return these declarations with the suggested ones, if there is only one reading."""
         dialect = dict(self.dialect)
-        for way in (each for one in suggestions if not one.is_ambiguous for each in one.readings[0].options):
+        for way in (each for one in suggestions if not one.is_ambiguous for each in one.remedies[0].ways):
             is_list = isinstance(getattr(DialectOptions(), way.option), tuple)
             dialect[way.option] = (*dialect.get(way.option, ()), way.value) if is_list else way.value
         return attrs.evolve(self, dialect=dialect)
@@ -170,7 +171,7 @@ class Declared:
         """Yield what to do next: the readings that a person has to choose from, or the command that leads on."""
         ledger = overview.ledger
         ambiguous = [each for each in ledger.suggestions if each.is_ambiguous]
-        known = [way for each in ledger.suggestions if not each.is_ambiguous for way in each.readings[0].options]
+        known = [way for each in ledger.suggestions if not each.is_ambiguous for way in each.remedies[0].ways]
         remedies = [remedy for each in ambiguous for remedy in each.remedies]
         if not ledger.suggestions:
             rejected = dict.fromkeys(remedy for each in overview.reasons for remedy in each["remedies"])
@@ -325,7 +326,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     if ledger.totals_amount:
         yield f"totals rows: {ledger.totals_amount:,}, which would be counted twice"
     for column in ledger.unused:
-        yield f"{'not used' if column.amount is None else 'not compared'}: {column.sentence}"
+        yield f"{'not used' if column.amount is None else 'not compared'}: {in_words(column)}"
     if ledger.unused:
         yield "  use one that matters with --column FIELD=NAME, or say what its words mean in [lines.kind] of the rules"
         yield "  file; only one that says nothing about the payments is ignored, with --ignore-column NAME"

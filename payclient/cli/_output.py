@@ -30,14 +30,15 @@ from payclient.reconcile.report import (
     BreakItem,
     BridgeLine,
     Worst,
-    acceptance_sentence,
     caution,
     completeness,
-    leakage_sentence,
+    in_words,
     news_count,
+    pattern_words,
     payout_lines,
     payout_sentence,
     roll_forward_lines,
+    rules_sentences,
     sentence,
     settlement_lines,
 )
@@ -129,7 +130,7 @@ _LIST_FRAME = 3
 
 def _named(item: BreakItem) -> str:
     history, first = item.finding.history, item.finding
-    marks = [history.state.label] if history is not None and history.state.is_news else []
+    marks = [in_words(history.state)] if history is not None and history.state.is_news else []
     marks += ["material"] * item.row.is_material
     references = " and ".join(map(escape_unprintable, item.references))
     where = ", ".join([*marks, escape_unprintable(item.row.place), references])
@@ -151,7 +152,7 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     if rows := summary.tie_out.rows_without_amount:
         figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
     if (since := summary.since) is not None:
-        head += filter(None, (since.rules_sentence, since.rules_values))
+        head += rules_sentences(since)
         figures += roll_forward(summary.open_findings)
     foot = ["", completeness(summary)]
     if summary.compared.fields["expdate"]:
@@ -190,14 +191,14 @@ def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
 
 def _remarks(summary: Summary) -> Iterator[list[str]]:
     patterns = [
-        f"{plural(each.rows, 'row')} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns
+        f"{plural(each.rows, 'row')} ({each.amount:,}): {'; '.join(pattern_words(each))}" for each in summary.patterns
     ]
     lists = {
-        "first seen at the service": [each.sentence for each in summary.first_seen],
-        "said to be corrected": [each.still_there for each in summary.still_there],
-        "acceptances to look at": [*map(acceptance_sentence, summary.acceptances)],
+        "first seen at the service": [*map(in_words, summary.first_seen)],
+        "said to be corrected": [*map(in_words, summary.still_there)],
+        "acceptances to look at": [*map(in_words, summary.acceptances)],
         "patterns among the breaks": patterns,
-        "leakage by payment method": [*map(leakage_sentence, summary.leakage)],
+        "leakage by payment method": [*map(in_words, summary.leakage)],
     }
     for heading, found in lists.items():
         yield [*listed(heading, found[:_MAX_LISTED], len(found) - _MAX_LISTED, where=_PAGE)]

@@ -70,6 +70,7 @@ from payclient.reconcile.report import (
     ReportFiles,
     StatementAbout,
     Worst,
+    in_words,
     read_log,
     verdict_advice,
 )
@@ -249,8 +250,8 @@ class Reconciliation:
                     self.streams.tell(f"payclient: the run ended early: {error}")
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
-                    self.streams.tell(f"payclient: {ignored.sentence}")
-                if about.statement is not None and (left_out := about.statement.totals.ignored_sentence):
+                    self.streams.tell(f"payclient: {in_words(ignored)}")
+                if about.statement is not None and (left_out := in_words(about.statement.totals)):
                     self.streams.tell(f"payclient: {left_out}")
                 if self.statement is not None:
                     self.statement.check_unchanged()
@@ -316,8 +317,8 @@ class Reconciliation:
         for entry in self.ledger:
             words.add(entry)
             yield entry
-        for said in (*self.ledger.suggestions, *words.lines()):
-            self.streams.tell(f"payclient: {said}")
+        for found in (*self.ledger.suggestions, *words.found()):
+            self.streams.tell(f"payclient: {in_words(found)}")
         about = About(
             ledger=ledger_about(self.ledger),
             rules=self.rules,

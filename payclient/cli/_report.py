@@ -66,6 +66,8 @@ from payclient.reconcile.report import (
     Worst,
     add_decisions,
     carry_log,
+    in_words,
+    moves,
     open_rows,
     read_log,
     row_lines_of,
@@ -265,10 +267,10 @@ def _explained(case: Case, row: Row) -> Iterator[str]:
     for finding in row.findings:
         yield f"  {finding.severity.word} {finding.code}: {finding.sentence}"
         if (age := finding.history) is not None and age.first_seen is not None:
-            yield f"    {age.state.label}; first seen {age.first_seen:%Y-%m-%d} in the run {age.first_run}"
+            yield f"    {in_words(age.state)}; first seen {age.first_seen:%Y-%m-%d} in the run {age.first_run}"
         if finding.waived:
             yield f"    does not count: {finding.waived}"
-    yield f"  bridge: {step_of(row).label}, {moved_by(row):+,}"
+    yield f"  bridge: {in_words(step_of(row))}, {moved_by(row):+,}"
     if row.other_side is not None:
         yield f"  settled: {_settled(row.other_side.settled)}"
     if case.rows > 1:
@@ -376,15 +378,16 @@ def diff(
 
 
 def _compared(found: RunDiff) -> Iterator[str]:
-    yield f"{found.verdict.upper()}: {found.sentence}"
-    if found.remark:
-        yield found.remark
+    yield f"{found.verdict.upper()}: {moves(found.counts, found.earlier.note.folder)}"
+    if found.is_reversed:
+        later, earlier = found.later.note.folder, found.earlier.note.folder
+        yield f"All answers of {later} came before the answers of {earlier}: name the earlier run first."
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
     yield from roll_forward(found.open_findings)
     for state in BreakState:
         changes = [_change(change, state) for change in found.changes(state, limit=_MAX_BREAKS)]
-        yield from listed(state.label, changes, found.counts[state] - len(changes))
+        yield from listed(in_words(state), changes, found.counts[state] - len(changes))
 
 
 def _change(change: dict[str, Any], state: BreakState) -> str:
@@ -398,7 +401,7 @@ def _change(change: dict[str, Any], state: BreakState) -> str:
         if change["was"]["at_stake"] != change["at_stake"]:
             notes.append(f"{change['at_stake']:,} at stake, was {change['was']['at_stake']:,}")
     if change["resolved_by"]:
-        notes.append(f"by {ResolvedBy(change['resolved_by']).label}")
+        notes.append(f"by {in_words(ResolvedBy(change['resolved_by']))}")
     if change["reason"]:
         notes.append(change["reason"])
     return f"{what} ({'; '.join(notes)})"
@@ -504,8 +507,8 @@ def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within
         if not _is_there(out, again, rules):
             new.commit()
     kept = [name for name in changed_rules(wanted, rules) if name != "accepted"]
-    changed = [each.sentence for each in rule_changes(about.rules, rules)]
-    return [again.sentence, *_remarks(changed, kept, unconfirmed, out)]
+    changed = [*map(in_words, rule_changes(about.rules, rules))]
+    return [in_words(again), *_remarks(changed, kept, unconfirmed, out)]
 
 
 def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:

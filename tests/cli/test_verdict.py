@@ -8,7 +8,7 @@ from payclient.cli._output import MAX_LINES, verdict_lines
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
-from payclient.reconcile.report import Worst, at_stake_sentence
+from payclient.reconcile.report import Worst, at_stake_sentence, in_words
 from payclient.reconcile.result._patterns import Pattern
 from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import StatementSide
@@ -123,13 +123,15 @@ def test_lists():
     """Patterns among the breaks, and what is still there although it was said to be corrected, have a list each."""
     tally = Tally()
     tally.add(row(1, Code.UNDERPAID))
-    pattern = Pattern(kind=next(iter(PatternKind)), sentence="of VA", rows=40, amount=4000, treatment="a schedule")
+    pattern = Pattern(kind=PatternKind.DIFFERENCE, values=("fee", 5), rows=40, amount=4000)
     known = {"run": "R", "reference": "T1", "code": "underpaid", "owner": "Ana", "by": "ana", "evidence": "ab" * 32}
     decision = Decision(**known, at=NOON, resolution=Resolution.CORRECTED)
     summary = evolve(tally.summary(), patterns=(pattern,), still_there=(decision,))
     lines = list(verdict_lines(summary, Worst(), rules=STRICT))
-    assert lines[lines.index("patterns among the breaks:") + 1] == "  40 rows (4,000): of VA; a schedule"
-    assert lines[lines.index("said to be corrected:") + 1] == f"  {decision.still_there}"
+    assert lines[lines.index("patterns among the breaks:") + 1] == (
+        "  40 rows (4,000): fee is 5 more at the service; [tolerances.fee] above = 5, if the difference is expected"
+    )
+    assert lines[lines.index("said to be corrected:") + 1] == f"  {in_words(decision)}"
 
 
 def test_open_for_long():

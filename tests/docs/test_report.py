@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import SettlementStep, Step
-from payclient.reconcile.report import FORMATS, MANIFEST, ReportFiles
+from payclient.reconcile.report import FORMATS, MANIFEST, ReportFiles, in_words
 from payclient.reconcile.report._rows import CSV, PARQUET, SIDES
 from payclient.reconcile.report._workbook import COLUMNS
 from support.planted import about, judged
@@ -42,7 +42,7 @@ def report(tmp_path_factory):
 def test_steps():
     """Both bridges have every step under its label, in its order, and no other."""
     named = re.findall(r"^\| ([a-z ]+) \| ", section("Bridges"), re.MULTILINE)
-    assert [name for name in named if name != "step"] == [step.label for step in (*Step, *SettlementStep)]
+    assert [name for name in named if name != "step"] == [in_words(step) for step in (*Step, *SettlementStep)]
 
 
 def test_files():

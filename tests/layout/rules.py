@@ -48,6 +48,7 @@ MAY_READ_MESSAGES = {
     "payclient/transports/_tls.py": "OpenSSL's reason is a code",
 }
 """Modules that read a message, each with the reason."""
+OF_WORDS = re.compile(r"def (\w+_)?(sentence|advice|remark|label|words)\(")
 OF_TEXT = frozenset(
     ("split", "rsplit", "partition", "rpartition", "replace", "startswith", "endswith", "removeprefix", "removesuffix")
 )
@@ -243,7 +244,20 @@ def _is_message(text: ast.expr) -> bool:
     return name in MESSAGES
 
 
+def values_have_no_words(root: Path) -> Iterator[str]:
+    """Ask that no property of a value is a sentence or a label: words stand where they are shown."""
+    for path in _package(root):
+        if "reconcile" not in path.parts or not OF_WORDS.search(path.read_text(encoding="utf-8")):
+            continue
+        for node in ast.walk(_tree(path)):
+            if not isinstance(node, ast.FunctionDef) or not OF_WORDS.search(f"def {node.name}("):
+                continue
+            if any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list):
+                yield f"{_at(root, path, node.lineno)}: {node.name} is a property with words"
+
+
 RULES: tuple[Rule, ...] = (
+    values_have_no_words,
     messages_are_not_read,
     top_level_is_exact,
     folders_nest_once,

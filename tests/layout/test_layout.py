@@ -83,6 +83,16 @@ CASES = {
             "str(error).split(); problems.remove(x); name.split(); 'a' in names; f'{error.message}; b'": False,
         }.items()
     ],
+    rules.values_have_no_words: [
+        (f"payclient/{folder}/_x.py", f"class A:\n    {first}def {name}(self): ...\n", int(is_refused))
+        for folder, first, name, is_refused in (
+            ("reconcile/rules", "@property\n    ", "sentence", True),
+            ("reconcile/rules", "@property\n    ", "rules_sentence", True),
+            ("reconcile/rules", "@property\n    ", "state", False),
+            ("reconcile/rules", "", "words", False),
+            ("cli", "@property\n    ", "label", False),
+        )
+    ],
     rules.top_level_is_exact: (("dist/payclient.whl", "", 0), (".editorconfig", "", 0), ("setup.py", "", 1)),
     rules.folders_nest_once: (("payclient/a/room/c.py", "", 0), ("payclient/a/room/c/d.py", "", 1)),
     rules.functions_are_short: [

@@ -3,6 +3,7 @@
 from payclient import errors
 from payclient.reconcile.ledger import Entry, UnusedColumn
 from payclient.reconcile.nights import Shown
+from payclient.reconcile.report import in_words
 from support.nights import paid
 from support.reports import summary_of
 
@@ -34,7 +35,7 @@ async def test_first_seen(night, tmp_path):
         ("error", "PermissionDeniedError", 1, 9),
         ("transition", "paid → pending", 2, 18),
     ]
-    assert third.summary.first_seen[0].sentence == "status 'Pending': 2 rows, 18"
+    assert in_words(third.summary.first_seen[0]) == "status 'Pending': 2 rows, 18"
     written = summary_of(tmp_path / "third")
     assert [(each["kind"], each["value"]) for each in written["first_seen"]] == [each[:2] for each in seen(third)]
     fourth = await night(LEDGER, USUAL, previous=third)

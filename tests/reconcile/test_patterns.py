@@ -25,12 +25,18 @@ from payclient.reconcile import (
     judge,
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.result._patterns import UnknownWords, causes, described
+from payclient.reconcile.report import in_words, pattern_words
+from payclient.reconcile.result._patterns import Pattern, UnknownWords, causes
 from payclient.reconcile.rules import parse_rules
 from support.misses import check_table
 from support.reconciling import NOON
 
 ROWS = 1000
+
+
+def described(cause):
+    kind, *values = cause
+    return pattern_words(Pattern(kind=PatternKind(kind), values=tuple(values), rows=1, amount=0))
 
 
 def pairs_of(seed=1, rows=ROWS):
@@ -139,7 +145,9 @@ def test_rare_values():
         entry = Entry(line=number, reference=f"{random.randrange(10**12)}", amount=10**6)
         finding = Finding(Code.OVERPAID, "more", ledger=10**6, service=10**6 + more)
         tally.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,)))
-    found = [each.rows for each in tally.summary().patterns if each.sentence == "amount is 5 more at the service"]
+    found = [
+        each.rows for each in tally.summary().patterns if pattern_words(each)[0] == "amount is 5 more at the service"
+    ]
     assert found == [300]
 
 
@@ -264,9 +272,9 @@ def test_pairs_of_words():
 
         (pattern,) = planted(change)
         assert (pattern.kind, pattern.rows) == (PatternKind.WORDS, 50)
-        assert pattern.sentence.startswith(f"{name} is ")
+        assert pattern_words(pattern)[0].startswith(f"{name} is ")
         if name == "payment_method":
-            rules = parse_rules(pattern.treatment.removeprefix("if they are the same: "))
+            rules = parse_rules(pattern_words(pattern)[1].removeprefix("if they are the same: "))
             pairs = (change(*pair) for pair in pairs_of(rows=50))
             assert all(not compare(*pair, at=NOON, rules=rules) for pair in pairs)
 
@@ -308,7 +316,7 @@ def test_before_the_first_lookup():
         status = ["Paid", "lunas", "-", None, "bezahlt"][place % 5]
         words.add(Entry(line=place, reference="T", status=status, payment_method=method))
     words.add(RejectedEntry(line=99, reason="x", status="odd"))
-    first, second = words.lines()
+    first, second = map(in_words, words.found())
     assert first == (
         "status 'bezahlt' of 2 rows is not known, so each will be a break; if it means paid: "
         'statuses.bezahlt = "paid"'

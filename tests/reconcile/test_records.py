@@ -36,7 +36,7 @@ from payclient.reconcile.journal import Reuse
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun, ReferenceRecord
 from payclient.reconcile.nights._records import record_cell, record_from
-from payclient.reconcile.report import sentence
+from payclient.reconcile.report import rules_sentences, sentence
 from support.chance import examples
 from support.misses import check_each
 from support.nights import Nights, entry, paid
@@ -264,7 +264,7 @@ async def test_rules_that_changed(night):
     ledger, answers = [entry("A"), entry("B")], {"A": paid("A", 8), "B": paid("B", 1)}
     first = await night(ledger, answers)
     second = await night(ledger, answers, rules=Rules(tolerances={"amount": Tolerance(below=2)}), previous=first)
-    assert second.summary.since.rules_sentence == "Rules that changed since the previous run: tolerances."
+    assert rules_sentences(second.summary.since)[0] == "Rules that changed since the previous run: tolerances."
     assert second.memory["A", "underpaid"]["resolved_by"] == "rule"
     third = await night(ledger, answers, previous=second)
     assert third["A"].history.state is BreakState.REOPENED

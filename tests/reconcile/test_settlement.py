@@ -26,7 +26,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.judgement._statement import usable_line
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
-from payclient.reconcile.report import completeness, sentence
+from payclient.reconcile.report import completeness, in_words, sentence
 from payclient.reconcile.values import Payout
 from support.chance import examples
 from support.reconciling import NOON, NOT_FOUND, Clock, Service
@@ -142,7 +142,7 @@ async def test_steps():
     assert (totals.total, totals.ignored_lines, totals.ignored_amount) == (100, 2, -100)
     bridge = Tally().summary(StatementTotals()).settlement
     assert [each.step for each in bridge.steps] == list(SettlementStep)
-    assert SettlementStep.NOT_SETTLED_YET.label == "not settled yet"
+    assert in_words(SettlementStep.NOT_SETTLED_YET) == "not settled yet"
 
 
 async def test_problems():

@@ -11,6 +11,7 @@ from payclient.reconcile import Accepted, Meta, Rules, Tolerance, Verdict
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import RowTotal
 from payclient.reconcile.report import completeness
+from payclient.reconcile.report._wording import origin_sentence, rules_sentences
 from payclient.reconcile.values import FindingTotal
 from support.nights import paid
 from support.reports import summary_of
@@ -99,7 +100,7 @@ async def test_chain(night, tmp_path):
     manifest, since = summary_of(tmp_path / "two", "manifest.json"), summary_of(tmp_path / "three")["since"]
     rows = hashlib.sha256((tmp_path / "two" / "rows.jsonl").read_bytes()).hexdigest()
     assert (since["manifest_sha256"], since["rows_sha256"]) == (manifest["sha256"], rows)
-    assert all(since[name] in first.run.note.origin for name in ("manifest_sha256", "rows_sha256"))
+    assert all(since[name] in origin_sentence(first.run.note) for name in ("manifest_sha256", "rows_sha256"))
 
 
 async def test_changed_rules(night):
@@ -108,20 +109,20 @@ async def test_changed_rules(night):
     rules = Rules(tolerances={"amount": Tolerance(below=1000)}, grace="2d", meta=Meta(changed_by="Ana"))
     since = (await night(ledger_of("A"), ANSWERS, previous=first, rules=rules)).summary.since
     assert since.changed_rules == ("grace", "tolerances")
-    assert since.rules_values == (
+    assert rules_sentences(since)[1] == (
         'grace was "0s", and is "2d" now; tolerances.amount.below was 500, and is 1000 now (by Ana).'
     )
     again = await night(ledger_of("A"), ANSWERS, previous=first, rules=attrs.evolve(rules, meta=Meta()))
-    assert again.summary.since.rules_values.endswith("(the rules do not say by whom: [meta] changed_by).")
+    assert rules_sentences(again.summary.since)[1].endswith("(the rules do not say by whom: [meta] changed_by).")
     owned = Accepted(
         code="underpaid", reference="A", largest_difference=5, reason="agreed", owner="Ana", expires=date(2999, 12, 31)
     )
     before = Rules(tolerances={"amount": Tolerance(below=500)})
     taken = await night(ledger_of("A"), ANSWERS, previous=first, rules=attrs.evolve(before, accepted=[owned]))
-    assert taken.summary.since.rules_values == (
+    assert rules_sentences(taken.summary.since)[1] == (
         "accepted.underpaid of A was nothing, and is accepted by Ana until 2999-12-31 (agreed) now."
     )
-    assert (again.summary.since.rules_values == "", Rules(meta=Meta(changed_by="Ana")).fingerprint) == (
+    assert (rules_sentences(again.summary.since) == (), Rules(meta=Meta(changed_by="Ana")).fingerprint) == (
         False,
         Rules().fingerprint,
     )

@@ -8,7 +8,7 @@ from payclient import Transaction
 from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Severity, reconcile, replay
 from payclient.reconcile.judgement._case import payment_of, why_not_summed
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.report import sentence
+from payclient.reconcile.report import in_words, sentence
 from support.planted import summary_of
 from support.reconciling import Clock, Service
 
@@ -139,7 +139,7 @@ async def test_other_kinds():
         ledger, service = [line(2, 100, "charge"), payout, fee], Service({"T": [paid(100)]})
         rows = [row async for row in reconcile(ledger, service, rules=BY_KIND, journal=journal)]
         assert [row.bucket for row in rows] == [Bucket.MATCHED]
-        left_out = [each.sentence for each in journal.ignored]
+        left_out = [*map(in_words, journal.ignored)]
     words = (("fee", -3), ("payout", -97))  # a fee without a reference is of no payment
     assert left_out == [f"1 line of the kind '{word}' left out, as the rules say: {money}" for word, money in words]
     # A line of a run that rules of later leave out is no charge by them.

@@ -29,16 +29,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
 from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun
-from payclient.reconcile.report import (
-    acceptance_sentence,
-    caution,
-    compared_fields,
-    leakage_sentence,
-    period_sentence,
-    remark,
-    sentence,
-    verdict_advice,
-)
+from payclient.reconcile.report import caution, compared_fields, in_words, remark, sentence, verdict_advice
 from payclient.reconcile.result import Condition
 from payclient.reconcile.result._summary import Leakage
 from payclient.reconcile.result._tally import FIELDS
@@ -228,7 +219,7 @@ def test_leakage():
         Leakage(method="", rows=1, short_received=1, fee_off_schedule=0),
         Leakage(method="VA", rows=2, short_received=40_000, fee_off_schedule=300),
     )
-    assert [*map(leakage_sentence, found)] == [
+    assert [*map(in_words, found)] == [
         "no method: 1 row, 1 not received",
         "VA: 2 rows, 40,000 not received, fees +300 against the schedule",
     ]
@@ -249,12 +240,12 @@ def test_period():
     times = (None, *(TWELVE + timedelta(hours=hours) for hours in (2, 0, 5)), ABSENT, east)
     found = summary(*map(created, times), rules=Rules(time_zone=ZoneInfo("Asia/Jakarta"))).period
     assert (found.first, found.last, found.lines, found.without) == (east, TWELVE + timedelta(hours=5), 4, 2)
-    assert period_sentence(found) == (
+    assert in_words(found) == (
         "2026-11-20 12:00:00+09:00 to 2026-11-20 17:00:00, by the creation of 4 rows; 2 rows without a time"
     )
     rejected = Row(entry=RejectedEntry(line=3, reason="no amount"), bucket=Bucket.REJECTED, reason="no amount")
     assert summary(created(TWELVE), rejected).period.without == 0  # its time may well be in the file
-    assert period_sentence(summary(created(ABSENT)).period) == "unknown: no row of the ledger has a time of creation"
+    assert in_words(summary(created(ABSENT)).period) == "unknown: no row of the ledger has a time of creation"
 
 
 def test_period_of_lines():
@@ -313,7 +304,7 @@ def test_acceptances():
         lambda expires, cases: states(expires, *cases),
     )
     (notice,) = summary(rules=Rules(accepted=[attrs.evolve(ANA, owner="A\x1b[2Jna")])).acceptances
-    assert acceptance_sentence(notice) == (
+    assert in_words(notice) == (
         "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, matches no row; remove it"
     )
 

@@ -290,7 +290,7 @@ def dialect(file: Path) -> Dialect:
     with open_ledger(file, dialect=own) as opened:
         assert_type((opened.dialect, opened.header_row), tuple[Dialect, int])
         assert_type([excluded.why for excluded in opened.excluded], list[str])
-        assert_type([unused.sentence for unused in opened.unused], list[str])
+        assert_type([unused.name for unused in opened.unused], list[str])
         assert_type([suggestion.is_ambiguous for suggestion in opened.suggestions], list[bool])
     assert_type(Rules(ledger=own).ledger, Dialect)
     return assert_type(Dialect(header_row=4), Dialect)
@@ -338,6 +338,6 @@ def on_ray(ds: Any, spec: LookupSpec) -> None:
 def folders(folder: Path) -> None:
     run: PastRun = open_past_run(folder)
     with RunDiff(run, open_past_run(folder)) as found:
-        print(found.sentence, found.exit_status(Severity.MEDIUM))
+        print(found.verdict, found.exit_status(Severity.MEDIUM))
     summary, rules = write_again(folder, print)
     print(summary.verdict, rules.fingerprint)

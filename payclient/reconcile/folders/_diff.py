@@ -6,14 +6,14 @@ matter are read in full: the breaks of either run, and the later run's rows abou
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
 from payclient.reconcile.folders._folder import PastRun
 from payclient.reconcile.nights import BreakChange, changes_of, observed_at
-from payclient.reconcile.report import RowLine, change_as_json, open_findings_as_json
+from payclient.reconcile.report import RowLine, change_as_json, moves, open_findings_as_json
 from payclient.reconcile.result import OpenFindings, temporary_database
 from payclient.reconcile.rules import as_json, changed_rules
 
@@ -61,22 +61,10 @@ class RunDiff:
         return "not known" if self.counts[BreakState.NOT_KNOWN] else "no news"
 
     @property
-    def sentence(self) -> str:
-        present = (BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)
-        now, gone = self._counted(present), self._counted((BreakState.RESOLVED, BreakState.NOT_KNOWN))
-        return f"{now or 'no breaks'}; {gone or 'none resolved'} since {self.earlier.note.folder}."
-
-    @property
-    def remark(self) -> str:
-        """Whether the runs seem to be given in the wrong order, in a sentence; empty if they do not."""
+    def is_reversed(self) -> bool:
+        """Whether all answers of the later run came before those of the earlier one."""
         ended, began = self.later.note.last_observed_at, self.earlier.first_observed_at
-        if ended is None or began is None or ended >= began:
-            return ""
-        later, earlier = self.later.note.folder, self.earlier.note.folder
-        return f"All answers of {later} came before the answers of {earlier}: name the earlier run first."
-
-    def _counted(self, states: Iterable[BreakState]) -> str:
-        return ", ".join(f"{self.counts[each]:,} {each.label}" for each in states if self.counts[each])
+        return ended is not None and began is not None and ended < began
 
     def exit_status(self, fail_on: Severity = Severity.MEDIUM) -> int:
         """Return 1 for news at least as severe as *fail_on*, else 75 for a break of unknown state, else 0."""
@@ -95,7 +83,7 @@ class RunDiff:
         head = {
             "schema": "payclient.reconcile.diff",
             "version": DIFF_VERSION,
-            "sentence": self.sentence,
+            "sentence": moves(self.counts, self.earlier.note.folder),
             "earlier": _run_as_json(self.earlier),
             "later": _run_as_json(self.later),
             "changed_rules": list(self.changed_rules),

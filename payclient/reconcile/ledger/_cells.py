@@ -56,11 +56,6 @@ class LedgerError(PayClientError, ValueError):
         which = f"the statement {self.file}: " if self.side == "statement" else ""
         return f"{which}{self.message}{advice(remedies, self.side)}"
 
-    @property
-    def sentence(self) -> str:
-        """The problem, with the remedies that a person has to decide about."""
-        return self.words(each for each in self.remedies if each.is_decision)
-
 
 class LedgerChangedError(LedgerError):
     """The ledger file changed after it was read, so no report is written."""

@@ -59,7 +59,7 @@ class _Part:
         return len(marks) + ("(" in self.before and ")" in self.behind)
 
     @property
-    def label(self) -> str:
+    def unit(self) -> str:
         """Its words and currencies; empty if there is none."""
         return " ".join(_WORD.findall(f"{self.before} {self.behind}"))
 
@@ -116,7 +116,7 @@ class NumberFormat:
         part, has_minus = self._part_for(number)
         behind = "" if _NO_FRACTION.match(part.behind) else part.behind
         part = _Part(part.before, behind, part.digits)
-        label = part.label
+        label = part.unit
         text = f"{'-' * has_minus}{part.before}{f'{abs(number):,}' * bool(part.digits)}{part.behind}"
         if label and part.digits and sign_of(label) is not None:
             return Shown(text=f"{'-' * has_minus}{abs(number)} {label}")

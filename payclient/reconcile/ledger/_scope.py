@@ -111,11 +111,6 @@ class UnreadSheet:
     name: str
     rows: int
 
-    @property
-    def sentence(self) -> str:
-        """For people; safe to print."""
-        return f"{quote(self.name)} ({plural(self.rows, 'row')})"
-
 
 @define
 class _Group:

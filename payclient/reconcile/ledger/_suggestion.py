@@ -54,26 +54,6 @@ Options: TypeAlias = tuple[Way, ...]
 """Options that declare a notation together."""
 
 
-@frozen
-class Reading:
-    """
-    One way to read the cells.
-
-    Attributes:
-        options: The options that declare it.
-        value: The value of the first cell that was refused, or that has several readings.
-    """
-
-    options: Options
-    value: str
-
-    def __str__(self) -> str:
-        return self.words()
-
-    def words(self, side: Side = "ledger") -> str:
-        return Remedy(self.options, "").words(side)
-
-
 @frozen(kw_only=True)
 class Suggestion:
     """
@@ -83,35 +63,31 @@ class Suggestion:
         what: `amounts` or `times`.
         rows: Rows with a cell that is refused.
         cell: The first one; with several readings, one that they read differently.
-        readings: The readings of all cells; more than one if it is ambiguous.
+        remedies: The options of each reading of all cells; more than one if it is ambiguous.
+        values: How each of them reads that cell.
     """
 
     what: str
     rows: int
     cell: str
-    readings: tuple[Reading, ...]
+    remedies: tuple[Remedy, ...]
+    values: tuple[str, ...]
 
     @property
     def is_ambiguous(self) -> bool:
         """Whether the cells have several readings; only the owner of the ledger knows the right one."""
-        return len(self.readings) > 1
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        """The options of each reading; the owner of the ledger decides among several."""
-        return tuple(Remedy(each.options, "reads them") for each in self.readings)
+        return len(self.remedies) > 1
 
     def __str__(self) -> str:
         return self.words()
 
     def words(self, side: Side = "ledger") -> str:
         refused = f"{plural(self.rows, 'row')} {'has' if self.rows == 1 else 'have'} {self.what} that cannot be read"
+        first = "" if self.is_ambiguous else "first: "
+        each = zip(self.remedies, self.values, strict=True)
+        ways = " or ".join(f"{way.words(side)} ({first}{quote(self.cell)} → {value})" for way, value in each)
         if not self.is_ambiguous:
-            (reading,) = self.readings
-            return (
-                f"{refused}; all can be read with {reading.words(side)} (first: {quote(self.cell)} → {reading.value})"
-            )
-        ways = " or ".join(f"{each.words(side)} ({quote(self.cell)} → {each.value})" for each in self.readings)
+            return f"{refused}; all can be read with {ways}"
         return f"{refused}; they are ambiguous: all can be read with {ways}; declare the one that is meant"
 
 
@@ -194,8 +170,14 @@ class Suggester:
         differ = (place for place, values in enumerate(zip(*found, strict=True)) if len(set(values)) > 1)
         place = next(differ, first)
         shown = {options: "empty" if values[place] is None else str(values[place]) for values, options in found.items()}
-        readings = tuple(Reading(options, value) for options, value in shown.items())[:_MAX_READINGS]
-        yield Suggestion(what=what, rows=self._rows[what], cell=cells[place], readings=readings)
+        chosen = [*shown.items()][:_MAX_READINGS]
+        yield Suggestion(
+            what=what,
+            rows=self._rows[what],
+            cell=cells[place],
+            remedies=tuple(Remedy(options, "reads them") for options, _ in chosen),
+            values=tuple(value for _, value in chosen),
+        )
 
 
 def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:

@@ -17,7 +17,6 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from payclient._shared.escape import escape_unprintable
 from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile.ledger._cells import BLANK, CellProblem, Unreadable
 from payclient.reconcile.ledger._columns import (
@@ -41,7 +40,6 @@ _MAX_REPEATED = 50
 MAX_COUNTED = 4096
 _MIN_SUM = 1000
 """Fewer than eleven different numbers, all below this, are codes and flags, and shown like words."""
-_MAX_SHOWN = 5
 _LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
 """A part with a digit, such as the number of an invoice; if it is the whole, only its digits are."""
 _ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
@@ -81,15 +79,6 @@ class UnusedColumn:
         """Whether all rows, and more than one, have the same text or time, so that it cannot tell them apart."""
         ((word, rows), *others) = self.words.items() or [("", 0)]
         return rows > 1 and not others and word != _FILLED and (is_time(word) or _LETTER.search(word) is not None)
-
-    @property
-    def sentence(self) -> str:
-        """For people; safe to print."""
-        name = escape_unprintable(self.name, max_length=80)
-        if self.amount is not None:
-            return f"{name} {self.amount:,}"
-        shown = [f"{escape_unprintable(word, max_length=80)} {rows:,}" for word, rows in self.words.items()]
-        return f"{name}: {', '.join(shown[:_MAX_SHOWN])}{' …' if shown[_MAX_SHOWN:] else ''}"
 
 
 @lru_cache(maxsize=MAX_COUNTED)

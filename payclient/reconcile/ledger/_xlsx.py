@@ -189,7 +189,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     rows = parser.rows(chosen.part)
     first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
     if others:
-        names = ", ".join(each.sentence for each in others)
+        names = ", ".join(f"{quote(each.name)} ({plural(each.rows, 'row')})" for each in others)
         reader.warnings.insert(0, f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too")
     unread = others if sheet is None else ()
     return Table(reader=reader, rows=_entries(rows, reader, parser), header_row=first, unread_sheets=unread)

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from attrs import evolve, frozen
 from cattrs import BaseValidationError
 
-from payclient._shared.escape import escape_unprintable, quote
+from payclient._shared.escape import quote
 from payclient.reconcile.rules import Accepted, Rules, as_json, from_json
 from payclient.reconcile.values import DecisionError
 
@@ -100,13 +100,6 @@ class Decision:
     def is_due(self) -> bool:
         """Whether a later run must not have the break any more."""
         return self.resolution is Resolution.CORRECTED
-
-    @property
-    def still_there(self) -> str:
-        """The sentence for a later run that has the break; safe to print."""
-        who = self.owner or self.by
-        sentence = f"{self.code} of {quote(self.reference)} is still there; {who} said on {self.at.date()} that it was "
-        return escape_unprintable(f"{sentence}{Resolution.CORRECTED}", max_length=400)
 
     @property
     def acceptance(self) -> Accepted | None:

@@ -276,26 +276,8 @@ class PreviousRun:
         """The trend for the next run: the last few runs."""
         return (*self.trend, (self.run, self.buckets.get(Bucket.BREAK, 0)))[-_MAX_TREND:]
 
-    @property
-    def origin(self) -> str:
-        """Its names and checksums, which tie the opening balance of a run to it; safe to print."""
-        return (
-            f"of the run {self.run or 'without a name'} in {quote(self.folder)}; SHA-256 of its manifest "
-            f"{self.manifest_sha256 or 'not recorded'}, of its rows {self.rows_sha256 or 'not recorded'}"
-        )
-
-    @property
-    def label(self) -> str:
-        """The day of its last answer, or else its name; for people."""
-        at = self.last_observed_at
-        return quote(self.folder) if at is None else f"{at.day} {_MONTHS[at.month - 1]}"
-
 
 _MAX_TREND = 29
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
-    "December",
-)
 
 
 def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:

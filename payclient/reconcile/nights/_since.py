@@ -10,15 +10,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from attrs import astuple, define, field, frozen
+from attrs import define, field, frozen
 
-from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.ledger import UnusedColumn
 from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.rules import RuleChange, in_zone
 from payclient.reconcile.values import Bucket, Row
 
-_MAX_MISSING, _MAX_CHANGES = 20, 10
+_MAX_MISSING = 20
 
 
 @frozen
@@ -47,27 +46,6 @@ class LedgerChange:
     missing: RowTotal = RowTotal()  # of those that left: matched before, and of the time that the ledger still covers
     references: tuple[str, ...] = ()  # of the first of these
     covers_from: datetime | None = None  # the first creation in the ledger; None if no row has one
-
-    @property
-    def sentence(self) -> str:
-        """The roll-forward in rows and money."""
-        sides = zip(*map(astuple, (self.before, self.new, self.left)), strict=True)
-        rows, amounts = (f"{before:,} before + {new:,} new - {left:,} left" for before, new, left in sides)
-        changed = f" {'+' if self.changed > 0 else '-'} {abs(self.changed):,} changed" if self.changed else ""
-        now, amount = f"{self.now.rows:,}", f"{self.now.amount:,}"
-        return f"Rows of the ledger: {rows} = {now}; amounts in all states: {amounts}{changed} = {amount}."
-
-    @property
-    def missing_sentence(self) -> str:
-        """The rows that left although the ledger covers their time; safe to print, empty if there are none."""
-        if not self.missing.rows:
-            return ""
-        start = self.covers_from
-        when = "no row says when it was created" if start is None else f"it begins at {start:%Y-%m-%d %H:%M}"
-        named = ", ".join(map(quote, self.references)) + (", …" if self.missing.rows > len(self.references) else "")
-        rows = f"{plural(self.missing.rows, 'row')} that matched before, with {self.missing.amount:,},"
-        left = f"{rows} left the ledger, although it still covers their time ({when}): {named}."
-        return escape_unprintable(f"{left} Export it again, or declare may_leave = true in the rules.", max_length=2000)
 
 
 def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, zone: tzinfo | None) -> LedgerChange:
@@ -113,48 +91,8 @@ class SincePrevious:
     ledger: LedgerChange | None = None  # None if the rows of the previous run are not known
 
     @property
-    def ledger_sentence(self) -> str:
-        """The rows of the ledger, and those that left although it covers their time; empty if they are not known."""
-        return "" if self.ledger is None else f"{self.ledger.sentence} {self.ledger.missing_sentence}".rstrip()
-
-    @property
-    def reused_sentence(self) -> str:
-        """The number of rows that were not looked up, and the age of their answers; empty if all were."""
-        if self.oldest_reused_at is None or self.newest_reused_at is None:
-            return ""
-        first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (self.oldest_reused_at, self.newest_reused_at))
-        when = f"of {first}" if first == last else f"from {first} to {last}"
-        were, answers = ("was", "its answer is") if self.reused == 1 else ("were", "their answers are")
-        rows = plural(self.reused, "row")
-        return f"{rows} that matched before {were} not looked up again: {answers} {when} UTC."
-
-    @property
     def carried_rows(self) -> int:
         return sum(self.carried.values())
-
-    @property
-    def rules_remark(self) -> str:
-        """The rules that changed, or a remark that none did."""
-        return self.rules_sentence or f"the same as in the previous run, of {self.previous.label}"
-
-    @property
-    def rules_values(self) -> str:
-        """The old and the new value of each changed rule, and who decided; empty if none changed."""
-        if not self.rule_changes:
-            return ""
-        said = [each.sentence for each in self.rule_changes[:_MAX_CHANGES]]
-        more = len(self.rule_changes) - len(said)
-        said += [f"and {more:,} more, which summary.json has"] * bool(more)
-        by = escape_unprintable(self.changed_by, max_length=100)
-        are_all_owned = all(each.key.startswith("accepted.") for each in self.rule_changes)
-        unnamed = "" if are_all_owned else " (the rules do not say by whom: [meta] changed_by)"
-        return f"{'; '.join(said)}{f' (by {by})' if by else unnamed}."
-
-    @property
-    def rules_sentence(self) -> str:
-        """The rules that changed; empty if none did."""
-        names = ", ".join(self.changed_rules)
-        return f"Rules that changed since the previous run: {names}." if names else ""
 
 
 # What the service shows first
@@ -201,12 +139,6 @@ class FirstSeen:
     def column(self) -> str:
         """The column of a word."""
         return self.value.partition(_OF_COLUMN)[0]
-
-    @property
-    def sentence(self) -> str:
-        """For people; safe to print."""
-        said = self.value if self.kind in (Sight.ERROR, Sight.TRANSITION) else quote(self.value)
-        return escape_unprintable(f"{self.kind} {said}: {plural(self.rows, 'row')}, {self.amount:,}", max_length=300)
 
 
 @define

@@ -14,12 +14,13 @@ from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Su
 from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
 from payclient.reconcile.nights import LedgerChange
 from payclient.reconcile.report._wording import (
-    acceptance_sentence,
     at_stake_sentence,
     compared_fields,
-    leakage_sentence,
-    period_sentence,
+    in_words,
+    origin_sentence,
     remark,
+    reused_sentence,
+    rules_sentences,
 )
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.reconcile.rules import as_json
@@ -66,13 +67,13 @@ class JudgedAgain:
     rules_fingerprint: str
     changed_rules: tuple[str, ...] = ()
 
-    @property
-    def sentence(self) -> str:
-        """For people."""
-        rules = ", ".join(self.changed_rules)
-        how = f"by other rules ({rules})" if rules else "by the same rules"
-        which = f"the run {self.run}" if self.run else "the run"
-        return f"The answers of {which} in {quote(self.folder)}, judged again {how}; nothing was looked up again."
+
+@in_words.register
+def _(value: JudgedAgain) -> str:
+    rules = ", ".join(value.changed_rules)
+    how = f"by other rules ({rules})" if rules else "by the same rules"
+    which = f"the run {value.run}" if value.run else "the run"
+    return f"The answers of {which} in {quote(value.folder)}, judged again {how}; nothing was looked up again."
 
 
 @frozen(kw_only=True)
@@ -163,7 +164,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the run metadata in the order of the page; a missing value is shown as such."""
     yield Fact(RUN_TERM, (about.run or "not recorded",), bool(about.run))
     if about.judged_again is not None:
-        yield Fact("Judged again", (about.judged_again.sentence,))
+        yield Fact("Judged again", (in_words(about.judged_again),))
     if about.ledger is None:
         yield Fact("Ledger", ("not a file that payclient read",))
     else:
@@ -178,15 +179,15 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     first, last = when(summary.first_observed_at), when(summary.last_observed_at)
     yield Fact("Answers came", (f"{first} to {last} UTC" if first else "none came",))
     if summary.since is not None and summary.since.reused:
-        yield Fact("Reused answers", (summary.since.reused_sentence,))
+        yield Fact("Reused answers", (reused_sentence(summary.since),))
     yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))
     yield from _rules(about.rules)
     if summary.still_there:
-        yield Fact("Marked corrected, still different", tuple(each.still_there for each in summary.still_there))
+        yield Fact("Marked corrected, still different", tuple(map(in_words, summary.still_there)))
     if summary.acceptances:
-        yield Fact("Acceptances to look at", tuple(map(acceptance_sentence, summary.acceptances)))
+        yield Fact("Acceptances to look at", tuple(map(in_words, summary.acceptances)))
     if summary.leakage:
-        yield Fact("Leakage by payment method", tuple(map(leakage_sentence, summary.leakage)))
+        yield Fact("Leakage by payment method", tuple(map(in_words, summary.leakage)))
     if about.ended_by:
         yield Fact("Ended early", (about.ended_by,))
     status = summary.exit_status()
@@ -196,7 +197,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
 
 def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the facts to sign: the period, the parts left out and the reasons, the rules, and the open findings."""
-    yield Fact("Period of the ledger", (period_sentence(summary.period),))
+    yield Fact("Period of the ledger", (in_words(summary.period),))
     for side, sentences in left_out(about).items():
         yield Fact(f"Left out of the {side}", sentences or ("nothing",))
     files = (("ledger", about.ledger), ("statement", about.statement and about.statement.file))
@@ -205,23 +206,27 @@ def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
         if file and (others := tuple(each for each in file.warnings if each not in left)):
             yield Fact(f"Warnings about the {side}", others)
     since = summary.since
-    changed = ("no previous run to compare them with",) if since is None else (since.rules_remark, since.rules_values)
-    yield Fact("Rules", tuple(filter(None, changed)))
+    if since is None:
+        changed: tuple[str, ...] = ("no previous run to compare them with",)
+    else:
+        same = f"the same as in the previous run, of {in_words(since.previous)}"
+        changed = rules_sentences(since) or (same,)
+    yield Fact("Rules", changed)
     if (least := about.rules.material_from) is not None:
         yield Fact("Materiality", (f"{plural(summary.material, 'break')} with at least {least:,} at stake",))
     yield Fact("Open findings", (at_stake_sentence(summary.open_findings),))
     if since is not None:
-        yield Fact("Opening balance", (since.previous.origin,))
+        yield Fact("Opening balance", (origin_sentence(since.previous),))
 
 
 def left_out(about: About) -> Mapping[str, tuple[str, ...]]:
     """Return the parts of the files that are not in the figures, with reasons: sentences by side."""
     found: dict[str, tuple[str, ...]] = {}
     if about.ledger is not None:
-        found["ledger"] = (*_not_read(about.ledger), *(each.sentence for each in about.ignored_lines))
+        found["ledger"] = (*_not_read(about.ledger), *map(in_words, about.ignored_lines))
     if about.statement is not None:
         totals = about.statement.totals
-        found["statement"] = (*_not_read(about.statement.file), *filter(None, [totals.ignored_sentence]))
+        found["statement"] = (*_not_read(about.statement.file), *filter(None, [in_words(totals)]))
     return found
 
 
@@ -257,7 +262,7 @@ def _rules(rules: Rules) -> Iterator[Fact]:
     if rules.grace:
         yield Fact("Grace", (f"rows younger than {plain['grace']} may still be on their way",))
     if rules.counts_business_days:
-        yield Fact("Business days", (f"{rules.calendar.sentence}; in the time zone {plain['time_zone']}",))
+        yield Fact("Business days", (f"{in_words(rules.calendar)}; in the time zone {plain['time_zone']}",))
     if plain["statuses"]:
         yield Fact("Status words", tuple(f"{word} means {status}" for word, status in plain["statuses"].items()))
     if rules.not_found_messages:

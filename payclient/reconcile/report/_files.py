@@ -32,7 +32,7 @@ from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
-from payclient.reconcile.report._wording import acceptance_sentence, completeness, money_by_status, remark, sentence
+from payclient.reconcile.report._wording import completeness, in_words, money_by_status, pattern_words, remark, sentence
 from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.rules import as_json
 from payclient.reconcile.values import Difference
@@ -257,18 +257,19 @@ def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
         "settlement": _settlement(summary.settlement, about),
         "leakage": as_json(summary.leakage),
         "patterns": [
-            {**_of(each, "kind", "sentence", "rows"), "is_exact": True, **_of(each, "amount", "treatment", "lines")}
+            {**_of(each, "kind", "rows", "amount", "lines"), "is_exact": True}
+            | dict(zip(("sentence", "treatment"), pattern_words(each), strict=True))
             for each in summary.patterns
         ],
         "acceptances": [
-            {**_of(each.accepted, "code", "reference"), **_of(each, "state"), "sentence": acceptance_sentence(each)}
+            {**_of(each.accepted, "code", "reference"), **_of(each, "state"), "sentence": in_words(each)}
             for each in summary.acceptances
         ],
-        "still_there": [
-            {**_of(each, "code", "reference"), "sentence": each.still_there} for each in summary.still_there
-        ],
+        "still_there": [{**_of(each, "code", "reference"), "sentence": in_words(each)} for each in summary.still_there],
         "since": None if summary.since is None else _since(summary.since, summary.open_findings),
-        "first_seen": [{**_of(each, "kind", "value", "rows", "amount", "sentence")} for each in summary.first_seen],
+        "first_seen": [
+            {**_of(each, "kind", "value", "rows", "amount"), "sentence": in_words(each)} for each in summary.first_seen
+        ],
         "shown": as_json(summary.shown),
         **_of(about, "run", "judged_again", "ledger", "service"),
         "rules": {"fingerprint": about.rules.fingerprint, **rules_as_json(about.rules)},

@@ -3,7 +3,7 @@
 import hashlib
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, partial
 from importlib.resources import files as resources
 from typing import IO, Any, TypeAlias
@@ -27,13 +27,16 @@ from payclient.reconcile.report._wording import (
     caution,
     completeness,
     headline,
+    in_words,
     money_by_status,
     news_count,
     open_ages,
+    pattern_words,
     payout_lines,
     payout_sentence,
     roll_forward_lines,
     roll_forward_sentence,
+    rules_sentences,
     sentence,
     settlement_lines,
     verdict_advice,
@@ -265,15 +268,19 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Callable[..., object]] = {
         "days": partial(plural, noun="day"),
         "difference": _difference,
+        "in_words": in_words,
         "number": _number,
+        "pattern_words": pattern_words,
         "references": partial(plural, noun="reference"),
         "rows": partial(plural, noun="row"),
         "signed": _signed,
+        "rules_sentences": rules_sentences,
         "when": when,
     }
+    environment.filters.update(filters)
     return environment
 
 

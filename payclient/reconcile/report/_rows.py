@@ -37,6 +37,7 @@ from payclient.reconcile._fields import Cell as CellKind
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.nights import BreakChange, BreakRecord, ListedRow, ReferenceRecord
 from payclient.reconcile.report._about import when
+from payclient.reconcile.report._wording import in_words
 from payclient.reconcile.rules import as_json, from_json
 from payclient.reconcile.values import PAYOUT_SUMS
 
@@ -91,11 +92,6 @@ class RowColumn:
         if isinstance(value, bool):
             return "yes" if value else None
         return str(value).replace("_", " ") if self.kind is Kind.WORD and value is not None else self.in_csv(row)
-
-
-def in_words(finding: Finding) -> str:
-    """Return the sentence of *finding*, and why it does not count if it does not."""
-    return f"{finding.sentence} ({finding.waived})" if finding.waived else finding.sentence
 
 
 def _wall_clock(row: Row) -> datetime | None:

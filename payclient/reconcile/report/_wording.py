@@ -1,31 +1,46 @@
 """The words of a report: sentences about its figures, labels and explanations; all of them are safe to print."""
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from functools import singledispatch
+from typing import Any
 
-from attrs import frozen
+from attrs import astuple, frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile import (
     BreakState,
     Bucket,
+    Calendar,
+    Code,
     Difference,
+    Finding,
     Settlement,
     SettlementStep,
     StateTotal,
+    Status,
     Step,
     Summary,
     TieOut,
 )
+from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
+from payclient.reconcile.nights import Decision, FirstSeen, LedgerChange, PreviousRun, Resolution, Sight, SincePrevious
 from payclient.reconcile.result import (
+    SETTLED,
     AcceptanceNotice,
     AcceptanceState,
     Compared,
     Condition,
     Leakage,
     OpenFindings,
+    Pattern,
     Period,
+    UnknownWord,
 )
-from payclient.reconcile.values import FindingTotal, Payout
+from payclient.reconcile.rules import IgnoredLines, RuleChange
+from payclient.reconcile.values import BridgeStep, FindingTotal, PatternKind, Payout, ResolvedBy, StatementTotals
 
 
 @frozen
@@ -87,7 +102,7 @@ def sentence(summary: Summary) -> str:
     said += [] if settlement is None else statement_problems(settlement)
     if since is not None:
         if since.carried_rows:
-            what += f" and {since.carried_rows:,} carried from {since.previous.label}"
+            what += f" and {since.carried_rows:,} carried from {in_words(since.previous)}"
         said.append(roll_forward_sentence(summary.open_findings))
         said += [f"{plural(since.reused, 'answer')} reused"] if since.reused else []
     return f"{what}: {'; '.join([*said, *_unused(compared), *_newly_left_out(compared)])}."
@@ -111,7 +126,8 @@ def completeness(summary: Summary) -> str:
     """Return the limits of the report, because a report without findings might suggest that there are none."""
     said = [_FROM_LEDGER if summary.settlement is None else _BOTH_WAYS]
     if summary.since is not None:
-        said += [summary.since.ledger_sentence, summary.since.reused_sentence]
+        change = summary.since.ledger
+        said += ["" if change is None else in_words(change), reused_sentence(summary.since)]
     return " ".join(filter(None, said))
 
 
@@ -144,11 +160,11 @@ def _unused(compared: Compared) -> list[str]:
     for of, columns in (("", compared.unused), (" in the statement", compared.unused_in_statement)):
         for each in columns:
             what = "not used" if each.amount is None else "not compared"
-            found.setdefault(f"{what}{of}", []).append(each.sentence)
+            found.setdefault(f"{what}{of}", []).append(in_words(each))
     for named in found.values():
         named[_MAX_UNUSED:] = [f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else []
     if compared.unread_sheets:
-        found["sheets not read"] = [", ".join(each.sentence for each in compared.unread_sheets)]
+        found["sheets not read"] = [", ".join(map(in_words, compared.unread_sheets))]
     return [f"{what}: {'; '.join(named)}" for what, named in found.items()]
 
 
@@ -161,7 +177,7 @@ def _newly_left_out(compared: Compared) -> list[str]:
 
 def _ignored(compared: Compared) -> list[str]:
     """Return what is in the columns that are ignored by name, unless it is the same in all rows."""
-    named = [each.sentence for each in compared.ignored if each.words.keys() - {next(iter(each.words), "")}]
+    named = [in_words(each) for each in compared.ignored if each.words.keys() - {next(iter(each.words), "")}]
     more = f"; {len(named) - _MAX_UNUSED:,} more" if named[_MAX_UNUSED:] else ""
     return [f"Ignored by rule: {'; '.join(named[:_MAX_UNUSED])}{more}."] if named else []
 
@@ -207,35 +223,12 @@ def caution(compared: Compared) -> str:
     return " ".join([*_large_remarks(compared), *_ignored(compared)])
 
 
-def period_sentence(period: Period) -> str:
-    if period.first is None or period.last is None:
-        return "unknown: no row of the ledger has a time of creation"
-    without = f"; {plural(period.without, 'row')} without a time" if period.without else ""
-    first, last = (at.isoformat(" ", "seconds") for at in (period.first, period.last))
-    return f"{first} to {last}, by the creation of {plural(period.lines, 'row')}{without}"
-
-
-def leakage_sentence(leakage: Leakage) -> str:
-    method, off = escape_unprintable(leakage.method) or "no method", leakage.fee_off_schedule
-    said = [f"{method}: {plural(leakage.rows, 'row')}", f"{leakage.short_received:,} not received"]
-    said += [f"fees {off:+,} against the schedule"] if off else []
-    said += [f"up to {leakage.possible:,} more where no fee is known"] if leakage.possible else []
-    return ", ".join(said)
-
-
 _TO_REVIEW = {
     AcceptanceState.MET_NO_ROW: "matches no row; remove it",
     AcceptanceState.CHANGED: "does not fit the present difference; look at the row again",
     AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
     AcceptanceState.ENDS_SOON: "is about to end",
 }
-
-
-def acceptance_sentence(notice: AcceptanceNotice) -> str:
-    accepted = notice.accepted
-    which = f"{accepted.code} of {quote(accepted.reference)}"
-    by = f"accepted by {accepted.owner} until {accepted.expires}"
-    return escape_unprintable(f"{which}, {by}, {_TO_REVIEW[notice.state]}", max_length=400)
 
 
 # Open findings
@@ -275,8 +268,8 @@ def headline(summary: Summary) -> str:
     open_findings, said = summary.open_findings, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
     if summary.since is not None:
         counts = {state: open_findings.by_state[state].count for state in _MOVES}
-        moves = ", ".join(f"{count:,} {state.label}" for state, count in counts.items() if count)
-        said.append(f"{moves or 'nothing new'} since {summary.since.previous.label}")
+        moves = ", ".join(f"{count:,} {in_words(state)}" for state, count in counts.items() if count)
+        said.append(f"{moves or 'nothing new'} since {in_words(summary.since.previous)}")
     if stake := open_findings.payments.amount:
         said.append(f"{stake:,} at stake")
     said += [f"{summary.material:,} of them material"] if summary.material else []
@@ -308,7 +301,7 @@ def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
     """Yield both totals, the steps between them, and the residual, in the order of every report."""
     yield BridgeLine("Ledger, paid", "sum of what the ledger has as paid", tie_out.ledger_paid_total)
     for step in tie_out.steps:
-        yield BridgeLine(step.step.label.capitalize(), step.step.meaning, step.amount, step)
+        yield BridgeLine(in_words(step.step).capitalize(), step.step.meaning, step.amount, step)
     yield BridgeLine("Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total)
     yield BridgeLine("Residual", "what the steps leave unexplained", tie_out.residual)
 
@@ -317,7 +310,7 @@ def settlement_lines(settlement: Settlement) -> Iterator[BridgeLine]:
     """Yield both totals, the steps between them, and the residual, as `bridge_lines` does."""
     yield BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total)
     for step in settlement.steps:
-        yield BridgeLine(step.step.label.capitalize(), step.step.meaning, step.amount, step)
+        yield BridgeLine(in_words(step.step).capitalize(), step.step.meaning, step.amount, step)
     what = "what was paid out" if settlement.statement.is_net else "what was paid"
     yield BridgeLine("Statement", f"sum of {what}, over all its lines", settlement.statement.total)
     yield BridgeLine("Residual", "what the steps leave unexplained", settlement.residual)
@@ -381,3 +374,290 @@ CASE_ONLY = Wording(
     "merchant_reff in other letters", "Only letter case or spacing differs: most likely one side changed it on the way."
 )
 """The wording of `merchant_reff_differs` if it is less severe than usual."""
+
+
+# Two runs
+
+
+def moves(counts: Mapping[BreakState, int], since: str) -> str:
+    """Return the number of breaks in each state since a run."""
+
+    def counted(*states: BreakState) -> str:
+        return ", ".join(f"{counts[each]:,} {in_words(each)}" for each in states if counts[each])
+
+    now = counted(BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)
+    gone = counted(BreakState.RESOLVED, BreakState.NOT_KNOWN)
+    return f"{now or 'no breaks'}; {gone or 'none resolved'} since {since}."
+
+
+# Values in words
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
+    "December",
+)
+_MAX_CHANGES = 10
+_MAX_SHOWN = 5
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_TENS = frozenset(10**power for power in range(1, 7))
+
+
+@singledispatch
+def in_words(value: object) -> str:
+    """Return a value as people read it; safe to print, and empty if there is nothing to say."""
+    return str(value)
+
+
+@in_words.register
+def _(value: BreakState | BridgeStep) -> str:
+    return value.replace("_", " ")
+
+
+@in_words.register
+def _(value: ResolvedBy) -> str:
+    words = {ResolvedBy.BOTH: "both sides", ResolvedBy.RULE: "a rule", ResolvedBy.ACCEPTANCE: "an acceptance"}
+    return words.get(value, f"the {value}")
+
+
+@in_words.register
+def _(value: Finding) -> str:
+    return f"{value.sentence} ({value.waived})" if value.waived else value.sentence
+
+
+@in_words.register
+def _(value: UnusedColumn) -> str:
+    name = escape_unprintable(value.name, max_length=80)
+    if value.amount is not None:
+        return f"{name} {value.amount:,}"
+    shown = [f"{escape_unprintable(word, max_length=80)} {rows:,}" for word, rows in value.words.items()]
+    return f"{name}: {', '.join(shown[:_MAX_SHOWN])}{' …' if shown[_MAX_SHOWN:] else ''}"
+
+
+@in_words.register
+def _(value: UnreadSheet) -> str:
+    return f"{quote(value.name)} ({plural(value.rows, 'row')})"
+
+
+@in_words.register
+def _(value: IgnoredLines) -> str:
+    return f"{plural(value.lines, 'line')} of the kind {quote(value.word)} left out, as the rules say: {value.amount:,}"
+
+
+@in_words.register
+def _(value: StatementTotals) -> str:
+    """Return the lines that the rules leave out."""
+    lines = f"{plural(value.ignored_lines, 'line')} of the statement"
+    return f"{lines} left out, as the rules say: {value.ignored_amount:,}" if value.ignored_lines else ""
+
+
+@in_words.register
+def _(value: UnknownWord) -> str:
+    which = f"{quote(value.word)} of {plural(value.rows, 'row')}"
+    key = f"{value.table}.{_key(value.word)}"
+    if value.table == "statuses":
+        said = f'status {which} is not known, so each will be a break; if it means paid: {key} = "paid"'
+    else:
+        said = f'payment_method {which} is not in the rules; if the service calls it VA, for example: {key} = "VA"'
+    return escape_unprintable(said, max_length=300)
+
+
+@in_words.register
+def _(value: Decision) -> str:
+    """Return that a break is still there although it was said to be corrected."""
+    which, who = f"{value.code} of {quote(value.reference)}", value.owner or value.by
+    said = f"{which} is still there; {who} said on {value.at.date()} that it was {Resolution.CORRECTED}"
+    return escape_unprintable(said, max_length=400)
+
+
+@in_words.register
+def _(value: AcceptanceNotice) -> str:
+    accepted = value.accepted
+    which = f"{accepted.code} of {quote(accepted.reference)}"
+    by = f"accepted by {accepted.owner} until {accepted.expires}"
+    return escape_unprintable(f"{which}, {by}, {_TO_REVIEW[value.state]}", max_length=400)
+
+
+@in_words.register
+def _(value: Leakage) -> str:
+    method, off = escape_unprintable(value.method) or "no method", value.fee_off_schedule
+    said = [f"{method}: {plural(value.rows, 'row')}", f"{value.short_received:,} not received"]
+    said += [f"fees {off:+,} against the schedule"] if off else []
+    said += [f"up to {value.possible:,} more where no fee is known"] if value.possible else []
+    return ", ".join(said)
+
+
+@in_words.register
+def _(value: Period) -> str:
+    if value.first is None or value.last is None:
+        return "unknown: no row of the ledger has a time of creation"
+    without = f"; {plural(value.without, 'row')} without a time" if value.without else ""
+    first, last = (at.isoformat(" ", "seconds") for at in (value.first, value.last))
+    return f"{first} to {last}, by the creation of {plural(value.lines, 'row')}{without}"
+
+
+@in_words.register
+def _(value: Calendar) -> str:
+    return f"Monday to Friday, without {plural(len(value.holidays), 'listed holiday')}"
+
+
+@in_words.register
+def _(value: FirstSeen) -> str:
+    shown = value.value if value.kind in (Sight.ERROR, Sight.TRANSITION) else quote(value.value)
+    return escape_unprintable(f"{value.kind} {shown}: {plural(value.rows, 'row')}, {value.amount:,}", max_length=300)
+
+
+@in_words.register
+def _(value: RuleChange) -> str:
+    was, now = (_rule_value(value.key, each) for each in (value.before, value.now))
+    return escape_unprintable(f"{value.key} was {was}, and is {now} now", max_length=300)
+
+
+def _rule_value(key: str, value: Any) -> str:
+    if value and key.startswith("accepted."):
+        return "accepted by {owner} until {expires} ({reason})".format(**value[0])
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+@in_words.register
+def _(value: LedgerChange) -> str:
+    """Return the roll-forward in rows and money, and the rows that left although the ledger covers their time."""
+    sides = zip(*map(astuple, (value.before, value.new, value.left)), strict=True)
+    rows, amounts = (f"{before:,} before + {new:,} new - {left:,} left" for before, new, left in sides)
+    changed = f" {'+' if value.changed > 0 else '-'} {abs(value.changed):,} changed" if value.changed else ""
+    now, amount = f"{value.now.rows:,}", f"{value.now.amount:,}"
+    said = f"Rows of the ledger: {rows} = {now}; amounts in all states: {amounts}{changed} = {amount}."
+    if not value.missing.rows:
+        return said
+    start = value.covers_from
+    when = "no row says when it was created" if start is None else f"it begins at {start:%Y-%m-%d %H:%M}"
+    named = ", ".join(map(quote, value.references)) + (", …" if value.missing.rows > len(value.references) else "")
+    missing = f"{plural(value.missing.rows, 'row')} that matched before, with {value.missing.amount:,},"
+    left = f"{missing} left the ledger, although it still covers their time ({when}): {named}."
+    way = "Export it again, or declare may_leave = true in the rules."
+    return escape_unprintable(f"{said} {left} {way}", max_length=2200)
+
+
+@in_words.register
+def _(value: PreviousRun) -> str:
+    """Return the day of its last answer, or else its name."""
+    at = value.last_observed_at
+    return quote(value.folder) if at is None else f"{at.day} {_MONTHS[at.month - 1]}"
+
+
+def origin_sentence(previous: PreviousRun) -> str:
+    """Return the names and checksums of a run, which tie the opening balance of the next one to it."""
+    return (
+        f"of the run {previous.run or 'without a name'} in {quote(previous.folder)}; SHA-256 of its manifest "
+        f"{previous.manifest_sha256 or 'not recorded'}, of its rows {previous.rows_sha256 or 'not recorded'}"
+    )
+
+
+def reused_sentence(since: SincePrevious) -> str:
+    """Return the number of rows that were not looked up, and the age of their answers; empty if all were."""
+    if since.oldest_reused_at is None or since.newest_reused_at is None:
+        return ""
+    first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (since.oldest_reused_at, since.newest_reused_at))
+    when = f"of {first}" if first == last else f"from {first} to {last}"
+    were, answers = ("was", "its answer is") if since.reused == 1 else ("were", "their answers are")
+    return f"{plural(since.reused, 'row')} that matched before {were} not looked up again: {answers} {when} UTC."
+
+
+def rules_sentences(since: SincePrevious) -> tuple[str, ...]:
+    """Return the rules that changed, and their old and new values with who decided; nothing if none changed."""
+    said = [f"Rules that changed since the previous run: {', '.join(since.changed_rules)}."] * bool(since.changed_rules)
+    if since.rule_changes:
+        values = [in_words(each) for each in since.rule_changes[:_MAX_CHANGES]]
+        more = len(since.rule_changes) - len(values)
+        values += [f"and {more:,} more, which summary.json has"] * bool(more)
+        by = escape_unprintable(since.changed_by, max_length=100)
+        are_all_owned = all(each.key.startswith("accepted.") for each in since.rule_changes)
+        unnamed = "" if are_all_owned else " (the rules do not say by whom: [meta] changed_by)"
+        said.append(f"{'; '.join(values)}{f' (by {by})' if by else unnamed}.")
+    return tuple(said)
+
+
+# Patterns
+
+
+def pattern_words(pattern: Pattern) -> tuple[str, str]:
+    """Return what the rows share, and the rule or option that would treat it; both safe to print."""
+    words = _PATTERNS[pattern.kind](*pattern.values)
+    sentence, treatment = (escape_unprintable(text, max_length=300) for text in words)
+    return sentence, treatment
+
+
+def _factor(name: str, numerator: int, denominator: int) -> tuple[str, str]:
+    factor = Fraction(numerator, denominator)
+    ours = "the statement's" if name == SETTLED else "the ledger's"
+    big, of_whom, other = (factor, "the service's", ours) if abs(factor) > 1 else (1 / factor, ours, "the service's")
+    sentence = f"{of_whom} {name.removeprefix('settled ')} is {_number(big)} times {other}"
+    if name == SETTLED:
+        return sentence, "see how the statement is read: payclient ledger STATEMENT; [statement.reading] declares it"
+    if big in _TENS:
+        return sentence, "export both sides in the same unit, and see how the ledger is read: payclient ledger FILE"
+    side = "above" if factor > 1 else "below"
+    percent = abs(factor - 1) * 100
+    if 0 < percent <= 100 and percent == round(percent, 6):
+        return sentence, f"[tolerances.{name}] {side}_percent = {_number(percent)}, if the difference is expected"
+    return sentence, "correct the export; no rule allows such a factor"
+
+
+def _number(value: Fraction) -> str:
+    if value == round(value, 6):
+        return f"{float(value):,.6f}".rstrip("0").rstrip(".")
+    return f"{value.numerator}/{value.denominator}"
+
+
+def _difference(name: str, difference: int) -> tuple[str, str]:
+    side, word = ("above", "more") if difference > 0 else ("below", "less")
+    if name == SETTLED:
+        sentence = (
+            f"the statement's amount is {abs(difference):,} {'less' if difference > 0 else 'more'} than the service's"
+        )
+        return sentence, "if its column is what was paid out: --statement-column amount_received=NAME"
+    sentence = f"{name} is {abs(difference):,} {word} at the service"
+    return sentence, f"[tolerances.{name}] {side} = {abs(difference)}, if the difference is expected"
+
+
+def _fee_words(of: str, method: str, difference: int) -> tuple[str, str]:
+    word, side = ("more", "above") if difference > 0 else ("less", "below")
+    what = "the schedule expects" if of == "schedule" else "the ledger has"
+    sentence = f"the fee of {quote(method or None)} is {abs(difference):,} {word} than {what}"
+    tolerance = f"[tolerances.fee] {side} = {abs(difference)}"
+    schedule = f"[fees.{_key(method)}] with the right schedule"
+    return sentence, f"{schedule if of == 'schedule' else tolerance}, if that fee is right"
+
+
+def _status_words(code: str, ours: str, theirs: str, meant: str | None, means: str | None) -> tuple[str, str]:
+    sentence = f"status is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
+    if code == Code.UNKNOWN_STATUS.value:
+        word, meaning, side = (theirs, meant, "service") if meant else (ours, means, "ledger")
+        sentence = f"unknown word {quote(word)} of the {side}: {sentence}"
+        if not word:
+            return sentence, "a status in the export, or --assume-status for a ledger without that column"
+        if meaning is not None:
+            return sentence, f'to map it: [statuses] {_key(word)} = "{meaning}"'
+        return sentence, f'to map it: [statuses] {_key(word)} = "…"'
+    if Status.PENDING in (meant, means):
+        return sentence, 'grace = "36h", if such rows settle by themselves'
+    return sentence, "correct the side that is wrong; both words are known, so no rule maps them"
+
+
+def _pair_words(name: str, ours: str, theirs: str) -> tuple[str, str]:
+    sentence = f"{name} is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
+    if name == "payment_method" and ours and theirs:
+        return sentence, f"if they are the same: methods.{_key(ours)} = {json.dumps(theirs, ensure_ascii=False)}"
+    return sentence, "correct the export; no rule maps such a pair"
+
+
+def _key(word: str) -> str:
+    return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
+
+
+_PATTERNS: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {
+    PatternKind.FACTOR: _factor,
+    PatternKind.DIFFERENCE: _difference,
+    PatternKind.FEE: _fee_words,
+    PatternKind.STATUS: _status_words,
+    PatternKind.WORDS: _pair_words,
+}

@@ -28,6 +28,7 @@ from payclient.reconcile.report._wording import (
     BridgeLine,
     bridge_lines,
     completeness,
+    in_words,
     open_lines,
     payout_sentence,
     remark,
@@ -245,8 +246,8 @@ class ReportWorkbook(BookWriter):
     def add_gone(self, change: BreakChange) -> None:
         now, history = change.now, change.history
         if not change.is_old:
-            by, seen = now.by.label if now.by else None, when(history.first_seen)
-            what = (change.reference, now.severity.word, now.code.value, now.sentence, history.state.label)
+            by, seen = in_words(now.by) if now.by else None, when(history.first_seen)
+            what = (change.reference, now.severity.word, now.code.value, now.sentence, in_words(history.state))
             self._sheets[_GONE].add((*what, by, change.why or None, seen, history.age_days))
 
     def write(self, summary: Summary, about: About) -> None:
@@ -282,7 +283,7 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
         yield (None, said)
     yield (None, completeness(summary))
     yield from ((None, sentence) for sentence in remarks)
-    yield from (("First seen", each.sentence) for each in summary.first_seen)
+    yield from (("First seen", in_words(each)) for each in summary.first_seen)
     yield ()
     for bucket, total in summary.buckets.items():
         yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_money(total))

@@ -6,6 +6,9 @@ from payclient.reconcile.result._bridges import StateTotal as StateTotal
 from payclient.reconcile.result._bridges import TieOut as TieOut
 from payclient.reconcile.result._bridges import moved_by as moved_by
 from payclient.reconcile.result._bridges import step_of as step_of
+from payclient.reconcile.result._patterns import SETTLED as SETTLED
+from payclient.reconcile.result._patterns import Pattern as Pattern
+from payclient.reconcile.result._patterns import UnknownWord as UnknownWord
 from payclient.reconcile.result._patterns import UnknownWords as UnknownWords
 from payclient.reconcile.result._summary import EXIT_STATUSES as EXIT_STATUSES
 from payclient.reconcile.result._summary import AcceptanceNotice as AcceptanceNotice

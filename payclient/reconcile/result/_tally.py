@@ -37,7 +37,7 @@ from payclient.reconcile.result._bridges import (
     settlement_moves,
     step_of,
 )
-from payclient.reconcile.result._patterns import Pattern, causes, described
+from payclient.reconcile.result._patterns import Pattern, causes
 from payclient.reconcile.result._summary import (
     AGES,
     LEFT_OUT_FIELD,
@@ -473,11 +473,10 @@ class Tally:
                 stakes = [int(at_stake) for *_, at_stake in of_payment]
                 rows, amount = rows + len(stakes), amount + max(stakes)
             kind, *values = json.loads(cause)
-            sentence, treatment = described((kind, *values))
             lines = tuple(line for (line,) in self._tables.select(_LINES, cause, _MAX_LINES))
             figures: dict[str, Any] = {"rows": rows, "amount": amount, "lines": lines}
-            patterns.append(Pattern(kind=PatternKind(kind), sentence=sentence, treatment=treatment, **figures))
-        patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind), each.sentence))
+            patterns.append(Pattern(kind=PatternKind(kind), values=tuple(values), **figures))
+        patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind)))
         return tuple(patterns[:_MAX_SHOWN])
 
 

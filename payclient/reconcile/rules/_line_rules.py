@@ -9,7 +9,7 @@ from functools import cached_property
 from attrs import define, evolve, field, frozen
 from attrs.validators import instance_of, optional
 
-from payclient._shared.escape import plural, quote
+from payclient._shared.escape import quote
 from payclient.reconcile.ledger import ABSENT, CellProblem, Entry, Ledger, LedgerError, RejectedEntry, SignLaw
 from payclient.reconcile.rules._rule_values import are_texts, is_filled, must_be, to_texts
 from payclient.reconcile.values import RulesError, normalise
@@ -93,13 +93,6 @@ class IgnoredLines:
     word: str
     lines: int = 0
     amount: int = 0
-
-    @property
-    def sentence(self) -> str:
-        """For people; safe to print."""
-        return (
-            f"{plural(self.lines, 'line')} of the kind {quote(self.word)} left out, as the rules say: {self.amount:,}"
-        )
 
 
 @define

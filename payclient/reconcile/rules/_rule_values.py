@@ -255,8 +255,3 @@ class Calendar:
         following = (day + _DAY * number for number in count())
         business_days = (each for each in following if each.weekday() < 5 and each not in self.holidays)
         return last < datetime.combine(next(islice(business_days, limit.days, None)) + _DAY, time(), zone)
-
-    @property
-    def sentence(self) -> str:
-        """The calendar in words."""
-        return f"Monday to Friday, without {plural(len(self.holidays), 'listed holiday')}"

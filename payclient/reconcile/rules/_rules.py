@@ -476,17 +476,6 @@ class RuleChange:
     before: Any
     now: Any
 
-    @property
-    def sentence(self) -> str:
-        """For people; safe to print."""
-        was, now = map(self._in_words, (self.before, self.now))
-        return escape_unprintable(f"{self.key} was {was}, and is {now} now", max_length=300)
-
-    def _in_words(self, value: Any) -> str:
-        if value and self.key.startswith("accepted."):
-            return "accepted by {owner} until {expires} ({reason})".format(**value[0])
-        return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
-
 
 def rule_changes(before: Rules, after: Rules) -> tuple[RuleChange, ...]:
     """Return each key that differs, apart from who changed it, in the order of their paths."""

@@ -16,11 +16,6 @@ class BridgeStep(StrEnum):
         step._value_, step.meaning = name, meaning
         return step
 
-    @property
-    def label(self) -> str:
-        """The name in reports."""
-        return self.value.replace("_", " ")
-
 
 class Step(BridgeStep):
     """The reasons for a difference between the totals, in the order of the bridge."""

@@ -38,11 +38,6 @@ class BreakState(StrEnum):
     NOT_KNOWN = "not_known"
 
     @property
-    def label(self) -> str:
-        """The state in words."""
-        return self.value.replace("_", " ")
-
-    @property
     def is_news(self) -> bool:
         """New, changed or reopened."""
         return self in (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED)
@@ -67,12 +62,6 @@ class ResolvedBy(StrEnum):
     BOTH = "both"
     RULE = "rule"
     ACCEPTANCE = "acceptance"
-
-    @property
-    def label(self) -> str:
-        """The reason in words."""
-        words = {"both": "both sides", "rule": "a rule", "acceptance": "an acceptance"}
-        return words.get(self.value, f"the {self.value}")
 
 
 def as_list(texts: Iterable[str]) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from payclient._shared.escape import plural
-
 _MAX_NAMED = 20
 
 
@@ -173,9 +171,3 @@ class StatementTotals:
     ignored_amount: int = 0
     problems: tuple[str, ...] = ()
     payouts: tuple[Payout, ...] = ()
-
-    @property
-    def ignored_sentence(self) -> str:
-        """The lines that the rules leave out, for people; empty if there are none."""
-        lines = f"{plural(self.ignored_lines, 'line')} of the statement"
-        return f"{lines} left out, as the rules say: {self.ignored_amount:,}" if self.ignored_lines else ""

@@ -11,6 +11,7 @@ import pytest
 from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Severity
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.ledger import Entry
+from payclient.reconcile.report import moves
 from payclient.reconcile.report._rows import row_from_json
 from payclient.reconcile.values import as_list
 from support.json_schema import problems
@@ -65,7 +66,10 @@ def test_states(nights):
             "resolved": [("T4", "underpaid"), ("T3", "fee_differs")],
             "not_known": [("T5", "missing_at_service")],
         }
-        assert diff.sentence == "1 new, 2 still open, 1 changed; 2 resolved, 1 not known since 20."
+        assert (
+            moves(diff.counts, diff.earlier.note.folder)
+            == "1 new, 2 still open, 1 changed; 2 resolved, 1 not known since 20."
+        )
 
 
 def test_values(nights):

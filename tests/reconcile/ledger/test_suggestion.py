@@ -237,6 +237,6 @@ def test_no_time_is_guessed(times, day, clock):
     ways = {read for form in forms if None not in (read := tuple(map(form.read, cells)))}
     assert tuple(map(TimeFormat(f"{day}{clock}").read, cells)) in ways
     assert found.is_ambiguous == (len(ways) > 1)
-    for reading in found.readings:
-        reader = TimeReader(tuple(way.value for way in reading.options))
+    for reading in found.remedies:
+        reader = TimeReader(tuple(way.value for way in reading.ways))
         assert tuple(map(reader.read_creation, cells)) in ways

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import Dialect, LedgerError, open_ledger
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
+from payclient.reconcile.report import in_words
 from reconcile.ledger.test_suggestion import _cell
 from support.chance import examples
 
@@ -24,7 +25,7 @@ def named(text, **options):
     """Return the sentences about the columns that are not used."""
     with open_ledger(text if not isinstance(text, str) else io.StringIO(text), **options) as ledger:
         list(ledger)
-        return [each.sentence for each in ledger.unused]
+        return [*map(in_words, ledger.unused)]
 
 
 def beside(name, *cells, **options):
@@ -133,7 +134,7 @@ def test_ignored():
     text = "reference,Type,amount,Debit\nT1,charge,5,\nT2,refund,,5\n"
     with open_ledger(io.StringIO(text), ignore=["Type"], dialect=Dialect(debit_columns={"amount": "Debit"})) as ledger:
         list(ledger)
-        assert ([each.sentence for each in ledger.ignored], ledger.unused) == (["Type: charge 1, refund 1"], ())
+        assert ([*map(in_words, ledger.ignored)], ledger.unused) == (["Type: charge 1, refund 1"], ())
 
 
 DISGUISED = [

@@ -19,7 +19,7 @@ from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status, Tally, Total
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun
-from payclient.reconcile.report import Worst, completeness, sentence
+from payclient.reconcile.report import Worst, completeness, in_words, sentence
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
 from payclient.reconcile.report._wording import headline
@@ -217,7 +217,7 @@ def test_one_state():
 def test_bridge(example, page):
     """The bridge has both totals, and each step that rows are in, with the money that it moves."""
     tie_out = summary_of(example).tie_out
-    steps = [(each.step.label.capitalize(), each.amount) for each in tie_out.steps if each.rows]
+    steps = [(in_words(each.step).capitalize(), each.amount) for each in tie_out.steps if each.rows]
     lines = [
         *(("Ledger, paid", tie_out.ledger_paid_total), *steps),
         *(("Service, paid", tie_out.service_paid_total), ("Residual", 0)),
