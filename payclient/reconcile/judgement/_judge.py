@@ -200,7 +200,10 @@ class _Judgement:
         theirs = None if self.last is None or self.last.transaction is None else self.last.transaction.amount
         ours = self.entry.amount if isinstance(self.entry.amount, int) else None
         weighed = [finding.weighed(ours, theirs) for finding in findings]
-        return [evolve(each, waived=waiver) if (waiver := self._acceptance(each)) else each for each in weighed]
+        return [
+            evolve(each, waived=waiver, is_accepted=True) if (waiver := self._acceptance(each)) else each
+            for each in weighed
+        ]
 
     def _acceptance(self, finding: Finding) -> str:
         accepted = self.rules.acceptance(finding.code, self.entry.reference)

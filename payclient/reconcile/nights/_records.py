@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 from payclient._shared.escape import quote
 from payclient.protocol import Transaction
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.rules import ACCEPTED_BY, STRICT, Rules, as_json, from_json
+from payclient.reconcile.rules import STRICT, Rules, as_json, from_json
 from payclient.reconcile.values import (
     CLOSED,
     BreakState,
@@ -187,20 +187,19 @@ def _history(known: BreakRecord, at: datetime | None) -> History:
 
 def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[ResolvedBy]) -> ResolvedBy:
     code = was.code
-    waived = (each.waived for row in rows for each in row.findings if each.code is code and each.waived)
-    waiver = next(waived, "")
-    if waiver.startswith(ACCEPTED_BY):
+    waived = next((each for row in rows for each in row.findings if each.code is code and each.waived), None)
+    if waived is not None and waived.is_accepted:
         return ResolvedBy.ACCEPTANCE
     may_be_ours, may_be_theirs = (side not in unchanged for side in (ResolvedBy.LEDGER, ResolvedBy.SERVICE))
     if code is Code.LEFT_THE_LEDGER and all(row.carried_from for row in rows):
         return ResolvedBy.RULE
-    if code.is_of_ledger and not waiver and may_be_ours:
+    if code.is_of_ledger and not waived and may_be_ours:
         return ResolvedBy.LEDGER
-    if code.is_of_service and not waiver and may_be_theirs:
+    if code.is_of_service and not waived and may_be_theirs:
         return ResolvedBy.SERVICE
     ours = may_be_ours and was.ledger != _fingerprint(code, _entries(rows))
     theirs = may_be_theirs and was.service != _fingerprint(code, _transactions(rows))
-    if code.is_of_statement and not waiver and (may_be_ours or may_be_theirs):
+    if code.is_of_statement and not waived and (may_be_ours or may_be_theirs):
         if theirs:
             return ResolvedBy.SERVICE
         return ResolvedBy.LEDGER if code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT

@@ -290,6 +290,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "ledger": finding.ledger,
         "service": finding.service,
         "waived": finding.waived,
+        "is_accepted": finding.is_accepted,
         "at_stake": finding.at_stake,
         "history": None if finding.history is None else as_json(finding.history),
     }
@@ -458,6 +459,11 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
         yield RowLine(data["reference"], data["bucket"], data, text)
 
 
+def _finding_from(data: dict[str, Any]) -> Finding:
+    is_accepted = str(data["waived"]).startswith("accepted by ")  # the rows of earlier reports say it in words alone
+    return from_json({"is_accepted": is_accepted, **data}, Finding)
+
+
 def row_from_json(data: dict[str, Any]) -> Row:
     # Not kept: whether it lacks a probe, and which lines of the statement cannot be used or are left out.
     status, service, side = data["status"], data["service"], data.get("statement")
@@ -465,7 +471,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
     return Row(
         entry=_entry(data["line"], data["ledger"], status["ledger"]),
         bucket=Bucket(data["bucket"]),
-        findings=tuple(from_json(each, Finding) for each in data["findings"]),
+        findings=tuple(map(_finding_from, data["findings"])),
         transaction=None if service is None else from_json(service, Transaction),
         observed_at=read_time(data["observed_at"]),
         confirmed_at=read_time(data["confirmed_at"]),

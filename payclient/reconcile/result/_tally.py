@@ -490,7 +490,7 @@ def _state_of(accepted: Accepted, row: Row, rules: Rules) -> AcceptanceState:
     days = accepted.days_left(at, rules.time_zone)
     if not finding.waived:
         return AcceptanceState.ENDED if days < 0 else AcceptanceState.CHANGED
-    if finding.waived != accepted.waiver or days > _SOON_DAYS:
+    if not finding.is_accepted or days > _SOON_DAYS:
         return AcceptanceState.HOLDS
     return AcceptanceState.ENDS_SOON
 

@@ -17,7 +17,6 @@ from payclient.reconcile.rules._rule_values import in_zone as in_zone
 from payclient.reconcile.rules._rule_values import limit_text as limit_text
 from payclient.reconcile.rules._rule_values import read_duration as read_duration
 from payclient.reconcile.rules._rule_values import read_limit as read_limit
-from payclient.reconcile.rules._rules import ACCEPTED_BY as ACCEPTED_BY
 from payclient.reconcile.rules._rules import STRICT as STRICT
 from payclient.reconcile.rules._rules import Accepted as Accepted
 from payclient.reconcile.rules._rules import FeeSchedule as FeeSchedule

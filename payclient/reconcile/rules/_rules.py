@@ -102,10 +102,6 @@ class FeeSchedule:
         return fee if self.maximum is None else min(fee, self.maximum)
 
 
-ACCEPTED_BY = "accepted by "
-"""Begins the waiver of an accepted difference."""
-
-
 def _to_code(value: Code | str) -> Code:
     return values.to_member(Code, value, "code")
 
@@ -168,7 +164,7 @@ class Accepted:
     @property
     def waiver(self) -> str:
         """The reason in one sentence; safe to print."""
-        return escape_unprintable(f"{ACCEPTED_BY}{self.owner} until {self.expires}: {self.reason}", max_length=400)
+        return escape_unprintable(f"accepted by {self.owner} until {self.expires}: {self.reason}", max_length=400)
 
 
 @frozen(kw_only=True)

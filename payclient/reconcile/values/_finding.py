@@ -123,6 +123,7 @@ class Finding:
         service: The service's value.
         severity: The severity of its code if not given.
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
+        is_accepted: Whether a person accepted it, and no rule waives it.
         history: Its age, in a run that has a previous one; None if it is not a break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
         at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers,
@@ -136,6 +137,7 @@ class Finding:
     service: Side = field(default=None, kw_only=True)
     severity: Severity = field(default=Factory(lambda self: self.code.severity, takes_self=True), kw_only=True)
     waived: str = field(default="", kw_only=True)
+    is_accepted: bool = field(default=False, kw_only=True)
     leakage: int = field(default=0, kw_only=True)
     at_stake: int | None = field(default=None, kw_only=True)
     history: History | None = field(default=None, kw_only=True)

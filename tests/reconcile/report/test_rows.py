@@ -9,7 +9,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile import Bucket, Row
+from payclient.reconcile import Bucket, Code, Finding, Row
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report._rows import row_as_json, row_from_json, row_lines_of, spreadsheet_cell
 from support.planted import judged
@@ -29,6 +29,21 @@ def test_round_trip():
         assert again == attrs.evolve(row, lacks_probe=False, findings=findings)
         assert (again.transaction and again.transaction.deviations) == (row.transaction and row.transaction.deviations)
         assert line_of(again) == line_of(row)
+
+
+def test_accepted():
+    """An accepted finding is read back as accepted, whatever its words, and from the words of an earlier report."""
+    for waived, is_accepted in (
+        ("accepted by Ana until 2026-12-31: agreed", True),
+        ("agreed", True),
+        ("agreed", False),
+    ):
+        finding = Finding(Code.UNDERPAID, "less", ledger=9, service=5, waived=waived, is_accepted=is_accepted)
+        row = Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.MATCHED, findings=(finding,))
+        data = json.loads(line_of(row))
+        assert row_from_json(data).findings == (finding,)
+        del data["findings"][0]["is_accepted"]
+        assert row_from_json(data).findings[0].is_accepted == waived.startswith("accepted by ")
 
 
 def test_line():
