@@ -173,6 +173,13 @@ def matrix(session: nox.Session) -> None:
     session.run("pytest", "-n", "auto", *session.posargs)
 
 
+@nox.session(python="3.11.2", default=False)
+def oldest(session: nox.Session) -> None:
+    """Run the suite on the oldest patch release that a distribution ships, Debian 12's; skipped where it is missing."""
+    install(session, "test")
+    session.run("pytest", "-n", WORKERS, "--dist=worksteal", *session.posargs, env=in_memory())
+
+
 @nox.session(default=False)
 def coverage(session: nox.Session) -> None:
     """Run the whole suite and refuse less coverage of lines and branches than pyproject.toml asks for."""
