@@ -11,11 +11,12 @@ from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
+from payclient.reconcile._codec import as_json
 from payclient.reconcile.folders._folder import PastRun
 from payclient.reconcile.nights import BreakChange, changes_of, observed_at
 from payclient.reconcile.report import RowLine, change_as_json, moves, open_findings_as_json
 from payclient.reconcile.result import OpenFindings, temporary_database
-from payclient.reconcile.rules import as_json, changed_rules
+from payclient.reconcile.rules import changed_rules
 
 DIFF_VERSION = 1
 """Grows when a reader of the difference has to change; new names alone do not make it grow."""

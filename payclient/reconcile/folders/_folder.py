@@ -31,6 +31,7 @@ from payclient.reconcile import (
     verify_journal,
 )
 from payclient.reconcile._atomic import read_own
+from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.ledger import Entry, Ledger, UnreadSheet, UnusedColumn
 from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report import (
@@ -54,7 +55,6 @@ from payclient.reconcile.report import (
     verify,
 )
 from payclient.reconcile.result import Compared, temporary_database
-from payclient.reconcile.rules import as_json, from_json
 from payclient.reconcile.values import FindingTotal
 
 JOURNAL = "journal.sqlite"

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
+from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.journal._answers import LATEST_PAID
 from payclient.reconcile.journal._database import (
     ADD_ENTRY,
@@ -45,7 +46,7 @@ from payclient.reconcile.nights import (
     record_cell,
     record_from,
 )
-from payclient.reconcile.rules import Rules, as_json, from_json, in_zone
+from payclient.reconcile.rules import Rules, in_zone
 from payclient.reconcile.values import JournalError, Observation, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from attrs import evolve, frozen
 
+from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import (
     MAX_POSITION,
@@ -47,7 +48,7 @@ from payclient.reconcile.journal._database import (
 from payclient.reconcile.judgement import Case, PendingLookup, judge, judged_entries, paid_reff_of
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.nights import LedgerChange, PreviousRun, Records, ReferenceRecord
-from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
+from payclient.reconcile.rules import STRICT, IgnoredLines, Rules
 from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns

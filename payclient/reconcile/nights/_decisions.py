@@ -23,7 +23,8 @@ from attrs import evolve, frozen
 from cattrs import BaseValidationError
 
 from payclient._shared.escape import quote
-from payclient.reconcile.rules import Accepted, Rules, as_json, from_json
+from payclient.reconcile._codec import as_json, from_json
+from payclient.reconcile.rules import Accepted, Rules
 from payclient.reconcile.values import DecisionError
 
 FIRST = "0" * 64

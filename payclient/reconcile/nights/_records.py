@@ -18,8 +18,9 @@ from attrs import evolve, field, frozen
 
 from payclient._shared.escape import quote
 from payclient.protocol import Transaction
+from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.rules import STRICT, Rules, as_json, from_json
+from payclient.reconcile.rules import STRICT, Rules
 from payclient.reconcile.values import (
     CLOSED,
     BreakState,

@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Summary, expiry_rule, rules_as_json
+from payclient.reconcile._codec import as_json
 from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
 from payclient.reconcile.nights import LedgerChange
 from payclient.reconcile.report._wording import (
@@ -23,7 +24,6 @@ from payclient.reconcile.report._wording import (
     rules_sentences,
 )
 from payclient.reconcile.result import EXIT_STATUSES
-from payclient.reconcile.rules import as_json
 
 
 @frozen(kw_only=True)

@@ -26,6 +26,7 @@ from payclient.reconcile import (
     rules_as_json,
 )
 from payclient.reconcile._atomic import AtomicFiles
+from payclient.reconcile._codec import as_json
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.nights import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile.report._about import About, left_out
@@ -34,7 +35,6 @@ from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAY
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
 from payclient.reconcile.report._wording import completeness, in_words, money_by_status, pattern_words, remark, sentence
 from payclient.reconcile.result import OpenFindings
-from payclient.reconcile.rules import as_json
 from payclient.reconcile.values import Difference
 
 _NEED_AN_EXTRA = {

@@ -11,8 +11,9 @@ from attrs import frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile._atomic import Fingerprint, own
+from payclient.reconcile._codec import as_json
 from payclient.reconcile.report._about import About, LedgerAbout
-from payclient.reconcile.rules import as_json, dialect_as_json
+from payclient.reconcile.rules import dialect_as_json
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1

@@ -30,8 +30,6 @@ from payclient.reconcile.rules._rules import dialect_as_json as dialect_as_json
 from payclient.reconcile.rules._rules import rule_changes as rule_changes
 from payclient.reconcile.rules._rules import rules_as_json as rules_as_json
 from payclient.reconcile.rules._rules import with_reading_of as with_reading_of
-from payclient.reconcile.rules._rules_file import as_json as as_json
-from payclient.reconcile.rules._rules_file import from_json as from_json
 from payclient.reconcile.rules._rules_file import parse_rules as parse_rules
 from payclient.reconcile.rules._rules_file import read_rules as read_rules
 from payclient.reconcile.rules._rules_file import rules_from_json as rules_from_json

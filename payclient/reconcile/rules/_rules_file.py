@@ -9,15 +9,15 @@ from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from attrs import NOTHING, fields, has
-from cattrs.preconf.json import make_converter
 
 from payclient._shared.escape import did_you_mean, escape_unprintable, quote
+from payclient.reconcile._codec import register
 from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.rules._rules import Rules, rules_as_json
-from payclient.reconcile.values import RulesError, Severity, Side
+from payclient.reconcile.values import RulesError
 
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _UNQUOTED = ("Invalid value", "Expected newline or end of document after a statement")
@@ -145,18 +145,4 @@ def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any
         raise RulesError(f"{dotted}.{error}" if key else str(error), key=(*key, *within)) from error
 
 
-_Kind = TypeVar("_Kind")
-_JSON = make_converter(unstruct_collection_overrides={tuple: list})
-_JSON.register_structure_hook(Side, lambda value, _: value)
-_JSON.register_unstructure_hook(Severity, lambda severity: severity.word)
-_JSON.register_structure_hook(Severity, lambda value, _: Severity[value.upper()])
-_JSON.register_unstructure_hook(Rules, rules_as_json)
-_JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
-
-
-def as_json(value: object) -> Any:
-    return _JSON.unstructure(value)
-
-
-def from_json(value: Any, kind: type[_Kind]) -> _Kind:
-    return _JSON.structure(value, kind)
+register(Rules, write=rules_as_json, read=rules_from_json)

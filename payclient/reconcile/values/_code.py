@@ -5,6 +5,8 @@ from typing import Generic, Self, TypeVar
 
 from attrs import frozen
 
+from payclient.reconcile._codec import register
+
 
 class BridgeStep(StrEnum):
     """A reason for a difference between two totals, with its meaning for reports."""
@@ -82,6 +84,9 @@ class Severity(IntEnum):
     def word(self) -> str:
         """The name as reports write it."""
         return self.name.lower()
+
+
+register(Severity, write=lambda severity: severity.word, read=lambda word: Severity[word.upper()])
 
 
 class PatternKind(StrEnum):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from attrs import Factory, evolve, field, frozen
 
 from payclient.protocol import Transaction
+from payclient.reconcile._codec import register
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.values._code import Code, Severity
 from payclient.reconcile.values._settled import StatementSide
@@ -109,6 +110,7 @@ _ORDER = {code: place for place, code in enumerate(Code)}
 
 Side: TypeAlias = str | int | None
 """Raw value of one side."""
+register(Side, read=lambda value: value)
 
 
 @frozen
