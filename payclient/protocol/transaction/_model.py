@@ -20,6 +20,8 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 _DOCUMENTED_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
 _MAX_DOCUMENTED = 4096
 """Characters; the documented response has about 350."""
+_PICKLE_VERSION = 1
+"""Grows when a field gets another name or meaning; `__setstate__` then reads both. None stands for 0."""
 _decoder: Any = json.JSONDecoder(object_pairs_hook=tuple)  # the checkers of types do not know its `scan_once`
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 _TYPES = tuple(DOCUMENTED.values())
@@ -143,11 +145,13 @@ class Transaction:
 
     def __getstate__(self) -> dict[str, Any]:
         state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
-        return {**state, "raw": dict(self.raw)}  # a read-only view cannot be pickled
+        return {**state, "raw": dict(self.raw), "version": _PICKLE_VERSION}  # a read-only view cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, MappingProxyType(value) if name == "raw" else value)
+        # Queues outlive an update: what another version lacks has its default, and what it has more is left out.
+        for attribute in fields(Transaction):
+            value = state.get(attribute.name, attribute.default)
+            object.__setattr__(self, attribute.name, MappingProxyType(value) if attribute.name == "raw" else value)
 
 
 _structure = make_dict_structure_fn(
