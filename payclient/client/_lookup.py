@@ -118,6 +118,11 @@ class Lookup:
         made = self.joined or self
         return made.is_probe or (made.current is not None and made.current.name == "attempts")
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is awaited, and has a deadline."""
+        return self.priority is Priority.AWAITED and self.until < math.inf
+
     def record_failure(self, error: errors.PayClientError) -> None:
         """Keep *error* as the last one; its `sent` covers the attempts before it."""
         self.last_error = error

@@ -227,7 +227,7 @@ class Session:
             self._check_open()  # there may be a newer key, and no source is asked any more
             lookup.declined_version, lookup.key_error = lookup.key_version, error
             return 0.0
-        lookup.retries = lookup.retries or Retries(options.retry, random=self._random)
+        lookup.retries = lookup.retries or Retries(options.retry, self._random, lookup.is_timed)
         delay = None if self.admission.is_rejected(lookup) else lookup.retries.delay(classify(error))
         if delay is None or self._is_closed:
             raise error

@@ -166,17 +166,17 @@ async def test_attempt_that_an_outage_ends(caplog):
 
 async def test_lone_lookup():
     """A lookup that is the first to meet an outage has its retries; the next has one attempt, then comes the probe."""
-    service = AbsentService("503", absences=((0.0, 60.0),))
+    service = AbsentService("refused", absences=((0.0, 60.0),))
     async with client(service, retry=RetryPolicy()) as pay:
-        with pytest.raises(ServiceError) as first:
+        with pytest.raises(ConnectionFailedError) as first:
             await pay.get_transaction("T1")
         assert pay.stats.is_ready
         await asyncio.sleep(1)
-        with pytest.raises(ServiceError) as second:
+        with pytest.raises(ConnectionFailedError) as second:
             await pay.get_transaction("T2")
-        with pytest.raises(ServiceError) as third:
+        with pytest.raises(ConnectionFailedError) as third:
             await pay.get_transaction("T3")
-        with pytest.raises(OutageError, match=r"ServiceError: .*503") as fourth:
+        with pytest.raises(OutageError, match=r"ConnectionFailedError: .*refused") as fourth:
             await pay.get_transaction("T4")
     assert [caught.value.attempts for caught in (first, second, third, fourth)] == [4, 1, 1, 0]
     assert (fourth.value.sent, fourth.value.refused) == ("no", 1)

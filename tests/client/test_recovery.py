@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from payclient import RetryPolicy
 from payclient.errors import ConnectionFailedError, PayClientError
 from support.fakes import DOWN, ScriptedTransport, answer, client, document, now
 
@@ -55,3 +56,16 @@ async def test_next_attempt(work, step):
     for _, end in STORMS:
         assert min((at for at in sent if at >= end), default=None) == pytest.approx(end + 1.0, abs=1.0)
         assert sum(end + 20 <= at < end + 30 for at in sent) >= 0.9 * before
+
+
+async def test_refused_for_now():
+    """A lookup that gets 503 beside answers is asked again until its deadline, however often that is."""
+    transport = ScriptedTransport(latency=0.05, T=[DOWN] * 60)
+    retry = RetryPolicy(max_backoff=0.3)
+    async with client(transport, deadline=30.0, retry=retry) as pay, asyncio.TaskGroup() as tasks:
+        awaited = tasks.create_task(pay.get_transaction("T"))
+        for number in range(300):
+            tasks.create_task(pay.get_transaction(f"V{number}"))
+            await asyncio.sleep(0.1)
+    assert awaited.result().reference == "T"
+    assert len(transport.times("T")) == 61

@@ -25,6 +25,7 @@ NOW = "Date: Sat, 21 Nov 2026 10:00:00 GMT"
 THROTTLED = {"verdict": RateLimitedError, "signal": Signal.THROTTLED, "attempts": UNCOUNTED}
 TOLD_TO_WAIT = {"verdict": RateLimitedError, "signal": Signal.THROTTLED, "attempts": 1}
 OVERLOADED = {"verdict": ServiceError, "signal": Signal.OVERLOADED, "attempts": 4}
+UNAVAILABLE = {**OVERLOADED, "attempts": UNCOUNTED}
 GARBLED = {"verdict": UnexpectedResponseError, "signal": Signal.OVERLOADED, "attempts": 2}
 MISPLACED = {"verdict": UnexpectedResponseError, "signal": Signal.SILENT}
 DENIED = {"verdict": PermissionDeniedError, "signal": Signal.SILENT}
@@ -79,8 +80,9 @@ FAULTS = (
     # Cannot answer now
     *(
         Fault(f"{status} as a web page", page(status), **OVERLOADED)
-        for status in ("502 Bad Gateway", "503 Service Unavailable", "408 Request Timeout")
+        for status in ("502 Bad Gateway", "408 Request Timeout")
     ),
+    Fault("503 as a web page", page("503 Service Unavailable"), **UNAVAILABLE),
     Fault("500 with a whole transaction", [send(http(FOUND, "500 Internal Server Error"))], **OVERLOADED),
     # Will not answer
     Fault("401 in the envelope", envelope("401 Unauthorized", message="Unauthenticated."), **REFUSED_KEY),

@@ -29,7 +29,8 @@ class Again(Enum):
     NEVER = "never"
     ONCE = "once"  # a malformed body may be a transmission error
     COUNTED = "counted"  # as often as the policy allows, with back-off
-    UNCOUNTED = "uncounted"  # the service asked to wait
+    LATER = "later"  # the service cannot answer now: likewise, but a lookup with a deadline does not count it
+    UNCOUNTED = "uncounted"  # the service asked for fewer requests
 
 
 @frozen
@@ -45,8 +46,9 @@ _ANSWERED = Classification(Signal.ACCEPTED, Again.NEVER)
 _OURS = Classification(Signal.SILENT, Again.NEVER)
 _FATAL = Classification(Signal.SILENT, Again.NEVER, is_fatal=True)
 _THROTTLED = Classification(Signal.THROTTLED, Again.UNCOUNTED)
-_TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.COUNTED)
+_TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.LATER)
 _BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
+_UNAVAILABLE = Classification(Signal.OVERLOADED, Again.LATER)
 _GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 _NOT_ANSWERED = Classification(Signal.SILENT, Again.COUNTED)
 
@@ -74,7 +76,9 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
 
 def classify(error: errors.PayClientError) -> Classification:
     if isinstance(error, errors.ServiceError):
-        return _BROKEN if error.asked_pause is None else _TOLD_TO_WAIT
+        if error.asked_pause is not None:
+            return _TOLD_TO_WAIT
+        return _UNAVAILABLE if error.status_code == 503 else _BROKEN
     if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
         return _classify_unexpected(error)
     return next((verdict for kind, verdict in _CLASSIFICATIONS if isinstance(error, kind)), _OURS)
@@ -103,7 +107,8 @@ class RetryPolicy:
     Number and pace of the retries of one lookup.
 
     Attributes:
-        max_attempts: Maximum of attempts, the first included; 1 disables retries.
+        max_attempts: Maximum of attempts that fail, the first included; 1 disables retries. An awaited lookup with a
+            deadline doesn't count those that the service refused for now (429, 503): its time bounds them.
         initial_backoff: Upper bound in seconds of the wait before the second attempt; it doubles
             with each attempt. The wait itself is drawn evenly from 0 to the bound.
         max_backoff: Maximum of the upper bound, in seconds.
@@ -126,16 +131,18 @@ class RetryPolicy:
 MAX_OWN_WAIT = 2.0
 """Seconds up to which a `Retry-After` holds only the request that was refused."""
 _MAX_UNCOUNTED = 50
-"""After this many 429s give up on the reference: others are being answered meanwhile."""
+"""After this many 429s a lookup backs off, or is given up if it has no deadline: others are answered."""
 
 
 @define
 class Retries:
     policy: RetryPolicy
     random: Callable[[], float]
+    is_timed: bool = False  # it is awaited, and has a deadline
     _counted: int = field(default=0, init=False)
     _garbled: int = field(default=0, init=False)
     _uncounted: int = field(default=0, init=False)
+    _waits: int = field(default=0, init=False)
 
     def delay(self, verdict: Classification) -> float | None:
         """Return the seconds to wait before the next attempt, or None if there is none."""
@@ -144,12 +151,15 @@ class Retries:
         if verdict.again is Again.UNCOUNTED:
             self._uncounted += 1
             # Without `Retry-After` no separate wait: the limiter delays this lookup together with all others.
-            return 0.0 if self._uncounted <= _MAX_UNCOUNTED else None
-        self._counted += 1
+            if self._uncounted <= _MAX_UNCOUNTED or not self.is_timed:
+                return 0.0 if self._uncounted <= _MAX_UNCOUNTED else None
+        elif verdict.again is not Again.LATER or not self.is_timed:
+            self._counted += 1
         self._garbled += verdict.again is Again.ONCE
         if self._counted >= self.policy.max_attempts or self._garbled > 1:
             return None
-        bound = min(self.policy.max_backoff, self.policy.initial_backoff * 2.0 ** min(self._counted - 1, 60))
+        bound = min(self.policy.max_backoff, self.policy.initial_backoff * 2.0 ** min(self._waits, 60))
+        self._waits += 1
         return self.random() * bound
 
     def own_wait(self, error: errors.PayClientError) -> float:

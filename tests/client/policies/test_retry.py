@@ -13,6 +13,7 @@ ANSWERED = Classification(Signal.ACCEPTED, Again.NEVER)
 OURS = Classification(Signal.SILENT, Again.NEVER)
 FATAL = Classification(Signal.SILENT, Again.NEVER, is_fatal=True)
 BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
+UNAVAILABLE = Classification(Signal.OVERLOADED, Again.LATER)
 GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 THROTTLED = Classification(Signal.THROTTLED, Again.UNCOUNTED)
 
@@ -26,9 +27,10 @@ VERDICTS = {
     "rejected": (errors.RejectedError("x"), ANSWERED),
     "429": (errors.RateLimitedError("x"), THROTTLED),
     "429-told": (errors.RateLimitedError("x", asked_pause=5.0), THROTTLED),
-    "503": (errors.ServiceError("x"), BROKEN),
-    "503-retry-after": (errors.ServiceError("x", asked_pause=5.0), Classification(Signal.THROTTLED, Again.COUNTED)),
-    "503-retry-now": (errors.ServiceError("x", asked_pause=0.0), Classification(Signal.THROTTLED, Again.COUNTED)),
+    "502": (errors.ServiceError("x", status_code=502), BROKEN),
+    "503": (errors.ServiceError("x", status_code=503), UNAVAILABLE),
+    "503-retry-after": (errors.ServiceError("x", asked_pause=5.0), Classification(Signal.THROTTLED, Again.LATER)),
+    "503-retry-now": (errors.ServiceError("x", asked_pause=0.0), Classification(Signal.THROTTLED, Again.LATER)),
     "401": (errors.AuthenticationError("x"), FATAL),
     "403": (errors.PermissionDeniedError("x"), OURS),
     "connection": (errors.ConnectionFailedError("x"), BROKEN),
@@ -76,8 +78,8 @@ def test_retryable(subtests):
             assert error.is_retryable == (verdict.again is not Again.NEVER)
 
 
-def delays(policy, verdicts, *, chance=1.0):
-    retries = Retries(policy, random=lambda: chance)
+def delays(policy, verdicts, *, chance=1.0, is_timed=False):
+    retries = Retries(policy, lambda: chance, is_timed)
     return [retries.delay(verdict) for verdict in verdicts]
 
 
@@ -123,8 +125,17 @@ def test_throttled_is_not_counted():
 
 
 def test_throttled_ends():
-    """A reference that is always throttled is given up in the end."""
+    """A reference that is always throttled is given up in the end, or backs off if the lookup has a deadline."""
     assert delays(RetryPolicy(), [THROTTLED] * 51) == [*[0.0] * 50, None]
+    assert delays(RetryPolicy(), [THROTTLED] * 52, is_timed=True) == [*[0.0] * 50, 0.25, 0.5]
+
+
+def test_refused_for_now():
+    """With a deadline, attempts that are refused for now are not counted, and those that fail are."""
+    verdicts = [*[UNAVAILABLE] * 5, BROKEN, UNAVAILABLE, BROKEN]
+    policy = RetryPolicy(max_attempts=2, max_backoff=1.0)
+    assert delays(policy, verdicts, is_timed=True) == [0.25, 0.5, *[1.0] * 5, None]
+    assert delays(RetryPolicy(max_attempts=2), [UNAVAILABLE] * 2) == [0.25, None]
 
 
 def test_policy_is_checked():
