@@ -44,7 +44,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return the name most like *word*; none if none is like it."""
+    """Return the name most like *word*, or the only one that begins with it; none if none is like it."""
     from difflib import get_close_matches  # noqa: PLC0415  only a mistake need load it
 
-    return get_close_matches(word, [*known], n=1, cutoff=0.75)
+    names = [*known]
+    longer = [name for name in names if word and name.casefold().startswith(word.casefold())]
+    return get_close_matches(word, names, n=1, cutoff=0.75) or (longer if len(longer) == 1 else [])

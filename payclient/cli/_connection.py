@@ -29,7 +29,7 @@ class ConnectionOptions:
         proxy: Proxy, without a password. Default: `PAYCLIENT_PROXY`, or `HTTPS_PROXY`.
         ca_file: PEM file of authorities to trust. Default: `SSL_CERT_FILE`, or the system's.
         max_concurrency: Maximum of attempts in flight; payclient adapts below it.
-        not_found_message: Message that means "no such transaction". May be repeated.
+        not_found_message: Whole message that means "no such transaction". May be repeated.
         client_cert: PEM file with the certificate to show to the service.
         client_key: PEM file with its key, if that is in another file.
     """

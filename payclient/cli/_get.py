@@ -1,9 +1,11 @@
 """`payclient get`: look up some transactions."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from shutil import get_terminal_size
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 from attrs import define, field
 from cyclopts import Parameter
@@ -37,6 +39,8 @@ _WORDS = (
     (errors.RejectedError, "declined"),
     (errors.InvalidReferenceError, "not a reference"),
 )
+_HAS_DIGIT = re.compile("[0-9]").search
+_BETWEEN_CELLS = re.compile("[,;\t|]")
 _MAX_ROWS = 1000
 """Rows that are kept back to be aligned and sorted."""
 
@@ -126,6 +130,20 @@ Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the service r
 """
 
 
+async def _references(stream: BinaryIO) -> AsyncIterator[str]:
+    """Yield the lines of *stream*; refuse the header of a ledger, whose rows are no references."""
+    is_first = True
+    async for line in read_references(stream):
+        if is_first and not _HAS_DIGIT(line):
+            from payclient.reconcile.ledger import LedgerError, find_columns  # noqa: PLC0415  most input need not load it
+
+            with suppress(LedgerError):
+                find_columns(_BETWEEN_CELLS.split(line))
+                refuse("standard input begins with the header of a ledger; give one reference per line, and no header")
+        is_first = False
+        yield line
+
+
 async def get(
     *references: Annotated[str, Parameter(name="REFERENCE", allow_leading_hyphen=True)],
     as_json: JsonFlag = False,
@@ -153,7 +171,7 @@ async def get(
     async with connection.client(streams, deadline=deadline) as client:
         try:
             if is_stream:
-                async with client.stream_transactions(read_references(streams.stdin)) as outcomes:
+                async with client.stream_transactions(_references(streams.stdin)) as outcomes:
                     async for outcome in outcomes:
                         shown.add(outcome)
             else:

@@ -47,7 +47,7 @@ Exit status: 0 every row can be used. 1 rows are rejected, or there is none. 2 u
 """
 
 
-@Parameter(name="*", group=Group("Declaring", sort_key=6))
+@Parameter(name="*", group=Group("How the ledger is written", sort_key=6))
 @frozen(kw_only=True)
 class DialectOptions:
     """
@@ -87,7 +87,7 @@ class DialectOptions:
     debit_columns: Annotated[Texts, Parameter(name="--debit-column"), NAMED_COLUMN] = ()
     fees_below_zero: Flag = False
     skip_totals: Flag = False
-    skip_rows_like: Texts = ()
+    skip_rows_like: Annotated[Texts, TEXT] = ()
     only_currency: Annotated[str | None, NAME] = None
 
 

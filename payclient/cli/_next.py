@@ -15,22 +15,26 @@ from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Remedy, Way
 from payclient.cli._call import Call, new_path
-from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, option_name
+from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, StatementOptions, option_name
 from payclient.cli._streams import Exit, MissingRunError, RefusalError
 from payclient.client import resolve_environment
-from payclient.errors import ConfigurationError, TransportError
+from payclient.errors import ConfigurationError, PayClientError, TransportError
 from payclient.protocol import endpoint
 from payclient.reconcile import (
     DecisionError,
     FollowUp,
+    Journal,
     JournalError,
     PastRunError,
     RulesError,
     Summary,
     Verdict,
+    changed_rules,
     read_own,
     read_status,
+    with_reading_of,
 )
+from payclient.reconcile.folders import JOURNAL, about_of
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn
 from payclient.reconcile.report import MANIFEST
 
@@ -127,7 +131,7 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
     if isinstance(error, MissingRunError):
         return _instead_of(error, call, bound)
     if isinstance(error, JournalError) and call.name == "reconcile":
-        return [] if error.is_busy else [_after_other_run(error, call, bound["out"])]
+        return [] if error.is_busy else [_after_other_run(error, call, bound)]
     if isinstance(error, JournalError | PastRunError) and call.name != "verify":
         folder = bound.get("folder") if isinstance(error, JournalError) else error.folder
         return [] if folder is None else [Step(about_folder("verify", folder))]
@@ -147,8 +151,13 @@ def _saving(call: Call) -> Call:
     return shown if shown.words == ("-",) else shown.having(("--save-rules", new_path(_NEW_RULES)))
 
 
-def _after_other_run(error: JournalError, call: Call, out: Path) -> Step:
-    may_rejudge = error.rules and {"not_found_messages", "statement"}.isdisjoint(error.rules)
+def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) -> Step:
+    out, changed = bound["out"], {*error.rules}
+    with suppress(PayClientError), Journal(out / JOURNAL, must_exist=True) as journal:
+        judging, other = bound.get("judging", JudgingOptions()), bound.get("other", StatementOptions())
+        rules, before = other.declared(judging.rules()), about_of(journal).rules
+        changed |= {*changed_rules(rules, with_reading_of(rules, before))}  # which takes another run
+    may_rejudge = error.rules and changed == {*error.rules} and {"not_found_messages", "statement"}.isdisjoint(changed)
     return Step(rejudging(call, out) if may_rejudge else elsewhere(call, out))
 
 

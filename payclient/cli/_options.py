@@ -68,7 +68,8 @@ class LedgerOptions:
     Reading the ledger.
 
     Attributes:
-        column: Column of a field whose name is not recognised. May be repeated.
+        column: Column of a field whose name is not recognised. May be repeated. How the ledger is written is declared
+            in the rules, which `payclient ledger --save-rules` writes.
         ignore_column: Column to leave unused, and not to name in the verdict. May be repeated.
         allow_empty: Accept a ledger without rows, which may be a failed export.
         format: `csv`, `jsonl`, `xlsx` or `parquet`. Default: by the name of the file.
@@ -136,7 +137,7 @@ class JudgingOptions:
     Attributes:
         rules_file: TOML file with tolerances, status words, fees, accepted differences and more.
         time_zone: Zone of the service's times, such as `Asia/Jakarta` or `+07:00`.
-        grace: Age below which a row may still differ, such as `90m` or `2 business days`.
+        grace: Age below which a row may still be absent or pending at the service, such as `90m` or `2 business days`.
         assume_status: Status of rows without a status column: `paid`, or `none` (never clean).
     """
 

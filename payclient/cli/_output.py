@@ -55,7 +55,7 @@ class OutputOptions:
     Attributes:
         fail_on: Least severe break with exit status 1: info, low, medium, high, critical; or `partial`: as medium, and
             something that was not compared.
-        fail_on_new: The same, for breaks that are new, changed or reopened; no others count.
+        fail_on_new: Like --fail-on, but counts only new, changed and reopened breaks.
         as_json: Print `summary.json` instead of the verdict.
         quiet: Print errors only; with `--json`, also the summary.
     """

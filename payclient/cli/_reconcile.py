@@ -139,6 +139,8 @@ async def reconcile(
                 output=output,
                 streams=streams,
             )
+            if judging.assume_status is not None and "status" in entries.columns.used:
+                streams.tell("payclient: no status is assumed, because a column is used as the status")
             return await _run(job)
 
 
@@ -151,7 +153,7 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
     check_run(previous, MANIFEST)
     run = open_past_run(previous)
     if run.is_work_list_edited and all(each.run != run.note.run for each in read_log(previous).decisions):
-        how = "payclient decisions take does that"
+        how = "payclient decisions does that"
         streams.tell(f"payclient: {previous / WORK_LIST} was edited; what it says counts once it is taken: {how}")
     for folder in runs_without_report(previous, out):
         how = "run its command again, and then this one with --previous and its folder"

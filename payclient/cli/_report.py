@@ -8,7 +8,7 @@ from glob import escape
 from heapq import nlargest
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import attrs
 
@@ -112,8 +112,8 @@ Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--f
 compared. 75 otherwise, if the state of a break is not known.
 """,
     "decisions": """
-$ payclient decisions take reports/2026-11-21/report.xlsx --by ana
-$ payclient decisions take ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana
+$ payclient decisions reports/2026-11-21/report.xlsx --by ana
+$ payclient decisions ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana
 
 Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
 
@@ -247,8 +247,11 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         others = dict.fromkeys(other for case in cases for other in case.paid_with)
         for case in (*cases, *(case for other in others for case in journal.cases(other, rules=rules))):
             streams.show(_explained(case, judged(case)))
+        spelt = {reference.upper(), reference.lower(), reference.strip()} - {reference}
+        alike = [] if cases else sorted(each for each in spelt if any(journal.cases(each, rules=rules)))
     if not cases:
-        steps = lines_of([Step(about_folder("show", folder))], streams.call)
+        calls = [about_folder("explain", folder, each) for each in alike] or [about_folder("show", folder)]
+        steps = lines_of(map(Step, calls), streams.call)
         streams.show([f"the ledger has no row with the reference {reference}", *steps])
         return Exit.DIFFERENT
     return Exit.DONE
@@ -313,8 +316,7 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
 
     Args:
         folder: Folder of the report.
-        allow_edits: Accept that `report.xlsx`, the work list, was edited or moved away; no other command reads it,
-            but for the decisions in it.
+        allow_edits: Ignore changes to `report.xlsx`, which people edit.
         streams: Streams of the process.
     """
     journal = folder / JOURNAL
@@ -408,13 +410,7 @@ def _change(change: dict[str, Any], state: BreakState) -> str:
 
 
 def decisions(
-    action: Literal["take"],
-    workbook: Path,
-    /,
-    *,
-    by: Annotated[str, NAME],
-    folder: Annotated[Path | None, FOLDER] = None,
-    streams: OwnStreams,
+    workbook: Path, /, *, by: Annotated[str, NAME], folder: Annotated[Path | None, FOLDER] = None, streams: OwnStreams
 ) -> int:
     """
     Take the decisions of an edited work list into the folder of its run.
@@ -423,15 +419,14 @@ def decisions(
     program. Taking it again adds only new decisions. They count from the next run or `payclient rejudge` on.
 
     Args:
-        action: `take`.
-        workbook: The `report.xlsx` that was worked on.
+        workbook: The `report.xlsx` that was worked on, or its folder.
         by: Who takes the decisions.
         folder: Folder of the run. Default: the workbook's.
         streams: Streams of the process.
     """
     from payclient.reconcile.folders._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter
 
-    assert action == "take"  # noqa: S101  the only one so far
+    workbook = workbook / WORK_LIST if workbook.is_dir() else workbook
     run_folder = workbook.parent if folder is None else folder
     if not by.strip():
         refuse("--by must be a name")

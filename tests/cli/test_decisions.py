@@ -1,4 +1,4 @@
-"""`payclient decisions take`: from a work list to the next run."""
+"""`payclient decisions`: from a work list to the next run."""
 
 import openpyxl
 import pytest
@@ -32,7 +32,7 @@ def take(command):
 
     def take(path, *arguments, by="ana", **resolutions):
         write(path, **resolutions)
-        return command("decisions", "take", str(path), "--by", by, *arguments)
+        return command("decisions", str(path), "--by", by, *arguments)
 
     return take
 
@@ -111,7 +111,7 @@ def test_from_night_to_night(run, first, take, command, tmp_path):
         "T2": (None, None, None),
         "T3": ("Ana", "corrected in the ledger", "agreed"),
     }
-    assert "0 decisions taken" in command("decisions", "take", str(first / "report.xlsx"), "--by", "ana").out
+    assert "0 decisions taken" in command("decisions", str(first / "report.xlsx"), "--by", "ana").out
     before = {path.name: path.read_bytes() for path in first.iterdir()}
     assert run("second", "--decisions", "first").status == 1
     assert {path.name: path.read_bytes() for path in first.iterdir()} == before

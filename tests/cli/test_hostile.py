@@ -198,7 +198,7 @@ CALLS = {
     "explain": ("20", "T9"),
     "verify": ("20",),
     "diff": ("20", "20"),
-    "decisions": ("take", "20/report.xlsx", "--by", "ana"),
+    "decisions": ("20/report.xlsx", "--by", "ana"),
     "rejudge": ("20", "--out", "new"),
     "report": ("20",),
     "sandbox": ("--port", "x"),

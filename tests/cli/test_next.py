@@ -90,7 +90,7 @@ CALLS = {
     "rejudge 20 --out 20": "rejudge 20 --out 20-2",
     "diff 20 edited": "verify edited",
     "diff edited 20": "verify edited",
-    "decisions take 20/report.xlsx --by=": "decisions --help",
+    "decisions 20/report.xlsx --by=": "decisions --help",
     "get": "get --help",
     "ledger ledger.csv --minor-units x": "ledger --help",
     "sandbox --rate-limit x": "sandbox --help",
