@@ -8,19 +8,19 @@ from itertools import islice
 from attrs import evolve
 
 from payclient._shared.escape import plural
-from payclient.reconcile.journal import Journal
+from payclient.reconcile.journal import OpenJournal
 from payclient.reconcile.judgement import Case, judge
 from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, with_history
 from payclient.reconcile.rules import STRICT, KindGuard, Rules
 from payclient.reconcile.values import Bucket, JournalError, ResolvedBy, Row
 
 
-def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
+def replay(journal: OpenJournal, *, rules: Rules = STRICT) -> Iterator[Row]:
     """Judge each row of a journal lazily, in the order of the ledger; rows that were not looked up are unresolved."""
     return map(judging(journal, rules), journal.cases(rules=rules))
 
 
-def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
+def judging(journal: OpenJournal, rules: Rules) -> Callable[[Case], Row]:
     """Return the judgement of a case, with the row's history from the previous run."""
     previous, run = journal.previous, journal.run
     if previous is None:
@@ -41,7 +41,7 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
     return judged
 
 
-def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
+def break_changes(journal: OpenJournal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
     """Yield the change of each break of the previous run, by reference; nothing without one."""
     # Resolved breaks stay among them for 400 runs, so that one that comes back is not taken as new.
     # A break that the same ledger no longer shows was resolved by the rules: hence its checksum.
@@ -63,7 +63,7 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
                 yield change
 
 
-def judge_again(journal: Journal, *, rules: Rules) -> int:
+def judge_again(journal: OpenJournal, *, rules: Rules) -> int:
     """Judge a copy of a journal by other *rules*; return the number of second lookups that they need and it lacks."""
     # The ledger and the answers stay as they are. A difference without a second lookup is unresolved.
     rules.check_zone()

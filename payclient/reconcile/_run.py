@@ -24,7 +24,7 @@ from payclient.client import PASSES, LookupFunction, is_passing, stream
 from payclient.errors import InvalidReferenceError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile._replay import replay
-from payclient.reconcile.journal import REUSED, Journal, Reuse, take_over
+from payclient.reconcile.journal import REUSED, Journal, OpenJournal, Reuse, take_over
 from payclient.reconcile.judgement import (
     PendingLookup,
     StatementSum,
@@ -96,7 +96,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     *,
     confirm: LookupFunction | None = None,
     concurrency: int = 50,
-    journal: Journal | None = None,
+    journal: OpenJournal | None = None,
     canary: str | None = None,
     rules: Rules = STRICT,
     stall_timeout: float = 900.0,
@@ -197,7 +197,7 @@ async def _each(entries: Entries) -> AsyncGenerator[Entry | RejectedEntry, None]
 
 @define
 class _Reconciler:
-    _journal: Journal
+    _journal: OpenJournal
     _lookup: LookupFunction
     _confirm: LookupFunction
     _concurrency: int

@@ -120,7 +120,8 @@ def garble(path, page):
 
 
 def of_another_version(path, version):
-    Journal(path).close()
+    with Journal(path):
+        pass
     of_another(path, f"PRAGMA user_version = {version}")
 
 
@@ -197,7 +198,8 @@ def test_read_only(is_there):
         folder.mkdir()
         path = folder / "journal.sqlite"
         if is_there:
-            Journal(path).close()
+            with Journal(path):
+                pass
             path.chmod(0o444)
         before = content(folder)
         for each, mode in ((folder, 0o555), (Path(temporary), 0o755)):

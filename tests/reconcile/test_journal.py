@@ -373,9 +373,11 @@ async def test_other_identity(path):
             Journal(path, identity=SERVICE | identity)
         named = found.format(SERVICE["service"])
         assert str(caught.value) == f"the journal {path} belongs to another run: {named}"
-    Journal(path, identity=SERVICE).close()  # and it is free again
+    with Journal(path, identity=SERVICE):  # and it is free again
+        pass
     empty = path.with_name("empty.sqlite")
-    Journal(empty, identity=SERVICE).close()
+    with Journal(empty, identity=SERVICE):
+        pass
     with pytest.raises(JournalError, match="service was"):  # also before the first answer
         Journal(empty, identity=SERVICE | {"service": "https://other.example"})
     with Journal(empty, identity=SERVICE) as journal:
@@ -383,7 +385,8 @@ async def test_other_identity(path):
         journal.finish_ledger()
     with Journal(empty, identity=SERVICE | {"rules": "cd34"}) as journal:  # by other rules, all is read again
         assert (journal.rows, journal.is_ledger_complete) == (0, False)
-    Journal(path).close()  # who does not say what he expects gets it too
+    with Journal(path):  # who does not say what he expects gets it too
+        pass
 
 
 def test_notes(path):

@@ -137,7 +137,8 @@ async def test_identity(tmp_path):
         judge_again(journal, rules=LOOSE)
     with pytest.raises(JournalError, match="its rules: tolerances"):
         Journal(path, identity={"service": "x", "rules": STRICT.judging})
-    Journal(path, identity={"service": "x", "rules": LOOSE.judging}).close()
+    with Journal(path, identity={"service": "x", "rules": LOOSE.judging}):
+        pass
 
 
 def test_no_ledger():

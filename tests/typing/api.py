@@ -336,7 +336,7 @@ def on_ray(ds: Any, spec: LookupSpec) -> None:
 
 
 def folders(folder: Path) -> None:
-    run: PastRun = open_past_run(folder)
+    run = open_past_run(folder)
     with RunDiff(run, open_past_run(folder)) as found:
         print(found.verdict, found.exit_status(Severity.MEDIUM))
     summary, rules = write_again(folder, print)

@@ -20,6 +20,7 @@ from payclient.reconcile import (
     JournalError,
     JournalWriteError,
     Observation,
+    OpenJournal,
     PastRunError,
     Row,
     Rules,
@@ -190,7 +191,15 @@ class PastRun:
 
 
 def open_past_run(folder: Path) -> PastRun:
-    """Check the report in *folder*, and its journal if there is one, without changing anything."""
+    """
+    Check the report in *folder*, and its journal if there is one, without changing anything.
+
+    Returns:
+        The run, for `RunDiff`.
+
+    Raises:
+        PastRunError: When there is no report, a file of it was changed, or its run has not ended.
+    """
     # The work list may be edited or missing, because nothing is read from it.
     if not folder.is_dir():
         raise PastRunError(f"there is no report at {folder}")
@@ -277,14 +286,14 @@ _STARTED = "started"
 _STATEMENT = "about the statement"
 
 
-def started_at(journal: Journal, now: datetime | None = None) -> datetime | None:
+def started_at(journal: OpenJournal, now: datetime | None = None) -> datetime | None:
     """Return the start of the run, noted as *now* if none was noted before."""
     if (noted := journal.note(_STARTED)) is None and now is not None:
         journal.set_note(_STARTED, now.isoformat())
     return now if noted is None else datetime.fromisoformat(noted)
 
 
-def note_about(journal: Journal, about: About) -> str:
+def note_about(journal: OpenJournal, about: About) -> str:
     """Note the facts and the name of the run in the journal; return the name, unchanged when resumed."""
     if (started := started_at(journal)) is not None:
         about = evolve(about, run=run_name(about, started))
@@ -293,11 +302,11 @@ def note_about(journal: Journal, about: About) -> str:
     return about.run
 
 
-def note_statement(journal: Journal, about: StatementAbout) -> None:
+def note_statement(journal: OpenJournal, about: StatementAbout) -> None:
     journal.set_note(_STATEMENT, json.dumps(as_json(about)))
 
 
-def about_of(journal: Journal) -> About:
+def about_of(journal: OpenJournal) -> About:
     """Return the noted facts of the run; none about a ledger that was not read to its end."""
     noted = journal.note(_ABOUT)
     about = About() if noted is None else from_json(json.loads(noted), About)
@@ -341,7 +350,7 @@ def write_again(folder: Path, *on_row: Callable[[Row], object]) -> tuple[Summary
             return finish(files, journal, about), about.rules
 
 
-def finish(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | None = None) -> Summary:
+def finish(files: ReportFiles, journal: OpenJournal, about: About, ledger: Ledger | None = None) -> Summary:
     """Add the journal's facts to the rows, and write the files."""
     for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
         files.add_change(change)

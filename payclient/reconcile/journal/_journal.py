@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -86,35 +86,17 @@ _IS_JUDGED = """
 """
 
 
-class Journal:
+class OpenJournal:
     """
-    The state of one reconciliation; a context manager, for one run at a time.
-
-    Args:
-        path: The file, created with its folder if missing; None for a temporary one, deleted at the end.
-        identity: The facts that must be the same to resume a run, such as the address of the service.
-        must_exist: Refuse to create a new one.
+    The state of one reconciliation, as `reconcile` and the report read and write it.
 
     Attributes:
         answers: The answers, and what is still to be looked up.
         statement_lines: The lines of the statement, if there is one.
-
-    Note:
-        A killed process loses nothing; after a power cut, the last answers may be looked up again. Memory stays
-        within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
-        never in it.
-
-    Raises:
-        JournalError: When it cannot be used: it belongs to another run, is in use, missing or damaged. All of it is
-            read once to check.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        identity: Mapping[str, str] | None = None,
-        must_exist: bool = False,
+        self, path: str | os.PathLike[str] | None, *, identity: Mapping[str, str] | None, must_exist: bool
     ) -> None:
         self._database = Database(None if path is None else Path(path), must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
@@ -146,12 +128,6 @@ class Journal:
                 how = f"its {name}: {', '.join(parts)}" if parts else f"{name} was {was}, and is {now} now"
                 message = f"the journal {self._database.path} belongs to another run: {how}"
                 raise JournalError(message, rules=parts if different == ["rules"] else ())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Commit pending writes, and release the file."""
@@ -331,6 +307,35 @@ class Journal:
         return self.note("run") or ""
 
 
+class Journal(closing[OpenJournal]):
+    """
+    The journal of one reconciliation: `with Journal(path) as journal`, for one run at a time.
+
+    Args:
+        path: The file, created with its folder if missing; None for a temporary one, deleted at the end.
+        identity: The facts that must be the same to resume a run, such as the address of the service.
+        must_exist: Refuse to create a new one.
+
+    Note:
+        A killed process loses nothing; after a power cut, the last answers may be looked up again. Memory stays
+        within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
+        never in it.
+
+    Raises:
+        JournalError: When it cannot be used: it belongs to another run, is in use, missing or damaged. All of it is
+            read once to check.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        identity: Mapping[str, str] | None = None,
+        must_exist: bool = False,
+    ) -> None:
+        super().__init__(OpenJournal(path, identity=identity, must_exist=must_exist))
+
+
 def _different_keys(was: str, now: str) -> tuple[str, ...]:
     """Return the keys that differ between two parts of an identity that are JSON; none between other texts."""
     try:
@@ -360,7 +365,7 @@ class Reuse:
     answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # of rows that matched, with their entries
 
 
-def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
+def take_over(journal: OpenJournal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
     """Store the answers that can be reused, once for each journal; yield the number read, for a turn of the loop."""
     if journal.note(REUSED) is not None:
         return
@@ -376,7 +381,7 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
     journal.set_note(REUSED, "done")
 
 
-def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules: Rules, *, last: int) -> None:
+def _take(journal: OpenJournal, entries: Sequence[Entry], answer: Observation, rules: Rules, *, last: int) -> None:
     found = answer.transaction
     if found is None or rules.read_status(found.status) not in rules.final_statuses:
         return
