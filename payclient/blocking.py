@@ -291,18 +291,36 @@ class Client:
     confirm: Final = _blocking(AsyncClient.confirm)
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> "Client":
-        """Return a view of this client with other options; closing either closes both."""
+        """
+        Return a view of this client with other options; closing either closes both.
+
+        Args:
+            changes: Any of `timeout`, `deadline`, `retry`, `on_attempt`, `tracing` and `on_outage`.
+
+        Raises:
+            TypeError: For any other option.
+            ConfigurationError: When a value is invalid.
+        """
         view = object.__new__(type(self))
         view._client, view._thread, view._viewed = self._client.with_options(**changes), self._thread, self
         return view
 
     def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
-        """Change `max_rate` or `workers` at run time, for this client and all its views."""
+        """
+        Change `max_rate` or `workers` at run time, for this client and all its views.
+
+        Args:
+            rate: Attempts per second that all clients of the key together may start; None for no limit.
+            workers: Clients that share the key now; unchanged if not given.
+
+        Raises:
+            ConfigurationError: When an argument is invalid; nothing has changed.
+        """
         self._thread.wait(lambda: _done(partial(self._client.set_max_rate, rate, workers=workers)))
 
     @property
     def stats(self) -> Stats:
-        """A snapshot of the counters, for all views together."""
+        """A snapshot of the counters since the client was created, for all views together."""
         return self._thread.wait(lambda: _done(lambda: self._client.stats))
 
     def close(self) -> None:

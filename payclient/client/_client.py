@@ -229,7 +229,7 @@ class AsyncClient:
 
     @property
     def stats(self) -> Stats:
-        """A snapshot of the counters, for all views together."""
+        """A snapshot of the counters since the client was created, for all views together."""
         return self._session.stats()
 
     async def get_transaction(

@@ -11,7 +11,12 @@ from payclient.protocol.transaction import Transaction
 
 
 class Environment(StrEnum):
-    """The service's two environments, which differ in the path. Source: specification, parts 4 and 9."""
+    """
+    The service's two environments, which differ in the path.
+
+    Source:
+        Transaction detail specification, parts 4 and 9.
+    """
 
     LIVE = "live"
     SANDBOX = "sandbox"
@@ -66,7 +71,7 @@ class Failed(WithoutTruth):
 
     @property
     def transaction(self) -> NoReturn:
-        """There is none: raises the error."""
+        """Raises the stored error."""
         raise self.error
 
 
@@ -88,7 +93,10 @@ class Request:
             key is in no printable value: call it while writing the headers.
         needs_fresh_connection: Send it over a new connection, on which no other response can be
             outstanding.
-        on_late: Called with the response if it comes after the caller has left.
+        on_late: Called with the response if it arrives after the caller has left.
+
+    Source:
+        Transaction detail specification, part 4.
     """
 
     method: str
@@ -113,6 +121,9 @@ class Response:
         connection: A handle by which the transport recognises the connection; None if it has none.
         is_fresh: Whether this was the first exchange of the connection, and nothing followed the
             response; False if the transport does not know.
+
+    Source:
+        RFC 9110 for status and headers.
     """
 
     status_code: int

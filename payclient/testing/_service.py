@@ -171,7 +171,12 @@ class FakeService:
         return stored
 
     def load(self, transactions: Iterable[Mapping[str, Any]]) -> None:
-        """Store many transactions, each a mapping as `add` takes it."""
+        """
+        Store many transactions, each a mapping of the fields of `add`.
+
+        Raises:
+            TypeError: When one is not a mapping, or a field is not one of the ten.
+        """
         for fields in transactions:
             check_type(fields, Mapping, "each transaction must be a mapping of its fields")
             self.add(**fields)
@@ -181,13 +186,16 @@ class FakeService:
         Set the replies to the next requests for *reference*, one each; after them, replies are normal.
 
         They are added to those not used yet. A request that is invalid or refused by a limit uses none.
+
+        Raises:
+            TypeError: When one is not a `Reply`.
         """
         for reply in replies:
             check_type(reply, Reply, "each reply must be a Reply, such as Reply(status=500)")
         self._scripts.setdefault(reference, deque()).extend(replies)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for transactions with `becomes`, so that a test need not wait."""
+        """Let *seconds* pass for transactions with `becomes`, in addition to real time; a test need not wait."""
         self._advanced += seconds
 
     @property

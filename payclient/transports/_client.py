@@ -225,7 +225,12 @@ class HttpxTransport:
         self._shared = SharedPart(self._part)
 
     async def send(self, request: Request) -> Response:
-        """Exchange *request* for a response; see `Transport.send`."""
+        """
+        Exchange *request* for a response; see `Transport.send`.
+
+        Raises:
+            TransportError: When no complete response was received.
+        """
         if self._client.is_closed:
             raise _closed()
         head, body, is_truncated = await _exchange(self.library, request, self._native, self._send)

@@ -60,7 +60,12 @@ class FastTransport:
         self._shared = SharedPart(lambda request: (self._connections.pool(Origin.of(request.url)), head(request)))
 
     async def send(self, request: Request) -> Response:
-        """Exchange *request* for a response; see `Transport.send`."""
+        """
+        Exchange *request* for a response; see `Transport.send`.
+
+        Raises:
+            TransportError: When no complete response was received.
+        """
         pool, beginning = self._shared.get(request)
         message = partial(_message, beginning, request)
         return await self._connections.exchange(

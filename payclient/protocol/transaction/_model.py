@@ -101,6 +101,9 @@ class Transaction:
 
         Note:
             `expdate` is text such as `2026-11-21 10:00:00`. `raw`, `deviations` and `request_id` are left out.
+
+        Source:
+            Transaction detail specification, part 2.
         """
         code = self.payment_code
         return {

@@ -52,6 +52,7 @@ class RunDiff:
 
     @property
     def changed_rules(self) -> tuple[str, ...]:
+        """Names of the rules that differ between the runs, sorted."""
         return changed_rules(self.earlier.note.rules, self.later.note.rules)
 
     @property

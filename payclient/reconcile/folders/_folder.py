@@ -338,7 +338,19 @@ def ledger_about(ledger: Ledger) -> LedgerAbout:
 
 
 def write_again(folder: Path, *on_row: Callable[[Row], object]) -> tuple[Summary, Rules]:
-    """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
+    """
+    Write the report of *folder* again from its journal; the files have the same bytes.
+
+    Args:
+        folder: The folder of a run, with its journal.
+        on_row: Called with each row, in order.
+
+    Returns:
+        The summary, and the rules of the run.
+
+    Raises:
+        JournalError: When the journal is missing, damaged or in use.
+    """
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
         has_statement = about.statement is not None

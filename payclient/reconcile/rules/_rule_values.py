@@ -243,9 +243,13 @@ class Calendar:
 
     def is_younger(self, created: datetime, at: datetime, limit: BusinessDays, zone: tzinfo) -> bool:
         """
-        Return whether the last day of *limit* for a row has not ended in *zone* at a time.
+        Return whether the last business day of *limit*, counted from *created*, has not ended in *zone*.
 
-        One from the future is young within the same limit, as it is with a duration.
+        Args:
+            created: The time of the row, aware.
+            at: The time of the answer, aware. If it is before *created*, the same limit applies.
+            limit: The number of business days.
+            zone: The time zone that days begin and end in.
         """
         first, last = sorted((created, at))
         # More than any limit can last, with all its weekends; dates near the ends of time cannot be converted.

@@ -50,7 +50,7 @@ class Tolerance:
     )
 
     def waiver(self, ours: int, theirs: int) -> str:
-        """Return the reason why the difference between two numbers does not count; empty if it does."""
+        """Return why the difference of two amounts in minor units does not count; empty if it does."""
         if theirs > ours:
             side, most, percent = "above", self.above, self.above_percent
         else:
@@ -381,13 +381,23 @@ class Rules:
         return any(isinstance(each, BusinessDays) for each in (self.grace, self.statement.settles_within))
 
     def check_zone(self) -> None:
-        """Refuse business days without a time zone, in which they begin and end."""
+        """
+        Check that business days have the time zone they begin and end in.
+
+        Raises:
+            RulesError: When they have none.
+        """
         if self.counts_business_days and self.time_zone is None:
             message = "business days need time_zone, the zone in which they begin and end, such as Asia/Jakarta"
             raise RulesError(message, key=("time_zone",))
 
     def check_columns(self, used: Collection[str], *, has_statement: bool = False) -> None:
-        """Refuse a ledger with these fields if its kinds have no meaning, or a limit is set on an age that it lacks."""
+        """
+        Check that the rules fit a ledger with the fields *used*.
+
+        Raises:
+            RulesError: When its kinds have no meaning, or a limit rests on `created_at` and it has no such field.
+        """
         if "kind" in used and self.lines.kind is None:
             raise without_meaning("lines.kind")
         limits = {"grace": self.grace, "settles_within": has_statement and self.statement.settles_within}
@@ -399,7 +409,12 @@ class Rules:
             raise RulesError(f"{name} {problem}", key=(name,), option=name, problem=problem, needs_column=True)
 
     def check_statement(self, used: Collection[str]) -> None:
-        """Refuse a statement with these fields if its kinds have no meaning."""
+        """
+        Check that the rules fit a statement with the fields *used*.
+
+        Raises:
+            RulesError: When its kinds have no meaning.
+        """
         if "kind" in used and self.statement.kind is None:
             raise without_meaning("statement.kind")
 

@@ -145,7 +145,7 @@ class Finding:
     history: History | None = field(default=None, kw_only=True)
 
     def weighed(self, *amounts: int | None) -> Finding:
-        """Return it with the amount at stake, in a row that has these *amounts*, unless it has one already."""
+        """Return a copy with `at_stake` computed from the row's *amounts*; unchanged if it is already set."""
         if self.at_stake is not None:
             return self
         sides = [side if isinstance(side, int) else None for side in (self.ledger, self.service)]
