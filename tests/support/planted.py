@@ -7,7 +7,7 @@ from payclient import errors
 from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Tally, reconcile
 from payclient.reconcile.ledger import open_ledger
-from payclient.reconcile.report import About, LedgerAbout
+from payclient.reconcile.report import About, LedgerAbout, Report
 from payclient.reconcile.report._html import HtmlReport
 from support.reconciling import Clock, Service
 from support.seeded import COLUMNS, generate
@@ -74,5 +74,5 @@ def page_of(rows, *, report=None, **known):
     report, tally, file = report or HtmlReport(), tally_of(rows), io.StringIO()
     for row in rows:
         report.add(row)
-    report.write(file, tally.summary(), about(**known))
+    report.write(file, Report(tally.summary(), about(**known)))
     return file.getvalue()

@@ -153,7 +153,7 @@ class Transaction:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Queues outlive an update: what another version lacks has its default, and what it has more is left out.
         for attribute in fields(Transaction):
-            value = state.get(attribute.name, attribute.default)
+            value: Any = state.get(attribute.name, attribute.default)
             object.__setattr__(self, attribute.name, MappingProxyType(value) if attribute.name == "raw" else value)
 
 

@@ -14,11 +14,12 @@ from payclient.reconcile.report._decision_file import read_log as read_log
 from payclient.reconcile.report._decision_file import verify_decisions as verify_decisions
 from payclient.reconcile.report._files import ReportFiles
 from payclient.reconcile.report._files import open_findings_as_json as open_findings_as_json
-from payclient.reconcile.report._manifest import FORMATS as FORMATS
-from payclient.reconcile.report._manifest import HISTORY as HISTORY
 from payclient.reconcile.report._manifest import MANIFEST as MANIFEST
 from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
 from payclient.reconcile.report._manifest import verify
+from payclient.reconcile.report._model import FORMATS as FORMATS
+from payclient.reconcile.report._model import HISTORY as HISTORY
+from payclient.reconcile.report._model import Report as Report
 from payclient.reconcile.report._rows import ROWS as ROWS
 from payclient.reconcile.report._rows import RowLine as RowLine
 from payclient.reconcile.report._rows import change_as_json as change_as_json

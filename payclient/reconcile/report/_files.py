@@ -2,13 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from attrs import evolve
 
@@ -21,7 +20,6 @@ from payclient.reconcile import (
     Step,
     Summary,
     Tally,
-    TieOut,
     expiry_rule,
     rules_as_json,
 )
@@ -31,18 +29,34 @@ from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.nights import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
-from payclient.reconcile.report._manifest import FORMATS, HISTORY, MANIFEST, PAYOUTS, manifest_as_json
+from payclient.reconcile.report._manifest import MANIFEST, manifest_as_json
+from payclient.reconcile.report._model import FORMATS, HISTORY, OUTPUTS, PAYOUTS, Opening, Output, Report
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
-from payclient.reconcile.report._wording import completeness, in_words, money_by_status, pattern_words, remark, sentence
+from payclient.reconcile.report._wording import in_words, pattern_words
 from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.values import Difference
 
-_NEED_AN_EXTRA = {
-    "report.html": ("_html", "report"),
-    "report.xlsx": ("_workbook", "xlsx"),
-    "rows.parquet": ("_parquet", "parquet"),
+_BEGIN: Mapping[str, Callable[[Opening], object]] = {
+    ROWS: lambda opening: opening.on_row.append(row_lines(opening.new.text(ROWS))),
+    "breaks.csv": lambda opening: opening.on_row.append(break_lines(opening.new.text("breaks.csv"))),
+    HISTORY: lambda opening: _begin_history(opening, opening.new.text(HISTORY)),
+    PAYOUTS: lambda opening: opening.at_end.append(
+        lambda report: write_payouts(opening.new.text(PAYOUTS), report.summary.settlement)
+    ),
+    "summary.json": lambda opening: opening.at_end.append(
+        lambda report: _write_json(opening.new.text("summary.json"), summary_as_json(report))
+    ),
 }
-"""Files that are not always written: the module that writes each, and the extra that the module needs."""
+"""The outputs that need no module and no extra."""
+
+
+def _begin_history(opening: Opening, file: IO[str]) -> None:
+    opening.on_gone.append(gone_lines(file))
+    opening.on_settled.append(lambda record: file.write(memory_line(record)))
+
+
+def _write_json(file: IO[str], value: dict[str, Any]) -> None:
+    file.write(json.dumps(value, indent=2) + "\n")
 
 
 class ReportFiles:
@@ -81,86 +95,52 @@ class ReportFiles:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
         if unknown := [name for name in formats if name not in FORMATS]:
             raise ValueError(f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}")
-        self._formats = [name for name in FORMATS if name in formats]
-        if previous is not None:
-            self._formats.append(HISTORY)
-        if has_statement:
-            self._formats.append(PAYOUTS)
+        needed = {"previous": previous is not None, "statement": has_statement}
+        outputs = [each for each in OUTPUTS if needed.get(each.needs, each.name in formats)]
+        self._formats = [each.name for each in outputs]
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
-        self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
-        self._run = ""
+        self._begin = [_imported(each).begin if each.module else _BEGIN[each.name] for each in outputs]
         self._folder = Path(folder)
         self._log = read_log(self._folder)
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
         self._previous = previous
-        self._take: list[Callable[[Row], object]] = []
-        self._take_gone: list[Callable[[BreakChange], object]] = []
-        self._take_settled: list[Callable[[ReferenceRecord], object]] = []
-        self._at_end: list[Callable[[Summary, About], object]] = []
 
     def __enter__(self) -> Self:
-        with ExitStack() as on_failure:
-            new = on_failure.enter_context(self._replacement)
-            self._begin(new, on_failure)
-            self._resources = on_failure.pop_all()
-        return self
-
-    def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
-        self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
-        resources.callback(self._tally.close)
-        self._take.append(self._tally.add)
-        if ROWS in self._formats:
-            self._take.append(row_lines(new.text(ROWS)))
-        if "breaks.csv" in self._formats:
-            self._take.append(break_lines(new.text("breaks.csv")))
-        if HISTORY in self._formats:
-            history = new.text(HISTORY)
-            self._take_gone.append(gone_lines(history))
-            self._take_settled.append(lambda record: history.write(memory_line(record)))
-        if PAYOUTS in self._formats:
-            self._at_end.append(lambda summary, _about: write_payouts(new.text(PAYOUTS), summary.settlement))
-        if (module := self._modules.get("report.xlsx")) is not None:
-            file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
-            options = {"has_previous": HISTORY in self._formats, "decisions": self._log.latest}
-            workbook = module.ReportWorkbook(file, folder, **options)
-            resources.enter_context(workbook)
-            self._take.append(workbook.add)
-            self._take_gone.append(workbook.add_gone)
-            self._at_end.append(workbook.write)
-        if (module := self._modules.get("rows.parquet")) is not None:
-            table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
-            self._take.append(lambda row: table.add(row, self._run))
-            self._at_end.append(lambda _summary, _about: table.finish())
-        if (module := self._modules.get("report.html")) is not None:
-            page = module.HtmlReport()
-            self._take.append(page.add)
-            self._take_gone.append(page.add_gone)
+        with ExitStack() as resources:
+            new = resources.enter_context(self._replacement)
+            self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
+            resources.callback(self._tally.close)
             kept = [name for name in ("journal.sqlite", DECISIONS) if (self._folder / name).exists()]
-            write = partial(page.write, files=(*self._formats, MANIFEST, *kept))
-            self._at_end.append(lambda summary, about: write(new.text("report.html"), summary, about))
+            names = (*self._formats, MANIFEST, *kept)
+            self._opening = Opening(new=new, names=names, decisions=self._log.latest, resources=resources)
+            self._opening.on_row.append(self._tally.add)
+            for begin in self._begin:
+                begin(self._opening)
+            self._resources = resources.pop_all()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
     def name_run(self, run: str) -> None:
         """Name the run, before its first row: `rows.parquet` has the name in every row, or none without this."""
-        self._run = run
+        self._opening.run = run
 
     def add(self, row: Row) -> None:
         """Write *row*."""
-        for take in self._take:
+        for take in self._opening.on_row:
             take(row)
 
     def add_change(self, change: BreakChange) -> None:
         """Take the change of a break of the previous run, and write it if it is gone; after all rows."""
         self._tally.add_change(change)
-        for take in () if change.now.is_present else self._take_gone:
+        for take in () if change.now.is_present else self._opening.on_gone:
             take(change)
 
     def add_settled(self, record: ReferenceRecord) -> None:
         """Keep what earlier statements have of a reference without a row, for the run after this one."""
-        for take in self._take_settled:
+        for take in self._opening.on_settled:
             take(record)
 
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
@@ -179,8 +159,8 @@ class ReportFiles:
         """
         if about.rules.fingerprint != self._rules.fingerprint:
             raise ValueError("finish got other rules than ReportFiles; give both the same ones")
-        if self._run and about.run != self._run:
-            raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._run!r}")
+        if self._opening.run and about.run != self._opening.run:
+            raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._opening.run!r}")
         side = about.statement
         totals, payout = (side.totals, side.payout) if side else (None, None)
         files = (about.ledger, side and side.file)
@@ -199,26 +179,22 @@ class ReportFiles:
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
-        figures = summary_as_json(summary, about)
-        if "summary.json" in self._formats:
-            self._write_json("summary.json", figures)
-        for write in self._at_end:
-            write(summary, about)
+        report = Report(summary, about)
+        for write in self._opening.at_end:
+            write(report)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
-        self._write_json(MANIFEST, manifest_as_json(about, figures, sealed, self._log.as_json()))
+        manifest = manifest_as_json(about, summary_as_json(report), sealed, self._log.as_json())
+        _write_json(self._replacement.text(MANIFEST), manifest)
         self._replacement.commit()
         return summary
 
-    def _write_json(self, name: str, value: dict[str, Any]) -> None:
-        self._replacement.text(name).write(json.dumps(value, indent=2) + "\n")
 
-
-def _imported(file: str, module: str, extra: str) -> Any:
+def _imported(output: Output) -> Any:
     try:
-        return import_module(f"payclient.reconcile.report.{module}")
+        return import_module(f"payclient.reconcile.report.{output.module}")
     except ModuleNotFoundError as error:
         message = (
-            f"{file} needs {error.name}; install it with: pip install 'payclient[{extra}]', "
+            f"{output.name} needs {error.name}; install it with: pip install 'payclient[{output.extra}]', "
             "or choose other files with formats=…"
         )
         raise ModuleNotFoundError(message, name=error.name) from error
@@ -230,19 +206,20 @@ SUMMARY_VERSION = 2
 """Grows when a reader of `summary.json` has to change; new names alone do not make it grow."""
 
 
-def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
+def summary_as_json(report: Report) -> dict[str, Any]:
     """Return `summary.json`; `ledger` is null when it was not a file that we read."""
+    summary, about = report.summary, report.about
     return {
         "schema": "payclient.reconcile.summary",
         "version": SUMMARY_VERSION,
         "verdict": summary.verdict.value,
-        "sentence": sentence(summary),
+        "sentence": report.says,
         "compared": {
             **_of(summary.compared, "fields"),
-            "remark": remark(summary.compared),
+            "remark": report.remark,
             **_of(summary.compared, "stated", "assumed_paid", "status_left_out", "not_paid", "news"),
         },
-        "completeness": completeness(summary),
+        "completeness": report.completeness,
         "expiry": expiry_rule(about.rules.time_zone),
         **_of(summary, "rows", "lines"),
         "ignored_lines": as_json(about.ignored_lines),
@@ -253,7 +230,7 @@ def summary_as_json(summary: Summary, about: About) -> dict[str, Any]:
         "breaks_by_severity": as_json(summary.breaks),
         "open_findings": open_findings_as_json(summary.open_findings),
         **_of(summary, "material", "changed_during_run", "first_observed_at", "last_observed_at"),
-        "tie_out": _tie_out(summary.tie_out),
+        "tie_out": _tie_out(report),
         "settlement": _settlement(summary.settlement, about),
         "leakage": as_json(summary.leakage),
         "patterns": [
@@ -307,12 +284,13 @@ def _steps(steps: tuple[Difference[Step], ...] | tuple[Difference[SettlementStep
     return [_of(each, "step", "rows", "added", "taken_off", "amount") for each in steps]
 
 
-def _tie_out(bridge: TieOut) -> dict[str, Any]:
+def _tie_out(report: Report) -> dict[str, Any]:
+    bridge = report.summary.tie_out
     return {
         "ledger_paid_total": bridge.ledger_paid_total,
         "steps": _steps(bridge.steps),
         **_of(bridge, "service_paid_total", "residual", "rows_without_amount"),
-        "money_by_status": as_json(money_by_status(bridge)),
+        "money_by_status": as_json(report.states),
     }
 
 

@@ -6,40 +6,31 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, partial
 from importlib.resources import files as resources
+from operator import attrgetter
 from typing import IO, Any, TypeAlias
 from unicodedata import combining
 
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.reconcile import Bucket, Code, Row, Severity, Summary, Total, moved_by
+from payclient.reconcile import Bucket, Code, Row, Severity, Total, moved_by
 from payclient.reconcile.judgement import reff_key
 from payclient.reconcile.nights import BreakChange
-from payclient.reconcile.report._about import About, facts, to_sign, when
+from payclient.reconcile.report._about import when
 from payclient.reconcile.report._decision_file import DECISIONS
+from payclient.reconcile.report._manifest import MANIFEST
+from payclient.reconcile.report._model import OUTPUTS, Opening, Report
 from payclient.reconcile.report._rows import ROWS, Top
 from payclient.reconcile.report._wording import (
     CASE_ONLY,
     BridgeLine,
     Wording,
-    bridge_lines,
-    caution,
-    completeness,
-    headline,
     in_words,
-    money_by_status,
     news_count,
     open_ages,
     pattern_words,
-    payout_lines,
-    payout_sentence,
-    roll_forward_lines,
-    roll_forward_sentence,
     rules_sentences,
-    sentence,
-    settlement_lines,
-    verdict_advice,
 )
 from payclient.reconcile.report._worst import Worst
 from payclient.reconcile.result import OpenFindings
@@ -144,19 +135,19 @@ def _first(files: Collection[str], *wanted: str) -> str:
     return next((name for name in wanted if name in files), "")
 
 
-FILES = {
-    "report.xlsx": "a work list with room for owner, resolution and comment",
-    "breaks.csv": "every break, with both sides",
-    "payouts.csv": "the payments of each payout of the statement",
-    "history.jsonl": "breaks of earlier runs that are gone, or not known",
-    ROWS: "every row, with both sides in full",
-    "rows.parquet": "every row as a table, for a database or a notebook",
-    "summary.json": "the figures of this page, for programs",
-    "manifest.json": "fingerprints of all files, to detect changes",
+FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("position")) if each.holds} | {
+    MANIFEST: "fingerprints of all files, to detect changes",
     "journal.sqlite": "every answer, to resume the run and to write this report again",
     DECISIONS: "the decisions about breaks",
 }
 """The other files of a report, and what each is for."""
+
+
+def begin(opening: Opening) -> None:
+    page = HtmlReport()
+    opening.on_row.append(page.add)
+    opening.on_gone.append(page.add_gone)
+    opening.at_end.append(lambda report: page.write(opening.new.text("report.html"), report, files=opening.names))
 
 
 class HtmlReport:
@@ -175,18 +166,22 @@ class HtmlReport:
         if not change.is_old:
             self._gone.add(change)
 
-    def write(self, file: IO[str], summary: Summary, about: About, *, files: Collection[str] = FILES.keys()) -> None:
+    def write(self, file: IO[str], report: Report, *, files: Collection[str] = FILES.keys()) -> None:
         """Write the page, with links to the *files* next to it that it knows."""
-        breaks = self._groups.breaks(files)
+        summary, breaks = report.summary, self._groups.breaks(files)
         earlier = () if summary.since is None else summary.since.previous.trend_with_itself
+        states = [(state, total) for state, total in report.states.items() if total.ledger_rows or total.service_rows]
         shown = {
-            **_figures(summary, about),
+            **{each.name: getattr(report, each.name) for each in fields(Report)},
             **_by_kind(breaks, summary.open_findings),
+            "bridge_lines": _taken(report.bridge),
+            "settlement_lines": _taken(report.statement_bridge),
+            "states": states,
             "worst": self._worst,
             "more_news": news_count(summary.open_findings) - sum(len(each.references) for each in self._worst.news),
             "written": files,
             "since": summary.since,
-            "roll_forward": list(roll_forward_lines(summary.open_findings)),
+            "settlement": summary.settlement,
             "trend": [*(count for _, count in earlier), summary.buckets[Bucket.BREAK].rows],
             "gone": self._gone,
             "breaks": breaks,
@@ -204,35 +199,6 @@ def _by_kind(breaks: Iterable[Group], found: OpenFindings) -> dict[str, Any]:
     kinds = [(group, stakes.pop(group.code, None)) for group in breaks]
     also = [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes]
     return {"kinds": kinds, "also": also, "ages": [each for each in open_ages(found) if each[1]]}
-
-
-def _figures(summary: Summary, about: About) -> dict[str, Any]:
-    settlement = summary.settlement
-    return {
-        "summary": summary,
-        "about": about,
-        "ledger_name": about.ledger.name if about.ledger else "",
-        "title": summary.verdict.capitalize(),
-        "headline": headline(summary),
-        "says": sentence(summary),
-        "caution": caution(summary.compared),
-        "completeness": completeness(summary),
-        "movement": roll_forward_sentence(summary.open_findings),
-        "tone": summary.verdict.value,
-        "advice": verdict_advice(summary),
-        "bridge_lines": _taken(bridge_lines(summary.tie_out)),
-        "states": [
-            (state, total)
-            for state, total in money_by_status(summary.tie_out).items()
-            if total.ledger_rows or total.service_rows
-        ],
-        "settlement": settlement,
-        "settlement_lines": _taken(settlement_lines(settlement)) if settlement else (),
-        "payouts": payout_lines(settlement) if settlement else (),
-        "payout_sentence": payout_sentence(settlement) if settlement else "",
-        "facts": [("sign", "To sign", list(to_sign(summary, about))), ("run", "This run", list(facts(summary, about)))],
-        "version": about.payclient_version,
-    }
 
 
 def _taken(lines: Iterable[BridgeLine]) -> list[BridgeLine]:

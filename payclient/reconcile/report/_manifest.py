@@ -13,23 +13,17 @@ from payclient._shared.escape import plural
 from payclient.reconcile._atomic import Fingerprint, own
 from payclient.reconcile._codec import as_json
 from payclient.reconcile.report._about import About, LedgerAbout
+from payclient.reconcile.report._model import OUTPUTS
 from payclient.reconcile.rules import dialect_as_json
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1
 """Grows when a reader of `manifest.json` has to change; new names alone do not make it grow."""
 
-FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "rows.parquet", "breaks.csv", "report.xlsx", "report.html")
-"""The files of a report, in the order in which they take their places."""
-
 WORK_LIST: str = "report.xlsx"
 """The file that people write into; nothing is read from it but their decisions, on request."""
 
-HISTORY = "history.jsonl"
-PAYOUTS = "payouts.csv"
-"""The file that a report has with a previous run only."""
-
-_ALL = (*FORMATS, HISTORY, PAYOUTS)
+_ALL = tuple(each.name for each in OUTPUTS)
 _MAX_BYTES = 1 << 20
 
 

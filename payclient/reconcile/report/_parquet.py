@@ -13,6 +13,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient.reconcile import Row
 from payclient.reconcile._atomic import GivenFile
+from payclient.reconcile.report._model import Opening
 from payclient.reconcile.report._rows import PARQUET, RUN, Cell, Kind, RowColumn
 
 _arrow: Any = pa  # it says nothing of its types
@@ -86,6 +87,12 @@ class TableWriter:
         self._batches.clear()
         if table.num_rows:
             self._writer.write_table(table)
+
+
+def begin(opening: Opening) -> None:
+    table = opening.resources.enter_context(TableWriter(opening.new.binary("rows.parquet")))
+    opening.on_row.append(lambda row: table.add(row, opening.run))
+    opening.at_end.append(lambda _: table.finish())
 
 
 def _column(cells: Sequence[Cell], kind: Any) -> Any:

@@ -18,25 +18,13 @@ from attrs import astuple, frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.reconcile import Bucket, Row, Summary, Total
+from payclient.reconcile import Bucket, Row, Total
 from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
-from payclient.reconcile.report._about import About, facts, to_sign, when
+from payclient.reconcile.report._about import when
+from payclient.reconcile.report._model import HISTORY, Opening, Report
 from payclient.reconcile.report._rows import ROWS, SHEETS, WORK, Kind, RowColumn
-from payclient.reconcile.report._wording import (
-    BUCKETS,
-    BridgeLine,
-    bridge_lines,
-    completeness,
-    in_words,
-    open_lines,
-    payout_sentence,
-    remark,
-    roll_forward_lines,
-    sentence,
-    settlement_lines,
-    verdict_advice,
-)
+from payclient.reconcile.report._wording import BUCKETS, BridgeLine, in_words, open_lines
 
 MAX_ROWS = 1_048_576
 """Rows of a sheet, the header included. Source: Excel specifications and limits."""
@@ -250,16 +238,16 @@ class ReportWorkbook(BookWriter):
             what = (change.reference, now.severity.word, now.code.value, now.sentence, in_words(history.state))
             self._sheets[_GONE].add((*what, by, change.why or None, seen, history.age_days))
 
-    def write(self, summary: Summary, about: About) -> None:
+    def write(self, report: Report) -> None:
         """Write the sheets about all rows, and the file."""
         sheets: dict[str, Iterable[Sequence[Value]]] = {
-            "Summary": _summary(summary, self._remarks()),
-            "Tie-out": _tie_out(summary),
+            "Summary": _summary(report, self._remarks()),
+            "Tie-out": _tie_out(report),
             "To sign": (
-                *((fact.term, value) for fact in to_sign(summary, about) for value in fact.values),
+                *((fact.term, value) for fact in report.to_sign for value in fact.values),
                 *(line for term in ("Prepared by", "Reviewed by", "Date", "Signature") for line in ((), (term,))),
                 (),
-                *((fact.term, value) for fact in facts(summary, about) for value in fact.values),
+                *((fact.term, value) for fact in report.facts for value in fact.values),
             ),
         }
         for name, rows in sheets.items():
@@ -276,12 +264,23 @@ class ReportWorkbook(BookWriter):
                 yield f"The sheet {name} has no room for {rows}; its last row says which file has them all."
 
 
-def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
-    yield (summary.verdict.upper(), sentence(summary))
-    yield (None, verdict_advice(summary))
-    if said := remark(summary.compared):
-        yield (None, said)
-    yield (None, completeness(summary))
+def begin(opening: Opening) -> None:
+    file, folder = opening.new.binary("report.xlsx"), opening.new.temporary_folder("report.xlsx")
+    has_previous = HISTORY in opening.names
+    workbook = ReportWorkbook(file, folder, has_previous=has_previous, decisions=opening.decisions)
+    opening.resources.enter_context(workbook)
+    opening.on_row.append(workbook.add)
+    opening.on_gone.append(workbook.add_gone)
+    opening.at_end.append(workbook.write)
+
+
+def _summary(report: Report, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
+    summary = report.summary
+    yield (summary.verdict.upper(), report.says)
+    yield (None, report.advice)
+    if report.remark:
+        yield (None, report.remark)
+    yield (None, report.completeness)
     yield from ((None, sentence) for sentence in remarks)
     yield from (("First seen", in_words(each)) for each in summary.first_seen)
     yield ()
@@ -290,7 +289,7 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
     yield ("All", None, *_money(sum(summary.buckets.values(), Total())))
     yield ()
     yield ("OPEN FINDINGS", "One for each reference and kind; the amount is what is at stake.")
-    for label, count, amount in (*roll_forward_lines(summary.open_findings), *open_lines(summary.open_findings)):
+    for label, count, amount in (*report.roll_forward, *open_lines(summary.open_findings)):
         yield (label, None, count, amount)
     yield ()
     for code, total in summary.codes.items():
@@ -301,14 +300,14 @@ def _money(total: Total) -> Sequence[Value]:
     return (*astuple(total), total.paid_difference)
 
 
-def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:
-    yield from _steps(bridge_lines(summary.tie_out))
-    yield ("Rows without amount", "the ledger has none", summary.tie_out.rows_without_amount)
-    if summary.settlement is not None:
+def _tie_out(report: Report) -> Iterator[Sequence[Value]]:
+    yield from _steps(report.bridge)
+    yield ("Rows without amount", "the ledger has none", report.summary.tie_out.rows_without_amount)
+    if report.statement_bridge:
         yield ()
-        yield from _steps(settlement_lines(summary.settlement))
-        if sentence := payout_sentence(summary.settlement):
-            yield ("Payout", sentence)
+        yield from _steps(report.statement_bridge)
+        if report.payout_sentence:
+            yield ("Payout", report.payout_sentence)
 
 
 def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:

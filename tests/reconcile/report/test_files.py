@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from payclient import Transaction, errors
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
 from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger
 from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, verify
+from payclient.reconcile.report._html import FILES
+from payclient.reconcile.report._model import OUTPUTS
 from support import planted
 from support.chance import examples
 from support.reconciling import Clock, Service
@@ -269,6 +272,15 @@ def test_without_the_extra(tmp_path):
         told = f"{file} needs {package}; install it with: pip install 'payclient[{extra}]', or choose other files"
         assert done.stdout == f"{told} with formats=…\n"
         assert content(tmp_path / extra).keys() == set(ALL) - {file}
+
+
+def test_outputs():
+    """A row of the table is all that an output needs besides its module: the page lists each, and none twice."""
+    assert [each.position for each in sorted(OUTPUTS, key=attrgetter("position"))] == list(range(len(OUTPUTS)))
+    written = {each.name for each in OUTPUTS if each.position}
+    assert written == {*FILES} - {MANIFEST, "journal.sqlite", "decisions.jsonl"}
+    assert all(each.holds for each in OUTPUTS if each.position)
+    assert {each.needs for each in OUTPUTS} == {"", "previous", "statement"}
 
 
 def test_refused(out):

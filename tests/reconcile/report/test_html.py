@@ -19,7 +19,7 @@ from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status, Tally, Total
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun
-from payclient.reconcile.report import Worst, completeness, in_words, sentence
+from payclient.reconcile.report import Report, Worst, completeness, in_words, sentence
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
 from payclient.reconcile.report._wording import headline
@@ -178,7 +178,7 @@ def test_news_first():
     for row in rows:
         for take in (tally.add, worst.add, report.add):
             take(row)
-    report.write(file, tally.summary(), about())
+    report.write(file, Report(tally.summary(), about()))
     page = Page(file.getvalue())
     named = [text for text in page.all("th") if re.fullmatch(r"R\d+|D", text)]
     news, others = named[:10], named[10:15]
@@ -275,7 +275,7 @@ def test_cut():
         report, file = HtmlReport(room=2), io.StringIO()
         for row in rows:
             report.add(row)
-        report.write(file, summary_of(rows), about(), files=written)
+        report.write(file, Report(summary_of(rows), about()), files=written)
         page = Page(file.getvalue())
         links = {values["href"] for _, values in page.tags if not values.get("href", "#").startswith("#")}
         assert (page.all("p", class_="cut"), links) == ([expected], set(written))

@@ -10,7 +10,7 @@ import pytest
 
 from docs.test_rules import EXAMPLE
 from payclient.reconcile import Bucket, Code, Rules, Severity, Status, Step, Verdict, parse_rules
-from payclient.reconcile.report import About
+from payclient.reconcile.report import About, Report
 from payclient.reconcile.report._files import summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, tally_of
@@ -27,7 +27,7 @@ def summaries():
 
 def _summary(rows, known):
     tally = tally_of(rows)
-    return json.loads(json.dumps(summary_as_json(tally.summary(), known)))
+    return json.loads(json.dumps(summary_as_json(Report(tally.summary(), known))))
 
 
 def described(schema):

@@ -11,6 +11,7 @@ from payclient import Transaction
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Status
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import BreakChange, breaks_of
+from payclient.reconcile.report import Report
 from payclient.reconcile.report._workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of
 
@@ -23,7 +24,7 @@ def written(rows, folder, *, known=None, **options):
     with ReportWorkbook(file, folder, **options) as workbook:
         for row in rows:
             workbook.add(row)
-        workbook.write(tally.summary(), known or about())
+        workbook.write(Report(tally.summary(), known or about()))
     return openpyxl.load_workbook(file)
 
 
@@ -83,7 +84,7 @@ def test_gone(tmp_path):
     with ReportWorkbook(file, tmp_path, has_previous=True) as workbook:
         for change in (lost, gone, attrs.evolve(gone, is_old=True)):
             workbook.add_gone(change)
-        workbook.write(tally.summary(), about())
+        workbook.write(Report(tally.summary(), about()))
     what = ("high", "underpaid", "less")
     assert values(openpyxl.load_workbook(file)["Resolved"]) == [
         ("T1", *what, "not known", None, "timed out", None, 2),
