@@ -336,7 +336,7 @@ class UnexpectedResponseError(CouldNotAskError, ResponseError):
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same lookup may succeed some minutes later: not with a redirect or a 4xx."""
+        """False if asking again cannot help: the response was a redirect or a 4xx."""
         return not 300 <= self.status_code < 500
 
 
@@ -345,7 +345,7 @@ class ReferenceMismatchError(UnexpectedResponseError):
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same lookup may succeed some minutes later: always."""
+        """True: asking again may help."""
         return True
 
 

@@ -453,8 +453,8 @@ class _Reconciler:
         if not self._failed or len(self._failed) < len(self._pending):
             return ""
         reference, error = next(iter(self._failed.items()))
-        others = f" and {len(self._failed) - 1:,} more" if len(self._failed) > 1 else ""
         most = duration_text(timedelta(seconds=round(self._stall_timeout)))
         is_probed = self._known is not None or self._was_reached
-        end = f"it has failed {PASSES} times" if is_probed else "the service answers for the first time"
-        return f"to ask {quote(reference)} again ({error}){others}, until {end} or nothing was answered for {most}"
+        tries = f"{PASSES} failures each or " if is_probed else ""
+        first = f"{plural(len(self._failed), 'reference')}, first {quote(reference)} ({error})"
+        return f"to retry {first}; gives up after {tries}{most} without an answer"

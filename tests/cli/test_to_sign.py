@@ -21,8 +21,8 @@ OPTIONS = "--previous 20 --statement bank.csv --rules rules.toml"
 LEFT_OUT = {
     "ledger": [
         "the column 'note', which is not used",
-        "1 row left out, because it is in USD: line 4; amount 5",
-        "1 row left out, because it is a total of other rows: line 5; amount 24,000",
+        "skipped 1 row in USD: line 4; amount 5",
+        "skipped 1 row of totals: line 5; amount 24,000",
     ],
     "statement": ["the column 'memo', which is not used", "1 line of the statement left out, as the rules say: 1"],
 }

@@ -206,8 +206,8 @@ async def test_held_up(error):
     """When all that is under way has failed and waits to be asked again, progress says for what, and until when."""
     told, service = [], Service({"A": [paid("A")], "B": [error, paid("B")]})
     rows = await rows_of([entry(2, "A"), entry(3, "B")], service, on_progress=told.append)
-    until = "until it has failed 4 times or nothing was answered for 15m"
-    assert f"to ask 'B' again ({type(error).__name__}), {until}" in {each.waiting for each in told}
+    until = "gives up after 4 failures each or 15m without an answer"
+    assert f"to retry 1 reference, first 'B' ({type(error).__name__}); {until}" in {each.waiting for each in told}
     assert (told[-1].waiting, buckets(rows)) == ("", ["matched", "matched"])
 
 
@@ -216,8 +216,8 @@ async def test_held_up_before_the_first_answer():
     """Before any answer no row is to blame, and progress says that the service has to answer first."""
     told = []
     await rows_of([entry(3, "B")], Service({"B": [DOWN, paid("B")]}), on_progress=told.append)
-    until = "until the service answers for the first time or nothing was answered for 15m"
-    assert f"to ask 'B' again (ServiceError), {until}" in {each.waiting for each in told}
+    until = "gives up after 15m without an answer"
+    assert f"to retry 1 reference, first 'B' (ServiceError); {until}" in {each.waiting for each in told}
 
 
 async def test_canary():

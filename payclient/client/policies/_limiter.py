@@ -115,7 +115,7 @@ class Limiter:
 
     @property
     def is_overloaded(self) -> bool:
-        """Whether some that are awaited have waited without a break for so long that the newest is first."""
+        """Whether the queue of awaited lookups has been non-empty long enough to serve the newest first."""
         return bool(self._queues[Priority.AWAITED]) and self._next_in(Priority.AWAITED) < 0
 
     def bound(self) -> str:

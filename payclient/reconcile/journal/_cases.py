@@ -176,7 +176,7 @@ class StatementLines:
         self._lines.begin(MAX_POSITION, is_complete=self.known is not None)
 
     def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> str | None:
-        """Write the rest, with the references that only the statement has; return a note, or None if there is one."""
+        """Write the rest, with the references only in the statement; return the note to store, if not stored yet."""
         if self._lines.finish():
             return None
         with self._database.writing() as db:

@@ -98,10 +98,9 @@ class Excluded:
     lines: str
 
     def __str__(self) -> str:
-        they = "it is" if self.rows == 1 else "each is"
         line = "line" if self.lines.isdecimal() else "lines"
         where = f"{line} {self.lines}; amount {self.amount:,}"
-        return f"{plural(self.rows, 'row')} left out, because {they} {self.why}: {where}"
+        return f"skipped {plural(self.rows, 'row')} {self.why}: {where}"
 
 
 @frozen
@@ -155,7 +154,7 @@ class Scope:
         """Return whether a totals row on *line* is outside, which is then counted."""
         if isinstance(amount, int) and not self.dialect.skip_totals:
             self.totals_amount += amount
-        return self._leave_out("a total of other rows" if self.dialect.skip_totals else "", line, amount)
+        return self._leave_out("of totals" if self.dialect.skip_totals else "", line, amount)
 
     def leaves_out_like(self, line: int, cells: Iterable[Any], amount: object) -> bool:
         """Return whether the row on *line* begins as one that is declared to be outside, which is then counted."""

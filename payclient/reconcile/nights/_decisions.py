@@ -104,7 +104,7 @@ class Decision:
 
     @property
     def acceptance(self) -> Accepted | None:
-        """The accepted difference that it is; None for any other decision."""
+        """This decision as an accepted difference; None for any other decision."""
         if self.resolution is not Resolution.ACCEPTED or self.until is None:
             return None
         return Accepted(

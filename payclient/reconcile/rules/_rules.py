@@ -154,7 +154,7 @@ class Accepted:
         return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
 
     def covers(self, finding: Finding) -> bool:
-        """Return whether *finding*, of its code and of a row with its reference, is still as accepted."""
+        """Return whether *finding* still has the accepted values; its code and reference must match already."""
         sides = tuple("" if side is None else side for side in (finding.ledger, finding.service))
         if self.ledger is not None and (self.ledger, self.service) != sides:
             return False

@@ -202,7 +202,7 @@ class Code(StrEnum):
     RECORDED_NOT_PAID = (
         *("recorded_not_paid", Severity.CRITICAL, *_OF_STATUS, Step.RECORDED_NOT_PAID),
         "Recorded as paid, but not paid",
-        "The ledger counts money that the service does not have as paid. Hold delivery, and correct the ledger.",
+        "Your ledger says paid; the service doesn't. Hold delivery, and correct the ledger.",
     )
     PAID_NOT_RECORDED = (
         *("paid_not_recorded", Severity.CRITICAL, *_OF_STATUS, Step.PAID_NOT_RECORDED),
@@ -227,7 +227,7 @@ class Code(StrEnum):
     MERCHANT_REFF_DIFFERS = (
         *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), PatternKind.WORDS, None),
         "Other merchant_reff",
-        "The two sides speak of different invoices. Find out which of them the payment belongs to.",
+        "The ledger and the service name different invoices. Find out which one the payment belongs to.",
     )
     MISSING_AT_SERVICE = (
         *("missing_at_service", Severity.HIGH, _Trait.SERVICE, _STATE, None, None),

@@ -40,12 +40,12 @@ def test_only_currency():
     ]
     (excluded,) = ledger.excluded
     assert (excluded.why, excluded.rows, excluded.amount, excluded.lines) == ("in USD", 3, 31, "3, 6-7")
-    assert ledger.warnings == ("3 rows left out, because each is in USD: lines 3, 6-7; amount 31",)
+    assert ledger.warnings == ("skipped 3 rows in USD: lines 3, 6-7; amount 31",)
 
 
 def test_nothing_is_left():
     """If all rows are left out, the ledger is as empty as one without rows, and that is said with the reason."""
-    message = "no other rows than these: 5 rows left out, because each is in .*; --allow-empty accepts that"
+    message = "no other rows than these: skipped 5 rows in .*; --allow-empty accepts that"
     text = CURRENCIES.replace("T4,4000,\n", "").replace("idr", "usd").replace("IDR", "usd")
     with open_ledger(io.StringIO(text), dialect=Dialect(only_currency="EUR"), allow_empty=False) as ledger:
         with pytest.raises(LedgerError, match=message):
@@ -69,7 +69,7 @@ def test_totals():
     text = "reference,amount\nT1,1000\nT2,2000\nTOTAL,3000\n"
     rows, ledger = read(text, skip_totals=True)
     assert [row.amount for row in rows] == [1000, 2000]
-    assert ledger.warnings == ("1 row left out, because it is a total of other rows: line 4; amount 3,000",)
+    assert ledger.warnings == ("skipped 1 row of totals: line 4; amount 3,000",)
     assert isinstance(read(text)[0][-1], RejectedEntry)
 
 
@@ -149,9 +149,9 @@ def test_rows_like():
     rows, ledger = read(text, skip_rows_like=["Saldo", "---", "*"])
     assert [row.reference for row in rows] == ["T1", "T2"]
     assert ledger.warnings == (
-        "1 row left out, because it is like '---': line 3; amount 0",
-        "3 rows left out, because each is like 'Saldo': lines 4-6; amount 16",
-        "1 row left out, because it is like '*': line 8; amount 0",
+        "skipped 1 row like '---': line 3; amount 0",
+        "skipped 3 rows like 'Saldo': lines 4-6; amount 16",
+        "skipped 1 row like '*': line 8; amount 0",
     )
     rows, _ = read(text)
     assert [row.line for row in rows if isinstance(row, RejectedEntry)] == [3, 4, 6, 8]
