@@ -28,14 +28,18 @@ class Result:
     signal: Signal = Signal.SILENT
     failure: str = ""  # class and text
     pause: float | None = None  # seconds that the service asks for
+    status: int = 0
     is_of_program: bool = False  # failed, but not as a gateway or a limit does
 
     @classmethod
     def of(cls, error: errors.PayClientError) -> Self:
         name, verdict, pause, end, is_of_program = type(error).__name__, classify(error), None, End.FAILED, False
+        status = error.status_code if isinstance(error, errors.ResponseError) else 0
         if isinstance(error, errors.ResponseError):
             if verdict.signal is Signal.ACCEPTED:
                 end = End.ACCEPTED
+            elif isinstance(error, errors.RateLimitedError) and status >= 500:
+                end = End.LIMITED
             elif verdict.signal is not Signal.OVERLOADED and not isinstance(error, errors.ServiceError):
                 end = End.REFUSED
             pause = error.asked_pause if verdict.signal is Signal.THROTTLED else None
@@ -44,7 +48,7 @@ class Result:
             return cls(name, End.UNKNOWN)  # such as of a transport that was closed
         elif verdict.is_fatal:
             end = End.FINAL
-        return cls(name, end, verdict.signal, f"{name}: {error}", pause, is_of_program)
+        return cls(name, end, verdict.signal, f"{name}: {error}", pause, status, is_of_program)
 
 
 FOUND = Result("", End.ACCEPTED, Signal.ACCEPTED)
@@ -78,27 +82,30 @@ class Admission:
             raise failure or self.outage.rejection()
         return probe
 
-    def settle(
-        self,
-        ticket: Ticket,
-        reference: str,
-        result: Result,
-        now: float,
-        *,
-        status: int | None = None,
-        is_late: bool = False,
-    ) -> None:
+    def settle(self, ticket: Ticket, reference: str, result: Result, now: float, *, is_late: bool = False) -> None:
         """Tell the outage and the limiter how an attempt ended; it is *late* if its slot was freed before."""
-        signal = result.signal
+        signal = Signal.OVERLOADED if result.end is End.LIMITED else result.signal
         try:
             if not (is_late and result.end is End.FAILED):  # which was left before, and counted then
-                self.outage.ended(ticket, reference, now, result.end, result.failure)
-            if signal is Signal.OVERLOADED and not self.outage.is_load(reference, is_of_program=result.is_of_program):
+                self.outage.ended(ticket, reference, now, result.end, result.failure, result.status)
+            if signal is Signal.OVERLOADED and not self.outage.is_load(
+                reference, result.status, is_of_program=result.is_of_program
+            ):
                 signal = Signal.SILENT
         finally:
             self.limiter.release(ticket, signal, retry_after=result.pause, now=now, is_late=is_late)
         if result.pause:
-            self._tell_of_pause(status)
+            self._tell_of_pause(result.status)
+
+    def judged(self, error: errors.PayClientError, ticket: Ticket, now: float) -> errors.PayClientError:
+        """Return *error*, or what it is if it is the refusal of a limit with a status that others use for failures."""
+        if not isinstance(error, errors.ServiceError) or error.asked_pause is not None:
+            return error
+        if not self.outage.is_limit(error.status_code, ticket.started_at, now):
+            return error
+        message = f"the service limits requests: it refuses some at once, and answers others (HTTP {error.status_code})"
+        fields = {name: getattr(error, name) for name in ("status_code", "headers", "body", "request_id")}
+        return errors.RateLimitedError(message, service_message=error.service_message, **fields)
 
     async def _queue(self, lookup: Lookup) -> Ticket:
         try:
@@ -154,7 +161,7 @@ class Admission:
             is_shorter = isinstance(error, errors.ResponseError) and pause + 1 < error.retry_after  # than asked for
             error.retry_after = pause if is_shorter else max(pause, error.retry_after)
 
-    def _tell_of_pause(self, status: int | None) -> None:
+    def _tell_of_pause(self, status: int) -> None:
         """Log a new pause, once instead of once per attempt in flight, and end the waits that would end in it."""
         if self.limiter.paused_until <= self._told_until + 1:
             return

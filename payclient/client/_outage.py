@@ -24,20 +24,24 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
 4.  Failures beside answers are load, or references that the service cannot answer. So it takes twice as long as
     attempts have lately failed between two answers, up to five seconds. And a reference that has failed counts again,
     here and for the limiter, once it has been answered. A 500 or a malformed response, up to twenty in a row beside
-    answers, doesn't count for the limiter: a gateway, or a limit, answers otherwise.
+    answers, doesn't count for the limiter, until it alternates with answers.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
     reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
     reference that always fails takes no probe from the others.
 6.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
     the time allowed, which is 1.3 s or twice the slowest recent response, or leaves; the response still counts.
 7.  Evidence has an age: it is void when nothing was in flight for five seconds. An outage is then on trial.
-8.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
+8.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered, each
+    of which began to fail after the one before was answered. Then those that come sooner than any recent answer are a
+    limit, as a 429 is, until seven times as many come in a row as usual.
+9.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
 
 Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
 breaker of "Release It!" (Nygard).
 """
 
 import math
+from collections import deque
 from collections.abc import Collection
 from enum import Enum, auto
 from typing import Protocol
@@ -63,6 +67,9 @@ _PROBE_GAP = 1.0  # seconds
 _BESIDE = 20  # failures in a row at the most that are beside answers
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
+_SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
+_LONG_ROW = 7.0  # times the usual one; by chance, one in a thousand is so long
+_SOONER = 0.9  # of the fastest of the recent answers
 
 
 class End(Enum):
@@ -70,6 +77,7 @@ class End(Enum):
 
     ACCEPTED = auto()  # after the time that an answer takes
     REFUSED = auto()  # which a live service may do sooner
+    LIMITED = auto()  # refused at once, as rule 8 says
     FAILED = auto()
     FINAL = auto()  # failed, as every other will
     LEFT = auto()  # by its caller
@@ -135,7 +143,6 @@ class Outage:
     _clock: Clock  # of the first attempt; nothing is done before
 
     def __init__(self, limiter: Limiter, lookups: Collection[Rejectable] = ()) -> None:
-        self.allowed: float = _MIN_ALLOWED  # seconds that a response may take
         self.rejected: int = 0  # lookups, in all outages together
         self.last_failure: str = ""  # class and text, since the last response
         self.sent_at: float = -math.inf
@@ -147,10 +154,19 @@ class Outage:
         self._fires_at = math.inf
         self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
-        self._failing: dict[str, float] = {}  # not answered since: when it first failed; infinite if only rejected
+        # Of references that were not answered since: when each first failed, infinite if it was only rejected, and how.
+        self._failing: dict[str, tuple[float, int]] = {}
+        self._switches: dict[int, deque[float]] = {}  # by status: when references were answered that had failed so
+        self._fastest = math.inf  # of the recent responses
+        self._in_a_row, self._usual_row = 0, 0.5  # failures between two answers that were accepted
         self._ended_at = self._probed_at = -math.inf
         self._rejected_before = 0
         self._finals = self._last_final = 0  # in a row, and the number of the last one
+
+    @property
+    def allowed(self) -> float:
+        """The seconds that a response may take."""
+        return max(_MIN_ALLOWED, _SLOWER * self._slowest)
 
     @property
     def is_on(self) -> bool:
@@ -185,13 +201,16 @@ class Outage:
         if self._fires_at == math.inf:
             self._schedule(now + _MIN_FAILING)
 
-    def ended(self, ticket: Ticket, reference: str, now: float, end: End, failure: str = "") -> None:
+    def ended(self, ticket: Ticket, reference: str, now: float, end: End, failure: str = "", status: int = 0) -> None:
         """Record how an attempt ended; one whose caller has left may be answered later."""
         self._in_flight.pop(ticket.number, None)
         self._ended_at, took = now, now - ticket.started_at
         match end:
             case End.ACCEPTED | End.REFUSED:
                 self._answered(reference, now, took if end is End.ACCEPTED else None)
+            case End.LIMITED:
+                self._note_failure(reference, now, status)
+                self._answered("", now, None)
             case End.FINAL:
                 self._finals, self._last_final = self._finals + 1, ticket.number
                 if self.is_on and self._finals >= _ATTEMPTS:
@@ -200,7 +219,7 @@ class Outage:
                 if ticket.number > self._last_final:  # else it was sent before, perhaps a probe that hangs
                     self._finals = 0
                 self.last_failure = failure
-                self._failed(reference, ticket.started_at, now, is_left=False)
+                self._failed(reference, ticket.started_at, now, status)
             case End.LEFT if took > max(_MIN_LEFT, _SLOWER * self._slowest):
                 self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
                 self._failed(reference, ticket.started_at, now, is_left=True)
@@ -208,25 +227,33 @@ class Outage:
                 pass
 
     def _answered(self, reference: str, now: float, took: float | None) -> None:
-        self._failing.pop(reference, None)
+        first_at, status = self._failing.pop(reference) if reference in self._failing else (math.inf, 0)
         if took is not None:
-            self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
-            self.allowed = max(_MIN_ALLOWED, _SLOWER * self._slowest)
+            if took < self._fastest:
+                self._fastest = took
+            else:
+                self._fastest += _FORGETTING * (took - self._fastest)
+            if took >= self._slowest:
+                self._slowest = took or _MIN_ROUND_TRIP
+            else:
+                self._slowest += _FORGETTING * (took - self._slowest)
+            self._usual_row += _FORGETTING * (self._in_a_row - self._usual_row)
+            self._in_a_row = 0
+            if first_at < math.inf:
+                self._note_switch(first_at, now, status)
         if self._row.length or self._longest_gap:
             gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0
             self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
         self.answered_at = now
-        if self.is_on and self.rejected > self._rejected_before:
+        if self.rejected > self._rejected_before and self.is_on:
             logger.info("lookups are sent again")
             self._limiter.capacity.recover()
         if self.state is not State.QUIET or self.last_failure:
             self.last_failure = ""
             self._turn(Event.ANSWERED)
 
-    def _failed(self, reference: str, began: float, now: float, *, is_left: bool) -> None:
-        first_at = self._failing[reference] = min(now, self._failing.get(reference, now))
-        while len(self._failing) > _MAX_FAILING:
-            del self._failing[next(iter(self._failing))]
+    def _failed(self, reference: str, began: float, now: float, status: int = 0, *, is_left: bool = False) -> None:
+        first_at = self._note_failure(reference, now, status)
         if self.is_on:
             return
         if first_at >= self.answered_at:
@@ -237,15 +264,39 @@ class Outage:
         elif due_at < self._fires_at:
             self._schedule(due_at)
 
-    def is_load(self, reference: str, *, is_of_program: bool) -> bool:
+    def _note_switch(self, first_at: float, now: float, status: int) -> None:
+        switches = self._switches.setdefault(status, deque((-math.inf,), _SWITCHES))
+        if first_at > switches[-1]:
+            switches.append(now)
+
+    def _note_failure(self, reference: str, now: float, status: int) -> float:
+        """Return when *reference* first failed since it was answered."""
+        self._in_a_row += 1
+        first_at = min(now, self._failing.get(reference, (now, 0))[0])
+        self._failing[reference] = first_at, status
+        while len(self._failing) > _MAX_FAILING:
+            del self._failing[next(iter(self._failing))]
+        return first_at
+
+    def is_load(self, reference: str, status: int, *, is_of_program: bool) -> bool:
         """Return whether the failure of *reference* may be about the load, and not about the reference."""
         is_beside_answers = (
             is_of_program and self._row.length <= _BESIDE and self._ended_at < self.answered_at + _MAX_AGE
         )
-        return not is_beside_answers and self._is_evidence(reference)
+        is_known = is_beside_answers and not self._alternates(status, self._ended_at)
+        return not is_known and self._is_evidence(reference)
+
+    def is_limit(self, status: int, began: float, now: float) -> bool:
+        """Return whether a failure with *status* is the refusal of a limit."""
+        is_usual = self._in_a_row < _LONG_ROW * (self._usual_row + 0.5)
+        return is_usual and now - began < _SOONER * self._fastest and self._alternates(status, now)
+
+    def _alternates(self, status: int, now: float) -> bool:
+        switches = self._switches.get(status)
+        return switches is not None and len(switches) == _SWITCHES and switches[0] > now - _ALTERNATING
 
     def _is_evidence(self, reference: str) -> bool:
-        return self._failing.get(reference, math.inf) >= self.answered_at  # it is not one that always fails
+        return self._failing.get(reference, (math.inf, 0))[0] >= self.answered_at  # it is not one that always fails
 
     # The beginning
 
@@ -312,7 +363,7 @@ class Outage:
         in_flight = (each for _, each in self._in_flight.values())
         now, is_first = self._clock.now(), reference not in self._failing and reference not in in_flight
         if now < (self._probed_at if is_first else self.sent_at) + _PROBE_GAP:
-            self._failing.setdefault(reference, math.inf)  # so that one that comes again lets others go first
+            self._failing.setdefault(reference, (math.inf, 0))  # so that one that comes again lets others go first
             return None
         if (ticket := self._limiter.probe()) is not None:
             self.sent_at = now  # another may ask before this one is sent

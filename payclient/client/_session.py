@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from weakref import WeakSet
 
 from attrs import define, field, fields_dict, setters
@@ -195,7 +196,10 @@ class Session:
                     if self._keys.version == lookup.declined_version:
                         await self._renew_key(lookup)
                     return await self._attempt(lookup, options)
-                except (errors.DeadlineExceededError, errors.OutageError, errors.OverloadedError):
+                except errors.OutageError:
+                    self._make_room()
+                    raise
+                except (errors.DeadlineExceededError, errors.OverloadedError):
                     raise
                 except errors.PayClientError as error:
                     delay = self._delay(error, lookup, options)
@@ -261,14 +265,12 @@ class Session:
             raise lookup.key_error
         lookup.unconfirmed = None
 
-    async def _admitted(self, lookup: Lookup) -> Ticket:
-        try:
-            return await self.admission.admit(lookup)
-        except errors.OutageError:
+    def _make_room(self) -> None:
+        """Cancel the oldest probe that was left if there is no room for the next: it hangs."""
+        if len(self._probes) >= self.max_concurrency:
             left = (task for task, is_left in self._probes.items() if is_left)
-            if len(self._probes) >= self.max_concurrency and (oldest := next(left, None)) is not None:
-                oldest.cancel()  # it hangs, and gives way to the next
-            raise
+            for oldest in islice(left, 1):
+                oldest.cancel()
 
     async def _probe(self, lookup: Lookup, options: Options, ticket: Ticket) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
@@ -307,7 +309,7 @@ class Session:
     async def _attempt(self, lookup: Lookup, options: Options, ticket: Ticket | None = None) -> Transaction:
         """Make one attempt, with *ticket* or in the turn of its lookup, and account for it, however it ends."""
         if ticket is None:
-            ticket = await self._admitted(lookup)
+            ticket = await self.admission.admit(lookup)
             if ticket.is_probe:
                 return await self._probe(lookup, options, ticket)
             lookup.attempts += 1
@@ -341,15 +343,17 @@ class Session:
             error.args = (lookup.redact(error.message),)  # a transport may quote what came
             if isinstance(error, errors.TransportError):
                 error.seconds = lookup.at - ticket.started_at
-            result = Result.of(error)
+            failure = self.admission.judged(error, ticket, lookup.at)
+            result = Result.of(failure)
             await self._discard_if_doubtful(error, response, lookup)
+            if failure is not error:
+                raise failure from None
             raise
         else:
             return transaction
         finally:
             self._counts["throttled"] += result.signal is Signal.THROTTLED
-            status = None if response is None else response.status_code
-            self.admission.settle(ticket, lookup.reference, result, lookup.at, status=status)
+            self.admission.settle(ticket, lookup.reference, result, lookup.at)
             if lookup.observers or logger.isEnabledFor(logging.DEBUG):
                 self._report(lookup, response, lookup.at - ticket.started_at, result, transaction)
 
@@ -371,8 +375,7 @@ class Session:
         except errors.PayClientError as error:
             result = Result.of(error)
         if not self._is_closed and self._clock is not None:
-            status, now = response.status_code, self._clock.now()
-            self.admission.settle(ticket, reference, result, now, status=status, is_late=True)
+            self.admission.settle(ticket, reference, result, self._clock.now(), is_late=True)
 
     def _report(
         self, lookup: Lookup, response: Response | None, seconds: float, result: Result, found: Transaction | None

@@ -33,8 +33,8 @@ from support.fakes import KEY, SAMPLE
 WARM_UP, COUNTED = 300, 200
 FEW_ROWS, MANY_ROWS = 200, 500
 GOALS = {
-    "above the transport": (51, 37),
-    "fast": (100, 80),
+    "above the transport": (49, 34),
+    "fast": (98, 77),
     "httpx": (240, 225),
     "a row of ledger": (30, 29),
     "a row of reconcile": (330, 178),

@@ -393,9 +393,10 @@ async def visits(pay, *, every, until):
     return errors
 
 
-@pytest.mark.parametrize("every", [0.7, 2.0])
+@pytest.mark.parametrize("every", [0.3, 0.7, 2.0])
 @pytest.mark.parametrize(
-    ("rate", "references", "most"), [(2, 2, 0), (5, 2, 0), (20, 2, 0), (20, 20, 4), (20, 100, 16), (5, 100, 20)]
+    ("rate", "references", "most"),
+    [(2, 2, 0), (5, 2, 0), (20, 2, 0), (20, 20, 4), (20, 100, 16), (20, 200, 16), (5, 100, 20)],
 )
 async def test_poisoned_references(rate, references, most, every):
     """References that the service cannot answer, asked again and again, shut out no other, and are soon no outage."""

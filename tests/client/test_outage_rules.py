@@ -175,7 +175,7 @@ def test_late_answer():
 def test_load(is_of_program, at, is_load):
     """A failure of the service's own program is about its reference, if others have lately been answered."""
     outage, _ = play(*answer(0.5), (at, 9, "sent"), (at, 9, "failed"))
-    assert outage.is_load("T9", is_of_program=is_of_program) is is_load
+    assert outage.is_load("T9", 500, is_of_program=is_of_program) is is_load
 
 
 def test_late_failure_begins_it():
