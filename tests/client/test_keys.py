@@ -1,6 +1,7 @@
 """The API key from a function: asked at first use, asked again when refused, and kept nowhere else."""
 
 import asyncio
+import inspect
 import json
 import logging
 import pickle
@@ -15,12 +16,15 @@ from hypothesis import strategies as st
 from payclient import (
     AuthenticationError,
     ClientClosedError,
+    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     Found,
     KeySourceError,
     ResponseError,
 )
+from payclient._shared.options import OPTIONS
+from payclient.client import _config
 from payclient.client._keys import Keys
 from support.chance import examples
 from support.fakes import ScriptedTransport, answer, client, document, now
@@ -393,3 +397,22 @@ async def test_polls_ask_too():
     asyncio.get_running_loop().call_later(20, setattr, transport, "accepts", NEW)
     await client(transport, api_key=vault).wait_for("T1", until=lambda _: now() > 60, deadline=900.0)
     assert vault.asked == 2
+
+
+OF_ENVIRONMENT = {
+    name: function
+    for name, function in inspect.getmembers(_config, inspect.isfunction)
+    if "environ" in inspect.signature(function).parameters
+}
+
+
+@pytest.mark.parametrize("name", OF_ENVIRONMENT)
+@pytest.mark.parametrize("bad", ["", "no such \u2028 value"])
+def test_environment_in_no_frame(name, bad):
+    """What reads the environment refuses a value without the key in any frame of its traceback."""
+    environ = {each.variable: bad for each in OPTIONS.values() if each.variable} | {"PAYCLIENT_API_KEY": f"{OLD} and {OLD}"}
+    with pytest.raises(ConfigurationError) as caught:
+        OF_ENVIRONMENT[name](None, environ)
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)][1:]
+    assert frames
+    assert not [frame for frame in frames if OLD in repr(frame.f_locals)]
