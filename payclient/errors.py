@@ -1,5 +1,5 @@
 """
-Internal: every exception that payclient raises on purpose; import them from `payclient`.
+Internal: every exception that payclient raises on purpose. Import them from `payclient`.
 
 An error holds plain values only: strings, numbers, dictionaries of them, and in one place a
 `Transaction`. It never holds a request, a response or a client, so it can be pickled, copied and
@@ -21,7 +21,7 @@ Sent: TypeAlias = Literal["yes", "no", "unknown"]
 Step: TypeAlias = Literal["", "name", "connect", "proxy", "tls", "sending", "waiting", "body"]
 """
 How far an attempt had come: looking up the name, connecting, asking the proxy for a tunnel, the TLS handshake with the
-service, sending the request, waiting for the response, reading its body; "" if that is not known.
+service, sending the request, waiting for the response, reading its body. "" if that is not known.
 """
 
 _Class = TypeVar("_Class", bound=type[Exception])
@@ -40,7 +40,7 @@ class PayClientError(Exception):
 
     Attributes:
         attempts: HTTP exchanges that the lookup had made when it ended with this error.
-        http_status: The status with which a web application answers; 500 for a mistake of the application.
+        http_status: The status with which a web application answers. 500 for a mistake of the application.
         detail: A sentence for its visitors, without any detail of this error.
     """
 
@@ -71,7 +71,7 @@ class PayClientError(Exception):
 
     @property
     def is_first(self) -> bool:
-        """Whether to log it; an outage is logged once, and not for each lookup that it rejects."""
+        """Whether to log it. An outage is logged once, and not for each lookup that it rejects."""
         return True
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -84,10 +84,10 @@ class PayClientError(Exception):
 @_with_attributes
 class ConfigurationError(PayClientError, ValueError):
     """
-    The key, the base URL or an option is invalid; raised when the client is created.
+    The key, the base URL or an option is invalid. Raised when the client is created.
 
     Attributes:
-        option: The option at fault, as Python spells it; empty if the message is about more than one.
+        option: The option at fault, as Python spells it. Empty if the message is about more than one.
         problem: The rest of the message after its name.
     """
 
@@ -96,14 +96,14 @@ class ConfigurationError(PayClientError, ValueError):
 
 
 class InvalidReferenceError(PayClientError, ValueError):
-    """The reference is invalid; nothing was sent."""
+    """The reference is invalid. Nothing was sent."""
 
     http_status = 404
     detail = "no such payment"
 
 
 class ClientClosedError(PayClientError, RuntimeError):
-    """The client was closed, or is used in another event loop or after a fork; the message says which."""
+    """The client was closed, or is used in another event loop or after a fork. The message says which."""
 
 
 def _retry_after(error: "CouldNotAskError") -> float:
@@ -134,7 +134,7 @@ class CouldNotAskError(PayClientError):
 
 class KeySourceError(CouldNotAskError):
     """
-    The function that gives the API key failed or gave none, so the service could not be asked; it may succeed later.
+    The function that gives the API key failed or gave none, so the service could not be asked. It may succeed later.
 
     The text has the class and the words of its exception, without what may be a key. The exception itself is not kept.
     """
@@ -143,7 +143,7 @@ class KeySourceError(CouldNotAskError):
 @_with_attributes
 class DeadlineExceededError(CouldNotAskError, TimeoutError):
     """
-    The time budget of the lookup is spent; `__cause__` is the error of the last attempt, if there was one.
+    The time budget of the lookup is spent. `__cause__` is the error of the last attempt, if there was one.
 
     Attributes:
         seconds: Seconds spent in each phase: `queued`, `attempts`, `backoff`.
@@ -161,8 +161,8 @@ class TransportError(CouldNotAskError):
         sent: Whether the service may have received the request, in this attempt or an earlier one of the lookup.
         step: Where the attempt ended.
         address: IP address and port of the peer, or of the proxy if there is one. Before a connection exists, the
-            addresses that were tried; "" if none is known.
-        seconds: How long the attempt took; 0 if it was not measured.
+            addresses that were tried. "" if none is known.
+        seconds: How long the attempt took. 0 if it was not measured.
     """
 
     sent: Sent = "unknown"
@@ -188,7 +188,7 @@ class AttemptTimeoutError(TransportError, TimeoutError):
 @_with_attributes
 class OutageError(TransportError):
     """
-    The service answers no lookup of this client now; this one was not sent, or was given up.
+    The service answers no lookup of this client now. This one was not sent, or was given up.
 
     Attributes:
         last_failure: Class and text of the client's most recent failure, from any lookup.
@@ -215,7 +215,7 @@ class OutageError(TransportError):
 @_with_attributes
 class OverloadedError(TransportError):
     """
-    This client has too many lookups queued to answer this one in time; it was not sent.
+    This client has too many lookups queued to answer this one in time. It was not sent.
 
     Attributes:
         waiting: Lookups that queue.
@@ -228,7 +228,7 @@ class OverloadedError(TransportError):
 
 
 class TLSVerificationError(TransportError):
-    """No trusted TLS connection could be made; the message says why. Never retried, never downgraded."""
+    """No trusted TLS connection could be made. The message says why. Never retried, never downgraded."""
 
     _is_retryable = False
 
@@ -236,7 +236,7 @@ class TLSVerificationError(TransportError):
 @_with_attributes
 class ProxyRefusedError(TransportError):
     """
-    The proxy refuses the tunnel to the service; the same for every reference. Never retried.
+    The proxy refuses the tunnel to the service. The same for every reference. Never retried.
 
     Attributes:
         status_code: The HTTP status of the proxy, such as 407.
@@ -257,7 +257,7 @@ class ResponseError(PayClientError):
         body: The beginning of the body as text, without control characters.
         request_id: The service's identifier of the request, if it sent one.
         asked_pause: Seconds to wait before the next request, if the service sent that.
-        service_message: The message in the service's JSON, cleaned and shortened; "" if there was none,
+        service_message: The message in the service's JSON, cleaned and shortened. "" if there was none,
             or if a gateway answered.
     """
 
@@ -276,7 +276,7 @@ class ResponseError(PayClientError):
 
 @_with_attributes
 class AuthenticationError(CouldNotAskError, ResponseError):
-    """The service refuses the API key; every lookup would fail the same way."""
+    """The service refuses the API key. Every lookup would fail the same way."""
 
     _is_retryable = False
 
@@ -314,7 +314,7 @@ class ServiceError(CouldNotAskError, ResponseError):
 
 
 class RejectedError(ResponseError):
-    """The service understood the request and declined it; the message has its words."""
+    """The service understood the request and declined it. The message has its words."""
 
     http_status = 422
     detail = "the payment service declines this reference"
@@ -376,9 +376,9 @@ class UnreachableStatusError(WaitError):
 
 @_with_attributes
 class WaitDeadlineError(WaitError, TimeoutError):
-    """`deadline` seconds have passed; if the last lookup failed, its error is the `__cause__`."""
+    """`deadline` seconds have passed. If the last lookup failed, its error is the `__cause__`."""
 
 
 @_with_attributes
 class WaitUnansweredError(CouldNotAskError, WaitDeadlineError):
-    """The deadline has passed, and the last lookup had no answer; `transaction` is the last one before, if any."""
+    """The deadline has passed, and the last lookup had no answer. `transaction` is the last one before, if any."""

@@ -26,7 +26,7 @@ _send_on = TraceContextTextMapPropagator()
 
 class OpenTelemetry:
     """
-    Makes a span for each lookup, and measures lookups and attempts; pass one to `AsyncClient(tracing=…)`.
+    Makes a span for each lookup, and measures lookups and attempts. Pass one to `AsyncClient(tracing=…)`.
 
     The span is named `payclient.get_transaction` and holds the number of attempts and, as `error.type`, the
     HTTP status of an error, or else its class. A lookup that shares the request of an equal one has a span without
@@ -41,8 +41,8 @@ class OpenTelemetry:
     No span and no attribute holds a reference, an amount or a key.
 
     Args:
-        tracer_provider: Where spans go; the global provider if not given.
-        meter_provider: Where measurements go; the global provider if not given.
+        tracer_provider: Where spans go. The global provider if not given.
+        meter_provider: Where measurements go. The global provider if not given.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class OpenTelemetry:
         Measure the limit and the pause of *client*, too, for as long as it lives.
 
         Args:
-            client: An `AsyncClient`; one of its views is enough.
+            client: An `AsyncClient`. One of its views is enough.
         """
         self._gauge("payclient.limit", "{attempt}", "Attempts allowed at once.", client, lambda stats: stats.limit)
         self._gauge("payclient.paused", "s", "Until the pause ends.", client, lambda stats: stats.paused_seconds)
@@ -99,7 +99,7 @@ class OpenTelemetry:
         self._meter.create_observable_gauge(name, [observed], unit=unit, description=words)
 
     def measure(self, attempt: Attempt) -> None:
-        """Measure one attempt; the client calls it."""
+        """Measure one attempt. The client calls it."""
         self._requests.record(attempt.seconds, _attributes(attempt.url, attempt.status, attempt.error))
         if attempt.number > 1:
             self._retries.add(1)

@@ -24,7 +24,7 @@ def unfit(name: str, wanted: str, found: str) -> ConfigurationError:
 
 
 def must_be(wanted: str, is_fit: Callable[[Any], bool], *, shows_type: bool = False) -> Validator:
-    """Return a validator; *wanted* completes the sentence `<name> must be …`."""
+    """Return a validator. *wanted* completes the sentence `<name> must be …`."""
 
     def check(_: object, attribute: Any, value: Any) -> None:
         if not is_fit(value):
@@ -46,7 +46,7 @@ def check_seconds(name: str, given: object) -> float:
 
 
 def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
-    """Refuse *given* above *limit* if neither is its default; a default is bounded by what was given."""
+    """Refuse *given* above *limit* if neither is its default. A default is bounded by what was given."""
     if given > limit and given != defaults[0] and limit != defaults[1]:
         raise invalid_option(name, f"must not be above {bound}, got {given} and {limit}")
 
@@ -87,7 +87,7 @@ is_wait = must_be("a number of seconds, 0 or more", is_number)
 
 
 def read_url(text: str) -> tuple[SplitResult, str]:
-    """Return the parts of a URL and the problem with it, "" if none; the problem never quotes the URL."""
+    """Return the parts of a URL and the problem with it, "" if none. The problem never quotes the URL."""
     nothing = urlsplit("")
     if not text.isascii() or not text.isprintable() or " " in text:
         return nothing, "must be visible ASCII without white space"

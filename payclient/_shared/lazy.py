@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def load_at_first_use(
     package: str, home: Mapping[str, tuple[str, ...]], rooms: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of *package*; a name without a home is searched in *rooms*."""
+    """Return the `__getattr__` and the `__dir__` of *package*. A name without a home is searched in *rooms*."""
     # PEP 562.
     modules = {name: module for module, names in home.items() for name in names}
 

@@ -8,7 +8,7 @@ _Result = TypeVar("_Result")
 
 
 async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
-    """Return when all *tasks* are done; they are not cancelled, and their results are not read."""
+    """Return when all *tasks* are done. They are not cancelled, and their results are not read."""
     interruption: asyncio.CancelledError | None = None
     while pending := [task for task in tasks if not task.done()]:
         try:

@@ -81,7 +81,7 @@ def _to_path(path: str | os.PathLike[str] | None) -> str | None:
 
 
 def _to_rules(rules: Rules | str) -> str:
-    """Return rules as JSON with sorted keys, which can be pickled and compared; `Rules` cannot be pickled."""
+    """Return rules as JSON with sorted keys, which can be pickled and compared. `Rules` cannot be pickled."""
     try:
         kept = rules if isinstance(rules, Rules) else rules_from_json(json.loads(rules))
     except (TypeError, ValueError) as error:
@@ -111,27 +111,27 @@ class LookupSpec:
     The instructions for a worker that looks references up.
 
     Options that are not given come from the environment of the process that makes the specification, as with
-    `AsyncClient`. Only the key is read by each worker. A specification can be pickled, compared, hashed and printed;
-    it holds no secret.
+    `AsyncClient`. Only the key is read by each worker. A specification can be pickled, compared, hashed and printed.
+    It holds no secret.
 
     Attributes:
-        base_url: Address of the service; `PAYCLIENT_BASE_URL` if not given.
-        environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
+        base_url: Address of the service. `PAYCLIENT_BASE_URL` if not given.
+        environment: `live` or `sandbox`. `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
         key_variable: Name of the worker's environment variable that holds the API key.
-        key_file: Path of the worker's file that holds the API key; replaces *key_variable*.
+        key_file: Path of the worker's file that holds the API key. Replaces *key_variable*.
         reference: Name of the column with the references. It must be text.
-        keep: Names of the columns to carry over, unchanged, before ours; None for all but the column of references.
+        keep: Names of the columns to carry over, unchanged, before ours. None for all but the column of references.
         prefix: Prefix of the names of our columns, in case a kept column has one of their names.
         max_concurrency: Attempts in flight at once, at most, in each worker process.
-        max_rate: Attempts per second, retries included, of all workers together; None if the limit is unknown.
-        workers: Worker processes that run at the same time; each takes its share of *max_rate*, or adapts more slowly
+        max_rate: Attempts per second, retries included, of all workers together. None if the limit is unknown.
+        workers: Worker processes that run at the same time. Each takes its share of *max_rate*, or adapts more slowly
             if that is unknown.
-        transport: `httpx`, `httpx2` or `fast`; `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
+        transport: `httpx`, `httpx2` or `fast`. `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
         timeout: Seconds for one attempt.
-        deadline: Seconds for one lookup, queueing excluded; None for no bound other than the attempts.
-        retry: When to ask again; None for never.
+        deadline: Seconds for one lookup, queueing excluded. None for no bound other than the attempts.
+        retry: When to ask again. None for never.
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
-        application: Name and version of your job, such as `ledger/1.2`; comes first in the `User-Agent`.
+        application: Name and version of your job, such as `ledger/1.2`. Comes first in the `User-Agent`.
         network: The way to the service, as with `AsyncClient`: any of `proxy`, `trust_env`, `ca_file`, `client_cert`,
             `client_key`, `connect_timeout` and `keepalive`. The files are the worker's. A proxy's
             password is not among them: the worker takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
@@ -172,10 +172,10 @@ class ReconcileSpec(LookupSpec):
     The instructions for a worker that also compares the answers with the ledger's own columns.
 
     Attributes:
-        rules: For the judgement of differences; kept as JSON.
+        rules: For the judgement of differences. Kept as JSON.
         canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
             else is found.
-        ignore: Names of columns to leave unused; one that is neither used, kept by name nor ignored is refused.
+        ignore: Names of columns to leave unused. One that is neither used, kept by name nor ignored is refused.
 
     Raises:
         ConfigurationError: When a value cannot be used.
@@ -193,7 +193,7 @@ def rules_of(spec: ReconcileSpec) -> Rules:
 
 
 def key_of(spec: LookupSpec) -> str:
-    """Return the API key of this worker; do not keep it in a variable."""
+    """Return the API key of this worker. Do not keep it in a variable."""
     if spec.key_file is None:
         if not os.environ.get(spec.key_variable, "").strip():
             raise ConfigurationError(f"no API key: this worker has no environment variable {spec.key_variable}")

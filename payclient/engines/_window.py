@@ -5,7 +5,7 @@ Design rules:
 
 - Each process has one client for each specification, in a thread, which all batches and tasks share: its connections
   stay open, and its limiter keeps what it has learnt.
-- The caller's thread reads the source and returns batches; the background thread runs the lookups. The threads
+- The caller's thread reads the source and returns batches. The background thread runs the lookups. The threads
   exchange whole batches, never single rows.
 - The next batch is read while slow rows of earlier batches are in flight.
 - A reference is looked up once for all rows and batches of the window.
@@ -45,7 +45,7 @@ _registries: Final[dict[int, tuple[threading.Lock, dict[LookupSpec, LoopThread]]
 
 
 def background_client(spec: LookupSpec) -> LoopThread:
-    """Return this process's client for *spec*; it lives as long as the process."""
+    """Return this process's client for *spec*. It lives as long as the process."""
     lock, clients = _registries.setdefault(os.getpid(), (threading.Lock(), {}))
     with lock:
         if spec not in clients:
@@ -73,7 +73,7 @@ def _close_all() -> None:
 class Batch:
     """Rows that are read and returned together."""
 
-    # `payload` is the owner's data. `references` has each once; `entries`, by reference, is empty if nothing is
+    # `payload` is the owner's data. `references` has each once. `entries`, by reference, is empty if nothing is
     # compared.
 
     payload: Any
@@ -124,7 +124,7 @@ class Window:
     # Used in the event loop's thread.
     _pending: dict[str, _Pending] = field(init=False, factory=dict)
     _confirming: set[str] = field(init=False, factory=set)
-    _feed: asyncio.Queue[str | None] = field(init=False, factory=asyncio.Queue)  # that no worker has; None: the end
+    _feed: asyncio.Queue[str | None] = field(init=False, factory=asyncio.Queue)  # that no worker has. None: the end
     _is_finished: bool = field(init=False, default=False)
     _task: asyncio.Task[None] | None = field(init=False, default=None)
 

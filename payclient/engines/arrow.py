@@ -1,7 +1,7 @@
 """
 Look up and reconcile Arrow batches: the kernel that every engine runs in its workers.
 
-Results have the order of the batches. A failed row does not raise; its columns say what happened. An error that is the
+Results have the order of the batches. A failed row does not raise. Its columns say what happened. An error that is the
 same for every row does: a refused key, an untrusted certificate, a wrong address. The extra `parquet` installs pyarrow.
 """
 
@@ -76,7 +76,7 @@ def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterato
 
     Raises:
         ConfigurationError: When the worker has no key, or the columns do not fit *spec*.
-        PayClientError: When no further lookup can succeed, such as `AuthenticationError`; batches answered before are
+        PayClientError: When no further lookup can succeed, such as `AuthenticationError`. Batches answered before are
             yielded first.
     """
     return _results(batches, spec, _Lookup)
@@ -94,12 +94,12 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
         spec: The columns, the service and the rules.
 
     Note:
-        As with `lookup_batches`; the batches have `reconcile_schema`.
+        As with `lookup_batches`. The batches have `reconcile_schema`.
 
     Raises:
         ConfigurationError: As with `lookup_batches`, and when the canary is not found.
         LedgerError: When the columns cannot be understood, or if an unused one may hold money or decides what a row
-            means; then at the first batch that shows it.
+            means, then at the first batch that shows it.
         PayClientError: As with `lookup_batches`.
     """
     return _results(batches, spec, _Reconciliation)
@@ -188,7 +188,7 @@ class _Reconciliation:
 
 
 def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
-    """Return the columns of a ledger with *header*, the reference first; each other column is kept or left out."""
+    """Return the columns of a ledger with *header*, the reference first. Each other column is kept or left out."""
     rules = rules_of(spec)
     chosen = dict(rules.columns)
     if spec.reference != "reference":
@@ -208,7 +208,7 @@ def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
 
     Args:
         spec: Its `keep`, `prefix` and `reference` decide the columns.
-        schema: Schema of the input; needed only if *spec* keeps columns.
+        schema: Schema of the input. Needed only if *spec* keeps columns.
 
     Raises:
         ConfigurationError: When a column is missing, two would have the same name, or references are not text.
@@ -224,7 +224,7 @@ def reconcile_schema(spec: ReconcileSpec, schema: _Schema = None) -> _Schema:
 
     Args:
         spec: Its `keep`, `prefix` and `reference` decide the columns.
-        schema: Schema of the input; needed only if *spec* keeps columns.
+        schema: Schema of the input. Needed only if *spec* keeps columns.
 
     Raises:
         ConfigurationError: As `lookup_schema`.

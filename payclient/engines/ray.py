@@ -51,7 +51,7 @@ def lookup(
     Look up the references of a `ray.data.Dataset`.
 
     The dataset is lazy, and each use of it repeats the lookups: pass it to `write`, and read the files.
-    Each worker has a fixed share of the rate of *spec*; Ray replaces a worker that dies.
+    Each worker has a fixed share of the rate of *spec*. Ray replaces a worker that dies.
 
     Args:
         ds: With the column of the references.
@@ -77,7 +77,7 @@ def lookup(
         problem = "DataContext.max_errored_blocks must be 0: otherwise rows of a failed task would be missing silently"
         raise ConfigurationError(problem)
     chosen = ds if spec.keep is None else ds.select_columns(list(dict.fromkeys((spec.reference, *spec.keep))))
-    # If a worker dies when part of its output has been read, the retry must produce the same blocks; so it makes one.
+    # If a worker dies when part of its output has been read, the retry must produce the same blocks, so it makes one.
     blocks = chosen.repartition(target_num_rows_per_block=rows)
     with warnings.catch_warnings():
         # Ray plans to drop options such as `max_task_retries` in version 2.64, so the extra excludes that version.

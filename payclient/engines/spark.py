@@ -1,7 +1,7 @@
 """
 Look up and reconcile in Spark, in the Python workers of its executors.
 
-It uses only the DataFrame API, so it works over Spark Connect too. The extra `spark` brings PySpark; the executors
+It uses only the DataFrame API, so it works over Spark Connect too. The extra `spark` brings PySpark. The executors
 need payclient and pyarrow.
 """
 
@@ -45,7 +45,7 @@ def lookup(
         df: With the column of the references.
         spec: The service, its limits and the columns. Its `workers` are the tasks of the cluster that run at once.
         reference: Name of the column with the references. Default: the one of *spec*.
-        partitions: Number of tasks; equal references go to the same one. The partitions of *df* if not given: Spark
+        partitions: Number of tasks. Equal references go to the same one. The partitions of *df* if not given: Spark
             partitions by bytes, and references are short, so a file with a million of them would be a single task.
 
     Returns:
@@ -73,22 +73,22 @@ def reconcile(
     partitions: int | None = None,
 ) -> _StreamingQuery:
     """
-    Look up and compare the new rows of a stream, and stop at its end; the next call continues from the checkpoint.
+    Look up and compare the new rows of a stream, and stop at its end. The next call continues from the checkpoint.
 
-    Each micro-batch is written as a whole or not at all. A killed run repeats only the micro-batch in progress; limit
+    Each micro-batch is written as a whole or not at all. A killed run repeats only the micro-batch in progress. Limit
     its size at the source, for example with `maxFilesPerTrigger`.
 
     Args:
         df: A streaming data frame with the columns of a ledger, such as `spark.readStream.schema(…).parquet(folder)`.
         spec: The service, its limits, the columns and the rules. Its `workers` are the tasks that run at the same time.
-        output: Folder for Parquet files. Read it with Spark, which skips the files that a killed run left behind;
-            other programs do not.
+        output: Folder for Parquet files. Read it with Spark, which skips the files that a killed run left behind.
+            Other programs do not.
         checkpoint: Folder in which Spark records its progress. Use one for each output.
         reference: Name of the column with the references. Default: the one of *spec*.
-        partitions: Number of tasks for each micro-batch; the partitions of *df* if not given.
+        partitions: Number of tasks for each micro-batch. The partitions of *df* if not given.
 
     Returns:
-        The running `pyspark.sql.streaming.StreamingQuery`; `awaitTermination()` waits for it, and raises if it
+        The running `pyspark.sql.streaming.StreamingQuery`. `awaitTermination()` waits for it, and raises if it
         fails. The files have the columns of `payclient.engines.arrow.reconcile_schema`.
 
     Raises:

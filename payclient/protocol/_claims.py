@@ -5,7 +5,7 @@ UNPAID = frozenset({"pending", "canceled", "cancelled", "expired", "failed", "re
 
 
 def missing_amount(amount: int, fee: int | None, received: int | None) -> int:
-    """Return how much less was received than was due; 0 if all was, or if it cannot be told."""
+    """Return how much less was received than was due. 0 if all was, or if it cannot be told."""
     due = amount - (fee or 0)
     if received is None or received >= due:
         return 0
@@ -14,6 +14,6 @@ def missing_amount(amount: int, fee: int | None, received: int | None) -> int:
 
 
 def text_stated(text: str | None) -> str | None:
-    """Return *text* without surrounding spaces; None if it is empty or a dash, and so says nothing."""
+    """Return *text* without surrounding spaces. None if it is empty or a dash, and so says nothing."""
     text = (text or "").strip()
     return text if any(map(str.isalnum, text)) else None

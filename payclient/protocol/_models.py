@@ -115,12 +115,12 @@ class Response:
 
     Attributes:
         status_code: As sent by the service.
-        headers: Names in lower case; the values of a repeated header are joined by a comma.
+        headers: Names in lower case. The values of a repeated header are joined by a comma.
         body: The bytes as received, with their `Content-Encoding`.
         is_truncated: Whether the body was longer than `BODY_LIMIT`, and the rest was not read.
-        connection: A handle by which the transport recognises the connection; None if it has none.
+        connection: A handle by which the transport recognises the connection. None if it has none.
         is_fresh: Whether this was the first exchange of the connection, and nothing followed the
-            response; False if the transport does not know.
+            response. False if the transport does not know.
 
     Source:
         RFC 9110 for status and headers.

@@ -17,7 +17,7 @@ from payclient.protocol.transaction import is_list, is_object, kind
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
 _RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,13}(?:\.\d{1,9})?)(?![\d.])", re.ASCII)
 _EPOCH = 1_000_000_000
-"""A number from here on is a Unix time, even in `Retry-After`, where it is a mistake; below, it is seconds."""
+"""A number from here on is a Unix time, even in `Retry-After`, where it is a mistake. Below, it is seconds."""
 
 
 def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable[[], datetime]) -> float | None:
@@ -25,7 +25,7 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
     # `Retry-After` has priority over the reset of the rate-limit headers, which ask for a wait only if the response
     # *is_throttled*: gateways describe the state of the limit in every response. A time in the past means now.
     # Unreadable values (negative, `nan`, thousands of digits) are ignored.
-    # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
+    # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers. The `X-RateLimit-*` family in use.
 
     def until(timestamp: float) -> float:
         return max(timestamp - (_date(headers.get("date", "")) or now()).timestamp(), 0.0)
@@ -44,7 +44,7 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
 
 
 def _date(value: str) -> datetime | None:
-    # An HTTP date has 29 characters; the parser is slow, and not strict, on much longer ones.
+    # An HTTP date has 29 characters. The parser is slow, and not strict, on much longer ones.
     if not 8 <= len(value) <= 64:
         return None
     try:
@@ -79,7 +79,7 @@ _PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\
 """Removed from excerpts: a payment code is enough to pay with."""
 _EVIDENT = frozenset({200, 400, 404, 410, 422})
 _BELIEVED_WITH = {Meaning.NOT_FOUND: _EVIDENT, Meaning.NO_DATA: _EVIDENT, Meaning.BARE: frozenset({404})}
-"""The statuses with which words for "not found" are believed; any other contradicts them."""
+"""The statuses with which words for "not found" are believed. Any other contradicts them."""
 _UNKNOWN_WORDS = 'message: a 404 in words that may not mean "no such transaction"; if they do, pass not_found_messages'
 _NOT_THE_OPERATION = "message: about an address or a method, not about a transaction; check base_url"
 _MAX_PARTIAL = 256
@@ -188,7 +188,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
 def _error_for(
     response: ErrorResponse, said: Meaning, words: str, *, is_envelope: bool, is_declined: bool, is_about: bool
 ) -> tuple[type[errors.ResponseError], str]:
-    """Return the class of an error and its text; the first row that holds decides."""
+    """Return the class of an error and its text. The first row that holds decides."""
     status, then, found = response.status_code, f": {words}" if words else "", words or "no message"
     is_believed = is_envelope and status in _BELIEVED_WITH.get(said, ())
     is_limited = status == 429 or bool(_RATE_LIMITED_PAGE.search(response.text))

@@ -121,7 +121,7 @@ class ApiKey:
     __slots__ = ("_bearer", "_text", "redact")
 
     redact: Callable[[str], str]
-    """Return a text without the key; some services echo it."""
+    """Return a text without the key. Some services echo it."""
 
     def __init__(self, key: object) -> None:
         problem = _problem(key)
@@ -134,7 +134,7 @@ class ApiKey:
             raise ConfigurationError(f"api_key {problem}{advice}", option="api_key", problem=problem)
 
     def authorization(self) -> str:
-        """Return the value of the `Authorization` header; do not keep it in a variable."""
+        """Return the value of the `Authorization` header. Do not keep it in a variable."""
         # Transaction detail specification, part 5, rule 1.
         return self._bearer
 
@@ -151,7 +151,7 @@ class ApiKey:
 
 
 def _problem(key: object) -> str:
-    """Return the problem with the key and its place, never its text; "" if there is none."""
+    """Return the problem with the key and its place, never its text. "" if there is none."""
     if not isinstance(key, str):
         return f"must be a string, got {type(key).__name__}"
     text = key.strip()

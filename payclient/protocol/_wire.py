@@ -105,7 +105,7 @@ _ECHOED = ("body: contained the API key, which was removed",)
 
 
 def endpoint(base_url: str, environment: Environment) -> str:
-    # Transaction detail specification, part 4; the environments differ in the path only.
+    # Transaction detail specification, part 4. The environments differ in the path only.
     return base_url.rstrip("/") + _PATHS[environment]
 
 
@@ -146,7 +146,7 @@ def parse_response(
 
 
 def _documented(response: Response, reference: str, redact: Callable[[str], str]) -> Transaction | None:
-    """Return the transaction of a response that is as documented to the letter, as nearly all are; None for others."""
+    """Return the transaction of a response that is as documented to the letter, as nearly all are. None for others."""
     if response.status_code != 200 or response.is_truncated or "content-encoding" in response.headers:
         return None
     try:

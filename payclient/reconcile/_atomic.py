@@ -23,7 +23,7 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def own(path: str, flags: int) -> int:
-    """Open *path*, as the `opener` of `open`; a new file is readable by its owner only."""
+    """Open *path*, as the `opener` of `open`. A new file is readable by its owner only."""
     try:
         descriptor = os.open(path, flags | _FLAGS, 0o600)
     except OSError as error:
@@ -102,21 +102,21 @@ class AtomicFiles:
         return self._partial[name]
 
     def text(self, name: str) -> IO[str]:
-        """Return the new file for text, in UTF-8 and without translation of line ends; call it once."""
+        """Return the new file for text, in UTF-8 and without translation of line ends. Call it once."""
         self._texts[name] = text = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
         return text
 
     def temporary_folder(self, name: str) -> Path:
         """Create a folder for temporary files of *name*, removed with its files at the end."""
         for path in self._folder.glob(f".{escape(name)}.*.folder"):
-            # A partial file next to it means that its run is alive; `__enter__` has removed stale ones.
+            # A partial file next to it means that its run is alive. `__enter__` has removed stale ones.
             if path == self._temporary(name) or not path.with_suffix(".partial").exists():
                 shutil.rmtree(path, ignore_errors=True)
         self._temporary(name).mkdir(FOLDER_MODE)
         return self._temporary(name)
 
     def fsync_and_hash(self, name: str) -> Fingerprint:
-        """Sync one file to disk, so that a full disk is noticed now; the file is closed."""
+        """Sync one file to disk, so that a full disk is noticed now. The file is closed."""
         file = self._files[name]
         if name in self._texts:
             self._texts[name].flush()
@@ -140,7 +140,7 @@ class AtomicFiles:
 
     def _discard(self) -> None:
         for file in self._files.values():
-            with suppress(OSError):  # the disk may be full; the content is discarded anyway
+            with suppress(OSError):  # the disk may be full. The content is discarded anyway
                 file.close()
         for name, path in self._partial.items():
             path.unlink(missing_ok=True)
@@ -157,7 +157,7 @@ else:
     import fcntl
 
     def lock(file: IO[bytes]) -> bool:
-        """Lock *file* while it is open; return False if another process holds the lock."""
+        """Lock *file* while it is open. Return False if another process holds the lock."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # in use, or the file system has no locks
@@ -173,12 +173,12 @@ def remove_stale_files(folder: Path, pattern: str) -> None:
                 is_stale = lock(file)
             if is_stale:
                 path.unlink(missing_ok=True)
-        except OSError:  # in use on Windows, or not ours; a file that stays does no harm
+        except OSError:  # in use on Windows, or not ours. A file that stays does no harm
             continue
 
 
 def _sync(folder: Path) -> None:
-    """Make the renames survive a power cut; Windows, SMB and some file systems of FUSE cannot sync a folder."""
+    """Make the renames survive a power cut. Windows, SMB and some file systems of FUSE cannot sync a folder."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -10,7 +10,7 @@ _JSON = make_converter(unstruct_collection_overrides={tuple: list})
 
 
 def register(kind: Any, *, write: Callable[[Any], object] | None = None, read: Callable[[Any], object]) -> None:
-    """Write and read values of *kind* with these functions; without *write*, as they are."""
+    """Write and read values of *kind* with these functions. Without *write*, as they are."""
     _JSON.register_structure_hook(kind, lambda value, _: read(value))
     if write is not None:
         _JSON.register_unstructure_hook(kind, write)

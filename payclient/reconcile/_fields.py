@@ -35,7 +35,7 @@ class Field:
         may_differ: The lines of one payment may have other values: one that agrees with the service is enough.
         spelling: A pattern of the characters that make no difference in its text, apart from case and width, and the
             text that stands for them.
-        code: The finding if its texts differ; empty for a field with its own comparison.
+        code: The finding if its texts differ. Empty for a field with its own comparison.
     """
 
     name: str

@@ -16,7 +16,7 @@ from payclient.reconcile.values import Bucket, JournalError, ResolvedBy, Row
 
 
 def replay(journal: OpenJournal, *, rules: Rules = STRICT) -> Iterator[Row]:
-    """Judge each row of a journal lazily, in the order of the ledger; rows that were not looked up are unresolved."""
+    """Judge each row of a journal lazily, in the order of the ledger. Rows that were not looked up are unresolved."""
     return map(judging(journal, rules), journal.cases(rules=rules))
 
 
@@ -42,7 +42,7 @@ def judging(journal: OpenJournal, rules: Rules) -> Callable[[Case], Row]:
 
 
 def break_changes(journal: OpenJournal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
-    """Yield the change of each break of the previous run, by reference; nothing without one."""
+    """Yield the change of each break of the previous run, by reference. Nothing without one."""
     # Resolved breaks stay among them for 400 runs, so that one that comes back is not taken as new.
     # A break that the same ledger no longer shows was resolved by the rules: hence its checksum.
     previous = journal.previous
@@ -64,7 +64,7 @@ def break_changes(journal: OpenJournal, *, rules: Rules = STRICT, ledger_sha256:
 
 
 def judge_again(journal: OpenJournal, *, rules: Rules) -> int:
-    """Judge a copy of a journal by other *rules*; return the number of second lookups that they need and it lacks."""
+    """Judge a copy of a journal by other *rules*. Return the number of second lookups that they need and it lacks."""
     # The ledger and the answers stay as they are. A difference without a second lookup is unresolved.
     rules.check_zone()
     guard = KindGuard(rules.lines.kind)

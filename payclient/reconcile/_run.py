@@ -70,11 +70,11 @@ class Progress:
     Attributes:
         phase: The current phase.
         done: Ledger rows read or judged, or references looked up, in this phase.
-        total: The number at the end of this phase; None while the ledger is read.
+        total: The number at the end of this phase. None while the ledger is read.
         differences: References whose first lookup differed from the ledger.
         differences_amount: Their total amount in the ledger.
         unresolved: References without an answer in this phase.
-        waiting: Reason for waiting, when nothing is in flight; empty otherwise.
+        waiting: Reason for waiting, when nothing is in flight. Empty otherwise.
     """
 
     phase: Phase
@@ -87,7 +87,7 @@ class Progress:
 
 
 OnProgress: TypeAlias = Callable[[Progress], object]
-"""Receives a snapshot after each step; called on the event loop, so it must not block."""
+"""Receives a snapshot after each step. Called on the event loop, so it must not block."""
 
 
 async def reconcile(  # noqa: PLR0913  one option each, by name only
@@ -112,7 +112,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     Compare each ledger entry with the service's record of its reference.
 
     Args:
-        entries: The ledger; read completely before the first lookup.
+        entries: The ledger. Read completely before the first lookup.
         lookup: Looks up one reference, such as `client.get_transaction`; raises a `PayClientError`
             when it cannot.
         confirm: Looks up a reference whose answer differs a second time. By default *lookup*, with `fresh=True` if it
@@ -120,25 +120,25 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         concurrency: Lookups in flight at once.
         journal: Stores the state. With one on disk, call this again with the same entries to resume an interrupted
             run.
-        canary: A reference that is known to exist. It is looked up first; finding it makes "not found" credible when
+        canary: A reference that is known to exist. It is looked up first. Finding it makes "not found" credible when
             nothing else is found.
         rules: For the judgement of differences.
         stall_timeout: Seconds without any answer after which the run ends.
         confirm_after: Minimum seconds between a first answer that differs and the second lookup.
-        stop: When set, no new lookup starts; those in flight finish, and the run ends.
-        clock: Returns the time of each answer; aware.
+        stop: When set, no new lookup starts. Those in flight finish, and the run ends.
+        clock: Returns the time of each answer. Aware.
         on_progress: Receives a snapshot after each answer, and regularly in between.
         previous: The previous run, and its records about each reference. Its breaks, and its open and unresolved rows,
             are looked up again if the ledger no longer has them, and come after all others.
         statement: A second list of references, such as a settlement report. References that only it has are looked up
             too, and come after all other rows.
-        reuse: Selects answers of the previous run to use again for rows that matched in it; None to look up every
+        reuse: Selects answers of the previous run to use again for rows that matched in it. None to look up every
             reference.
 
     Note:
         Yields one final row per entry, in the order of the ledger. A reference is looked up once for all its rows,
         and a second time when it differs. Rows wait in the journal or in a temporary database, so memory does not
-        grow with the ledger; `Transaction.raw` is not kept.
+        grow with the ledger. `Transaction.raw` is not kept.
 
     Raises:
         PayClientError: After the last row, when the run ended early because no other lookup could
@@ -149,7 +149,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
             meaning, or when they limit the age of rows without one.
         LedgerError: When refunds of one kind have different signs, or *entries* and *statement* different currencies.
         JournalError: When the journal began with other entries.
-        JournalWriteError: At once, when the journal cannot be written; the run can be resumed later.
+        JournalWriteError: At once, when the journal cannot be written. The run can be resumed later.
     """
     rules.check_zone()
     if isinstance(entries, str | bytes):
@@ -318,7 +318,7 @@ class _Reconciler:
         return self._journal.note(REUSED) is not None and self._journal.answers.forget_reused()
 
     async def _wait_to_confirm(self, unconfirmed: int) -> None:
-        """Wait for the state to settle; the time counts from the first answer, even in a resumed run."""
+        """Wait for the state to settle. The time counts from the first answer, even in a resumed run."""
         last = self._journal.answers.last_to_confirm_at()
         if not self._confirm_after or last is None:
             return
@@ -361,7 +361,7 @@ class _Reconciler:
             stall_timeout=self._stall_timeout,
             known=self._known,
             was_reached=self._was_reached,
-            malformed_passes=1,  # one lookup now and one to confirm; more would say the same
+            malformed_passes=1,  # one lookup now and one to confirm. More would say the same
         )
 
     def _references(self, lookups: Iterator[PendingLookup]) -> Iterator[str]:
@@ -449,7 +449,7 @@ class _Reconciler:
             )
 
     def _held_up(self) -> str:
-        """Describe the failed lookups that will be repeated, when all in flight have failed; empty otherwise."""
+        """Describe the failed lookups that will be repeated, when all in flight have failed. Empty otherwise."""
         if not self._failed or len(self._failed) < len(self._pending):
             return ""
         reference, error = next(iter(self._failed.items()))

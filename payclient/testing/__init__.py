@@ -1,7 +1,7 @@
 """
 Fakes of the payment service, for tests of your own application.
 
-`FakeService` is the service in memory; `serve` runs it on a socket (extra `testing`).
+`FakeService` is the service in memory. `serve` runs it on a socket (extra `testing`).
 `payclient.testing.respx` has routes for respx. The pytest fixtures `pay_service` and `pay_client`
 are available whenever payclient is installed.
 """

@@ -121,7 +121,7 @@ def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
 @frozen(kw_only=True)
 class Reply:
     """
-    One answer of the fake service; `Reply()` is the normal one.
+    One answer of the fake service. `Reply()` is the normal one.
 
     Attributes:
         status: HTTP status.
@@ -130,7 +130,7 @@ class Reply:
             answer and returns the value to send. None is the transaction if the status is 200, and
             otherwise a failure envelope with the reason phrase of the status.
         delay: Additional seconds until it is sent, on top of the service's latency.
-        never_responds: Whether no reply is sent; the request stays in flight until its client gives up.
+        never_responds: Whether no reply is sent. The request stays in flight until its client gives up.
     """
 
     status: int = field(default=200, validator=[validators.ge(200), validators.le(599)])
@@ -140,7 +140,7 @@ class Reply:
     never_responds: bool = False
 
     def content(self, envelope: dict[str, Any]) -> bytes:
-        """Return the bytes of the body; *envelope* is the normal answer, which a function as the body may change."""
+        """Return the bytes of the body. *envelope* is the normal answer, which a function as the body may change."""
         body: object = self.body(envelope) if callable(self.body) else self.body
         if self.status in _WITHOUT_BODY:
             return b""
@@ -158,7 +158,7 @@ class Reply:
 
 
 def failure(message: str) -> dict[str, Any]:
-    """Return a failure envelope: `success` false and a message; the specification does not describe one."""
+    """Return a failure envelope: `success` false and a message. The specification does not describe one."""
     return {"success": False, "message": message}
 
 
@@ -170,7 +170,7 @@ class Assumptions:
     """
     The replies of the fake service that the specification does not describe.
 
-    They are typical for services of this kind, and may differ from the real service; pass your own if
+    They are typical for services of this kind, and may differ from the real service. Pass your own if
     you know better. The following is assumed too, and cannot be changed here: live and sandbox accept
     the same key and have the same transactions, a content type may have parameters,
     `Reply(status=…)` without a body is a failure envelope, and every latency, limit and
@@ -178,13 +178,13 @@ class Assumptions:
 
     Attributes:
         refused_key: `Authorization` is absent, malformed, or has another key.
-        unknown_path: The path is neither of the two; a web server's page, not the service's envelope.
+        unknown_path: The path is neither of the two. A web server's page, not the service's envelope.
         wrong_method: The path is right, and the method is not `POST`.
         wrong_content_type: The content type is not JSON.
         unreadable_body: The body is not a JSON object.
         no_reference: The object has no `reference`, or one that is not text.
         unknown_reference: There is no transaction with that reference.
-        throttled: A limit is reached; `Retry-After` is added if the limit has one.
+        throttled: A limit is reached. `Retry-After` is added if the limit has one.
 
     Source:
         Transaction detail specification, part 5, rule 3, and parts 7 and 8: "not shown".

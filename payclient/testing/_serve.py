@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
 @asynccontextmanager
 async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str, None]:
     """
-    Serve *app* over HTTP in the running event loop; yield the base URL.
+    Serve *app* over HTTP in the running event loop. Yield the base URL.
 
     When the block ends, connections are closed: a request still in flight sees its client leave.
     No signal handler is installed, no logging configured and no lifespan run.

@@ -21,7 +21,7 @@ ASGIApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitab
 """An ASGI 3 application."""
 
 _BODY_LIMIT = 64 * 1024
-"""Maximum size of a request body in bytes; the documented one has about 40."""
+"""Maximum size of a request body in bytes. The documented one has about 40."""
 
 
 async def receive_body(receive: Receive) -> bytearray | None:
@@ -66,8 +66,8 @@ class ReceivedRequest:
         method: The HTTP method.
         path: The path, without the query.
         reference: The requested reference, or None if the body has none.
-        headers: Names in lower case; the value of `authorization` is `***`.
-        status: The status of the answer; None while the request is in flight, and if its client
+        headers: Names in lower case. The value of `authorization` is `***`.
+        status: The status of the answer. None while the request is in flight, and if its client
             disconnected before the answer.
         started_at: On the event loop's clock, in seconds.
     """
@@ -149,7 +149,7 @@ class FakeService:
 
     def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:
         """
-        Store a transaction; it replaces one with the same reference.
+        Store a transaction. It replaces one with the same reference.
 
         Args:
             becomes: Later statuses, such as `[(30, "Paid")]`, each with the seconds since the first request for
@@ -158,7 +158,7 @@ class FakeService:
                 specification, and `amount_received` is amount minus fee, never negative.
 
         Returns:
-            The stored transaction itself; changing it changes later answers.
+            The stored transaction itself. Changing it changes later answers.
 
         Raises:
             TypeError: When a field is not one of the ten, or *becomes* has no pairs of seconds and a status.
@@ -183,7 +183,7 @@ class FakeService:
 
     def script(self, reference: str, *replies: Reply) -> None:
         """
-        Set the replies to the next requests for *reference*, one each; after them, replies are normal.
+        Set the replies to the next requests for *reference*, one each. After them, replies are normal.
 
         They are added to those not used yet. A request that is invalid or refused by a limit uses none.
 
@@ -195,7 +195,7 @@ class FakeService:
         self._scripts.setdefault(reference, deque()).extend(replies)
 
     def advance(self, seconds: float) -> None:
-        """Let *seconds* pass for transactions with `becomes`, in addition to real time; a test need not wait."""
+        """Let *seconds* pass for transactions with `becomes`, in addition to real time. A test need not wait."""
         self._advanced += seconds
 
     @property
@@ -225,7 +225,7 @@ class FakeService:
         Serve one request.
 
         Raises:
-            ValueError: When it is not HTTP; this tells ASGI servers that there is no lifespan.
+            ValueError: When it is not HTTP. This tells ASGI servers that there is no lifespan.
         """
         if scope["type"] != "http":
             raise ValueError(f"the fake service speaks http, not {scope['type']}")

@@ -40,7 +40,7 @@ def answered(reference: str | None, *replies: Reply, **fields: object) -> respx.
 
     Args:
         reference: None for a route that matches every reference.
-        replies: At least one; the normal answer is `envelope(reference=…, **fields)`.
+        replies: At least one. The normal answer is `envelope(reference=…, **fields)`.
         fields: Fields of the transaction.
 
     Raises:
@@ -59,7 +59,7 @@ def found(reference: str, **fields: object) -> respx.Route:
 
     Args:
         reference: The requested reference, and the one in the answer unless *fields* has another.
-        fields: Replace the defaults; see `envelope`.
+        fields: Replace the defaults. See `envelope`.
 
     Source:
         Transaction detail specification, part 4, rule 1.
@@ -72,7 +72,7 @@ def not_found(reference: str | None = None) -> respx.Route:
     Return a route that answers "not found".
 
     Source:
-        None in the specification; the answer is that of `Assumptions`.
+        None in the specification. The answer is that of `Assumptions`.
     """
     return answered(reference, _ASSUMED.unknown_reference)
 
@@ -83,10 +83,10 @@ def throttled(reference: str | None = None, *, retry_after: float | str | None =
 
     Args:
         reference: None for all.
-        retry_after: Seconds, or any text for the header, such as a date; None for no header.
+        retry_after: Seconds, or any text for the header, such as a date. None for no header.
 
     Source:
-        RFC 9110, part 10.2.3, and RFC 6585, part 4; the body is that of `Assumptions`.
+        RFC 9110, part 10.2.3, and RFC 6585, part 4. The body is that of `Assumptions`.
     """
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     return answered(reference, Reply(status=429, headers=headers, body=_ASSUMED.throttled.body))

@@ -1,4 +1,4 @@
-"""HTTP transports, which send one request and return one response; `payclient.transports.fast` has another one."""
+"""HTTP transports, which send one request and return one response. `payclient.transports.fast` has another one."""
 
 # The names are loaded at their first use, so a client with the transport `fast` does not import httpx.
 
@@ -24,7 +24,7 @@ __all__ = ["HttpxTransport", "Request", "Response", "Transport"]
 
 _HOME = {"payclient.transports._client": ("HttpxTransport",), "payclient.protocol": ("Request", "Response")}
 _ROOMS = ("_protocol", "_failures", "_network")
-"""In which the other names are searched; none of them imports httpx."""
+"""In which the other names are searched. None of them imports httpx."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
     __getattr__, __dir__ = load_at_first_use(__name__, _HOME, _ROOMS)

@@ -57,7 +57,7 @@ class _ReusedError(Exception):
 
 
 class _Timeouts(UserDict[str, float | None]):
-    """The time-outs of a request; a transport that uses a network reads them."""
+    """The time-outs of a request. A transport that uses a network reads them."""
 
     is_read = False
 
@@ -119,7 +119,7 @@ class HttpxClientTransport:
     async def _exchange_until_fresh(self, request: Request) -> Response:
         # The same response twice would prove nothing: two reused connections may be out of step.
         while True:
-            with suppress(_ReusedError):  # which closes that connection; in the end the pool makes a new one
+            with suppress(_ReusedError):  # which closes that connection. In the end the pool makes a new one
                 freshness = _Freshness(is_required=request.needs_fresh_connection)
                 build = partial(self._native, freshness)
                 head, body, is_truncated = await _exchange(self._library, request, build, self._send)
@@ -164,7 +164,7 @@ class PoolAdapter:
 
     # Only what lies below httpx's own transport is replaced: `handle_async_request` of `httpx.AsyncHTTPTransport`
     # stays, so the tools of the httpx ecosystem that patch or wrap it see each lookup. respx patches httpcore's classes
-    # instead, which are not used here; it is told about ours as soon as it is imported, before a request is sent.
+    # instead, which are not used here. It is told about ours as soon as it is imported, before a request is sent.
 
     def __init__(self, connections: Connections, library: Any) -> None:
         self.connections = connections
@@ -194,7 +194,7 @@ class HttpxTransport:
     """
     The default transport: one `httpx.AsyncClient`, shared by all lookups, over our own connections.
 
-    Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect
+    Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured. No redirect
     is followed, and no cookie is kept.
 
     Args and errors as for `payclient.transports.fast.FastTransport`.
@@ -226,7 +226,7 @@ class HttpxTransport:
 
     async def send(self, request: Request) -> Response:
         """
-        Exchange *request* for a response; see `Transport.send`.
+        Exchange *request* for a response. See `Transport.send`.
 
         Raises:
             TransportError: When no complete response was received.
@@ -278,7 +278,7 @@ class HttpxTransport:
 async def _exchange(
     library: Any, request: Request, build: Callable[[Request], Any], send: Callable[[Any], Awaitable[Any]]
 ) -> tuple[Any, bytes, bool]:
-    """Return a response of *library*, its body, and whether that was truncated; raise errors of payclient only."""
+    """Return a response of *library*, its body, and whether that was truncated. Raise errors of payclient only."""
     answered = False
     failure: BaseException
     try:
@@ -349,7 +349,7 @@ async def _read_before_hooks(response: Any) -> None:
 
 
 async def _read_body(response: Any) -> tuple[bytes, bool]:
-    """Return the body as received, and whether it was truncated at the limit; *response* is always closed."""
+    """Return the body as received, and whether it was truncated at the limit. *response* is always closed."""
     if _BODY in response.extensions:
         return cast("tuple[bytes, bool]", response.extensions[_BODY])
     ours = response.extensions.get(_RESPONSE)
@@ -380,5 +380,5 @@ def _tell_respx(mocks: Any) -> None:
 
 
 def _message(request: Any, body: bytes) -> bytes:
-    """Return the request as it is written; do not keep it in a variable, because it holds the API key."""
+    """Return the request as it is written. Do not keep it in a variable, because it holds the API key."""
     return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (request.method, request.url.target, header_lines(request.headers), body)

@@ -20,7 +20,7 @@ from payclient.transports._failures import Progress, address_in_words, not_conne
 from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
 from payclient.transports._tls import TlsSession, default_context
 
-_NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
+_NEXT_ADDRESS_AFTER = 0.25  # seconds. RFC 8305, section 8
 _BUFFER = 16 * 1024
 _MAX_ADDRESSES = 3
 _SLOW = 1.0  # seconds after which a name is asked for a second time

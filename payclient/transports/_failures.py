@@ -32,12 +32,12 @@ _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
 """OpenSSL's reasons for a first record that is not TLS."""
 _WANTS_CERTIFICATE = {"CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE"}
-"""Alerts of a service that demands a client certificate; the second one may have other reasons."""
+"""Alerts of a service that demands a client certificate. The second one may have other reasons."""
 _REFUSES_CERTIFICATE = {
     *("ACCESS_DENIED", "BAD_CERTIFICATE", "CERTIFICATE_EXPIRED", "CERTIFICATE_REVOKED", "CERTIFICATE_UNKNOWN"),
     *("DECRYPT_ERROR", "UNKNOWN_CA", "UNSUPPORTED_CERTIFICATE"),
 }
-"""Alerts of a service that does not accept the one it was shown; `DECRYPT_ERROR` is for its signature."""
+"""Alerts of a service that does not accept the one it was shown. `DECRYPT_ERROR` is for its signature."""
 _PASSING_TLS_ERRORS = (
     ssl.SSLEOFError,  # the connection broke during the handshake
     ssl.SSLZeroReturnError,
@@ -55,7 +55,7 @@ class Progress:
 
     proxy: str = ""
     step: errors.Step = ""
-    address: str = ""  # of the peer, or of the proxy; before a connection exists, the addresses tried
+    address: str = ""  # of the peer, or of the proxy. Before a connection exists, the addresses tried
     times: list[tuple[errors.Step, float]] = field(factory=list)
 
     @property
@@ -82,7 +82,7 @@ class Progress:
 
 
 def progress_of(error: BaseException | None) -> Progress:
-    """Return the progress that is attached to *error* or to one of its causes; an empty one if there is none."""
+    """Return the progress that is attached to *error* or to one of its causes. An empty one if there is none."""
     for link in chain(error):
         progress = getattr(link, _ATTRIBUTE, None)
         if isinstance(progress, Progress):
@@ -203,7 +203,7 @@ def _no_tunnel(error: TunnelError, progress: Progress) -> errors.TransportError:
 
 
 def _tls_refusal(error: Exception) -> str | None:
-    """Return why a handshake failed permanently; None if the connection only broke during it."""
+    """Return why a handshake failed permanently. None if the connection only broke during it."""
     for link in chain(error):
         if isinstance(link, _PASSING_TLS_ERRORS):
             return None
@@ -224,7 +224,7 @@ def _refused_handshake(error: ssl.SSLError) -> str:
 
 
 def _refused_certificate(error: BaseException) -> str:
-    """Return the refusal of the client's certificate, or of the lack of one, in words; "" if there is none."""
+    """Return the refusal of the client's certificate, or of the lack of one, in words. "" if there is none."""
     for link in chain(error):
         alert = (link.reason or "").partition("_ALERT_")[2] if isinstance(link, ssl.SSLError) else ""
         words = f"(alert {alert.replace('_', ' ').lower()})"

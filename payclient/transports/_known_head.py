@@ -49,7 +49,7 @@ class KnownHead:
         headers: Mapping[str, str],
         raw_headers: Sequence[tuple[bytes, bytes]],
     ) -> Self | None:
-        """Return the head of *message*, a reusable response; None if its shape is not the plainest one."""
+        """Return the head of *message*, a reusable response. None if its shape is not the plainest one."""
         size = len(message) - body_size
         head = message[:size]
         is_plain = head.startswith(b"HTTP/1.1 ") and head.find(_END) == size - len(_END) and b"\t" not in head
@@ -77,7 +77,7 @@ class KnownHead:
         return cls(status_code, headers, raw_headers, size, parts, variables, length)
 
     def find(self, data: bytes | memoryview) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
-        """Return headers and body of *data* if it is one whole response with this head; otherwise None."""
+        """Return headers and body of *data* if it is one whole response with this head. Otherwise None."""
         message = bytes(data)
         for start, end, digits, expected in self.parts:
             if (message[start:end] if digits is None else message[start:end].translate(digits)) != expected:

@@ -18,7 +18,7 @@ from payclient.transports._proxy import Proxy
 from payclient.transports._tls import make_context
 
 TransportName: TypeAlias = Literal["httpx", "httpx2", "fast"]
-"""The name of a transport; `httpx2` needs the extra `httpx2`."""
+"""The name of a transport. `httpx2` needs the extra `httpx2`."""
 _NAMES = [repr(name) for name in get_args(TransportName)]
 FilePath: TypeAlias = str | PathLike[str]
 

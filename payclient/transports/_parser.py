@@ -42,13 +42,13 @@ _BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \
 """White space that RFC 9110 allows, and with which llhttp does not recognise the coding."""
 _BODILESS = (204, 304)
 _MAX_REMEMBERED = 16
-"""Maximum of heads that one connection remembers in turn; a service may write a new one each time."""
+"""Maximum of heads that one connection remembers in turn. A service may write a new one each time."""
 _MIN_PART = 64
 """Minimum size that a chunk counts as: 256 KiB in chunks of one byte would block the event loop for seconds."""
 
 
 class MalformedError(Exception):
-    """The received bytes are not one well-formed response; the text has the reason."""
+    """The received bytes are not one well-formed response. The text has the reason."""
 
 
 class ResponseParser:
@@ -63,7 +63,7 @@ class ResponseParser:
         self._exchanges = 0
         self._parser = httptools.HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
-            lenient_headers=True,  # folded ones; control characters are refused below
+            lenient_headers=True,  # folded ones. Control characters are refused below
             lenient_chunked_length=True,  # chunks are believed, and the connection is closed
             lenient_optional_cr_before_lf=True,
         )
@@ -122,7 +122,7 @@ class ResponseParser:
             self._problem = self._problem or "a second response came"
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store a header; the values of a repeated one are joined by a comma."""
+        """Store a header. The values of a repeated one are joined by a comma."""
         if self.has_head:
             return  # a trailer, or of a second response
         self._size += len(name) + len(value)
@@ -136,7 +136,7 @@ class ResponseParser:
         self._headers[key] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Process the head of a response; skip interim (1xx) ones."""
+        """Process the head of a response. Skip interim (1xx) ones."""
         if self.has_head:
             return
         self._status_code = self._parser.get_status_code()

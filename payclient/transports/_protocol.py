@@ -11,8 +11,8 @@ class Transport(Protocol):
     Sends one request and returns one response.
 
     A transport follows no redirect, keeps no cookie, decodes no body, and never sends a request that
-    the service may have received a second time; the client does all that. Many tasks of one event
-    loop may call it at once; the client limits how many. The code that creates a transport closes it.
+    the service may have received a second time. The client does all that. Many tasks of one event
+    loop may call it at once. The client limits how many. The code that creates a transport closes it.
 
     It may also have `async def discard(response)`, which closes the connection of *response*. It is
     called when the responses on that connection may be out of step.
@@ -31,7 +31,7 @@ class Transport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close every connection; later sends fail."""
+        """Close every connection. Later sends fail."""
 
 
 class HttpClient(Protocol):

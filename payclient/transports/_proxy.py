@@ -34,7 +34,7 @@ class Origin:
 
 
 _MAX_HEAD = 16 * 1024
-"""Bytes of a response to CONNECT; real proxies send a few hundred."""
+"""Bytes of a response to CONNECT. Real proxies send a few hundred."""
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?:[ \r\n]|$)")
 _BEGINNING = b"HTTP/1."
@@ -63,7 +63,7 @@ class Proxy:
             raise invalid_option(source, problem)
 
     def connect_message(self, host: str, port: int) -> bytes:
-        """Return the request for a tunnel; do not keep it in a variable, for it holds the password."""
+        """Return the request for a tunnel. Do not keep it in a variable, for it holds the password."""
         # RFC 9110, part 9.3.6.
         target = f"{_bracketed(host)}:{port}".encode("ascii")
         return b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (target, target, self._authorization)
@@ -136,7 +136,7 @@ class Tunnel:
 
 
 def _read(url: object) -> tuple[SplitResult, str]:
-    """Return the parts of *url* and the problem with it; the problem never quotes the URL."""
+    """Return the parts of *url* and the problem with it. The problem never quotes the URL."""
     nothing = urlsplit("")
     if not isinstance(url, str):
         return nothing, f"must be text like http://host:port, got {type(url).__name__}"

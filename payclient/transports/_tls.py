@@ -112,7 +112,7 @@ class TlsSession:
         return self._outgoing.read()
 
     def decrypted(self) -> Iterator[bytes]:
-        """Yield the received data as far as its records are complete; `b""` is the peer's close_notify."""
+        """Yield the received data as far as its records are complete. `b""` is the peer's close_notify."""
         while size := self._incoming.pending or self._ssl.pending():
             try:
                 plain = self._ssl.read(size)  # not a full record, for which it would allocate 16 KiB

@@ -28,14 +28,14 @@ class FastTransport:
     """
     Sends attempts over HTTP/1.1 and kept-alive connections.
 
-    Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect
+    Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured. No redirect
     is followed, and no cookie is kept. Runs on asyncio's own event loop and on uvloop.
 
     Args:
-        ssl_context: Which certificates are trusted; the system's own if not given.
+        ssl_context: Which certificates are trusted. The system's own if not given.
         connect_timeout: Seconds to wait for a connection.
         keepalive: Seconds an idle connection is kept.
-        proxy: Address of the proxy through which `https` goes, such as `http://proxy:3128`; None for none.
+        proxy: Address of the proxy through which `https` goes, such as `http://proxy:3128`. None for none.
 
     Raises:
         ConfigurationError: When *proxy* is not such an address.
@@ -61,7 +61,7 @@ class FastTransport:
 
     async def send(self, request: Request) -> Response:
         """
-        Exchange *request* for a response; see `Transport.send`.
+        Exchange *request* for a response. See `Transport.send`.
 
         Raises:
             TransportError: When no complete response was received.
@@ -90,7 +90,7 @@ class SharedPart(Generic[_Value]):
         self._last: tuple[Request, _Value] | None = None
 
     def get(self, request: Request) -> _Value:
-        """Return the value for *request*; the last one if address and headers are the same."""
+        """Return the value for *request*. The last one if address and headers are the same."""
         if self._last is None or request.headers is not self._last[0].headers or request.url != self._last[0].url:
             self._last = request, self._make(request)
         return self._last[1]
@@ -123,7 +123,7 @@ def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 def _message(beginning: bytes, request: Request) -> bytes:
-    """Return the whole message; do not keep it in a variable, because it holds the API key."""
+    """Return the whole message. Do not keep it in a variable, because it holds the API key."""
     return b"%bContent-Length: %d\r\nAuthorization: %b\r\n\r\n%b" % (
         beginning,
         len(request.body),

@@ -86,7 +86,7 @@ def test_in_a_checkout(subtests):
         if "_build" not in page.parts and ("```{eval-rst}" in text or re.search(r"^<!-- the ", text, re.MULTILINE)):
             with subtests.test(page=page):
                 assert re.search(
-                    r"checkout,\s`|`python3 docs/conf.py`|`payclient help`|\]\(\.\./examples/|\]\([./]+pyproject.toml\)",
+                    r"checkout,\s`|`python3 docs/conf.py`|`payclient help`|\]\((?:../examples/|[./]+pyproject.toml\))",
                     text,
                 )
 

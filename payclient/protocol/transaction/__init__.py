@@ -1,4 +1,4 @@
-"""Internal: a transaction, and its reading from JSON; nothing here knows a request or an error of payclient."""
+"""Internal: a transaction, and its reading from JSON. Nothing here knows a request or an error of payclient."""
 
 from payclient.protocol.transaction._codec import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction._codec import FieldProblem as FieldProblem

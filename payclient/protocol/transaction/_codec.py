@@ -31,8 +31,8 @@ _MAX_DEVIATIONS = 20
 _ABSENT = object()
 
 
-class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
-    """A field cannot be read; the text has its name, the value and the requirement."""
+class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data. The error is made of it
+    """A field cannot be read. The text has its name, the value and the requirement."""
 
 
 def _shown(name: str, value: object) -> str:
@@ -86,7 +86,7 @@ def _required_text(name: str, value: object, _: object) -> str:
 
 
 def _read_expdate(value: object, _: object) -> datetime | None:
-    """Read a naive time; None for `0000-00-00 00:00:00`, and for a time with a zone, since it would be lost."""
+    """Read a naive time. None for `0000-00-00 00:00:00`, and for a time with a zone, since it would be lost."""
     match = _TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None

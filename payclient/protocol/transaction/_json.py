@@ -15,8 +15,8 @@ _MAX_DEPTH = 32
 _TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
 
 
-class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
-    """The bytes are not acceptable JSON; the text names the fault."""
+class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data. The error is made of it
+    """The bytes are not acceptable JSON. The text names the fault."""
 
 
 def read_json(body: bytes) -> Any:

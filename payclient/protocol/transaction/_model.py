@@ -19,9 +19,9 @@ from payclient.protocol.transaction._codec import BOUND, DOCUMENTED, HOOKS, REQU
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 _DOCUMENTED_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
 _MAX_DOCUMENTED = 4096
-"""Characters; the documented response has about 350."""
+"""Characters. The documented response has about 350."""
 _PICKLE_VERSION = 1
-"""Grows when a field gets another name or meaning; `__setstate__` then reads both. None stands for 0."""
+"""Grows when a field gets another name or meaning. `__setstate__` then reads both. None stands for 0."""
 _decoder: Any = json.JSONDecoder(object_pairs_hook=tuple)  # the checkers of types do not know its `scan_once`
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 _TYPES = tuple(DOCUMENTED.values())
@@ -41,17 +41,17 @@ class Transaction:
     One transaction, with the service's own field names.
 
     Attributes:
-        reference: The service's reference code; always the requested one.
+        reference: The service's reference code. Always the requested one.
         merchant_reff: The merchant's own reference.
         payment_method: Short code of the payment method.
         payment_name: Human-readable name of the payment method.
         amount: Total amount. The specification gives neither currency nor unit.
         fee: Fee charged on the transaction.
         amount_received: Amount received by the merchant.
-        payment_code: Code that the payer pays with; masked in `repr`.
+        payment_code: Code that the payer pays with. Masked in `repr`.
         expdate: Expiry of the payment, without a time zone, because the service gives none.
         status: The service's word for the state, unchanged.
-        raw: The `data` object as received, read-only; numbers with a point are `Decimal`.
+        raw: The `data` object as received, read-only. Numbers with a point are `Decimal`.
         deviations: Differences from the specification that were tolerated, one sentence each.
         request_id: The service's identifier of the request that gave the transaction, if it sent one.
 
@@ -84,7 +84,7 @@ class Transaction:
         Return `expdate` as an aware time.
 
         Args:
-            tz: The zone of the service, such as `ZoneInfo("Asia/Jakarta")`; the specification has
+            tz: The zone of the service, such as `ZoneInfo("Asia/Jakarta")`. The specification has
                 none.
 
         Returns:
@@ -141,7 +141,7 @@ class Transaction:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        """Make it a field of a pydantic model, and a response model of FastAPI; called by pydantic only."""
+        """Make it a field of a pydantic model, and a response model of FastAPI. Called by pydantic only."""
         from payclient.protocol.transaction._pydantic import transaction_schema  # noqa: PLC0415  it imports pydantic
 
         return transaction_schema(cls, read=cls.from_json, write=cls.as_json)
@@ -185,7 +185,7 @@ def read_transaction(
 
 
 def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
-    """Return the transaction of a body that is as documented to the letter, as nearly all are; None for any other."""
+    """Return the transaction of a body that is as documented to the letter, as nearly all are. None for any other."""
     # It believes only what the strict readers would read in the same way, and leaves everything else to them.
     # Excluded are escapes, lists and objects within `data`. Objects arrive as tuples of pairs, so ten pairs with
     # the ten names repeat none. Any other type, such as the `float` of a number with a point, is not in `_TYPES`.

@@ -19,7 +19,7 @@ from payclient.reconcile.result import OpenFindings, temporary_database
 from payclient.reconcile.rules import changed_rules
 
 DIFF_VERSION = 1
-"""Grows when a reader of the difference has to change; new names alone do not make it grow."""
+"""Grows when a reader of the difference has to change. New names alone do not make it grow."""
 
 _STATES = list(BreakState)
 _TABLES = (
@@ -30,7 +30,7 @@ _ADD = "INSERT INTO rows VALUES (?, ?, ?)"
 
 
 class RunDiff:
-    """The state of each break between two runs; a context manager that only reads both reports."""
+    """The state of each break between two runs. A context manager that only reads both reports."""
 
     def __init__(self, earlier: PastRun, later: PastRun) -> None:
         earlier.check_same_service(later.service, str(later.folder))
@@ -75,7 +75,7 @@ class RunDiff:
         return 75 if self.counts[BreakState.NOT_KNOWN] else 0
 
     def changes(self, state: BreakState, *, limit: int = -1) -> Iterator[dict[str, Any]]:
-        """Yield the breaks in *state*, the most severe first, then by reference; *limit* of them unless it is -1."""
+        """Yield the breaks in *state*, the most severe first, then by reference. *limit* of them unless it is -1."""
         query = "SELECT text FROM changes WHERE state = ? ORDER BY severity DESC, reference, code LIMIT ?"
         for (text,) in self._database.execute(query, (_STATES.index(state), limit)):
             yield json.loads(text)

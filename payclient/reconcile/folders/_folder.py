@@ -62,7 +62,7 @@ JOURNAL = "journal.sqlite"
 _NEEDED = ("summary.json", ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _STATE_ALONE = b"="
-"""Before the state of a row if nothing else about the row matters; empty if it is paid."""
+"""Before the state of a row if nothing else about the row matters. Empty if it is paid."""
 _LEFT = b"-"
 """Before a row that matched, and that the ledger has lost since."""
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
@@ -70,13 +70,13 @@ _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": 
 
 @frozen(kw_only=True)
 class PastRun:
-    """The report of an earlier run; nothing in its folder is ever changed."""
+    """The report of an earlier run. Nothing in its folder is ever changed."""
 
     folder: Path
     note: PreviousRun
     service: Mapping[str, str]
     rows: int
-    judged_run: str  # name of the run whose answers were judged again; empty if these are new
+    judged_run: str  # name of the run whose answers were judged again. Empty if these are new
     is_work_list_edited: bool
     files: Collection[str]  # their names, as its manifest lists them
     first_observed_at: datetime | None
@@ -96,7 +96,7 @@ class PastRun:
                     yield json.loads(text), text
 
     def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, BreakRecord], list[Row]]:
-        """Return the breaks of a reference, and the rows; *lines* are all of its rows and of its memory."""
+        """Return the breaks of a reference, and the rows. *lines* are all of its rows and of its memory."""
         found = [json.loads(text) for text in lines]
         remembered = [from_json(each["known"], BreakRecord) for each in found if "known" in each]
         rows = [row_from_json(each) for each in found if "bucket" in each]
@@ -105,7 +105,7 @@ class PastRun:
     def records(
         self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
     ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
-        """Yield its records for a run after it, by reference, merged on the disk; *on_row* takes its ledger."""
+        """Yield its records for a run after it, by reference, merged on the disk. *on_row* takes its ledger."""
         with closing(temporary_database("kept (reference TEXT, text BLOB)")) as database:
             database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed, on_row))
             stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
@@ -257,7 +257,7 @@ def runs_without_report(previous: Path, out: Path) -> Iterator[Path]:
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:
-    """Return the first problem of a report's files, given *problems* of some; empty if there is none."""
+    """Return the first problem of a report's files, given *problems* of some. Empty if there is none."""
     journal = folder / JOURNAL
     # SQLite would put the log of a killed run into the journal, and so change the folder.
     if os.path.lexists(folder / f"{JOURNAL}-wal"):
@@ -294,7 +294,7 @@ def started_at(journal: OpenJournal, now: datetime | None = None) -> datetime | 
 
 
 def note_about(journal: OpenJournal, about: About) -> str:
-    """Note the facts and the name of the run in the journal; return the name, unchanged when resumed."""
+    """Note the facts and the name of the run in the journal. Return the name, unchanged when resumed."""
     if (started := started_at(journal)) is not None:
         about = evolve(about, run=run_name(about, started))
     journal.set_note("run", about.run)
@@ -307,7 +307,7 @@ def note_statement(journal: OpenJournal, about: StatementAbout) -> None:
 
 
 def about_of(journal: OpenJournal) -> About:
-    """Return the noted facts of the run; none about a ledger that was not read to its end."""
+    """Return the noted facts of the run. None about a ledger that was not read to its end."""
     noted = journal.note(_ABOUT)
     about = About() if noted is None else from_json(json.loads(noted), About)
     ended_by = journal.ended_by
@@ -339,7 +339,7 @@ def ledger_about(ledger: Ledger) -> LedgerAbout:
 
 def write_again(folder: Path, *on_row: Callable[[Row], object]) -> tuple[Summary, Rules]:
     """
-    Write the report of *folder* again from its journal; the files have the same bytes.
+    Write the report of *folder* again from its journal. The files have the same bytes.
 
     Args:
         folder: The folder of a run, with its journal.

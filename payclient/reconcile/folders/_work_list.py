@@ -39,7 +39,7 @@ class WorkItem:
 
 
 def read_work_list(path: Path, run: str) -> list[WorkItem]:
-    """Return the rows that were filled in; refuse a work list of another run, or with moved columns or formulas."""
+    """Return the rows that were filled in. Refuse a work list of another run, or with moved columns or formulas."""
     try:
         with path.open("rb") as file:
             _check_run(file, run)
@@ -106,7 +106,7 @@ class DecisionImporter:
     at: datetime
 
     def take(self, items: Iterable[WorkItem], rows: Path) -> tuple[Decision, ...]:
-        """Return the decisions, each with its evidence; refuse one that is not a row of the run, or is not allowed."""
+        """Return the decisions, each with its evidence. Refuse one that is not a row of the run, or is not allowed."""
         wanted: dict[int, list[WorkItem]] = {}
         for item in items:
             wanted.setdefault(item.line, []).append(item)

@@ -26,7 +26,7 @@ from payclient.reconcile.nights import record_from
 from payclient.reconcile.rules import Rules
 from payclient.reconcile.values import JournalWriteError, Observation, StatementSide
 
-# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+# ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 
 _ANSWERS_PER_WRITE = 500
 _PAGE = 500
@@ -126,19 +126,19 @@ class Answers:
         return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
 
     def pending(self, reference: str) -> PendingLookup | None:
-        """Return the lookup of *reference*, as without a previous run; None if it has an answer, or no usable row."""
+        """Return the lookup of *reference*, as without a previous run. None if it has an answer, or no usable row."""
         query = f"SELECT position, first, {ENTRY} {_UNANSWERED} AND reference = ?"
         for position, first, *cells in self._database.fetch(query, (reference,)):
             return PendingLookup(reference, position, self._entries(first, cells))
         return None
 
     def forget_reused(self) -> bool:
-        """Delete the reused answers that need confirmation, for two lookups in this run; return whether any was."""
+        """Delete the reused answers that need confirmation, for two lookups in this run. Return whether any was."""
         self.count_to_confirm()
         return self._execute("DELETE FROM answers WHERE reused_from IS NOT NULL AND needs_confirmation") > 0
 
     def forget_one_reused(self) -> bool:
-        """Delete one reused answer if a missing reference needs a probe; return whether one was deleted."""
+        """Delete one reused answer if a missing reference needs a probe. Return whether one was deleted."""
         return self._execute(_FORGET_ONE_REUSED) > 0
 
     # The answers
@@ -152,7 +152,7 @@ class Answers:
         needs_confirmation: bool = False,
         paid_reff: str | None = None,
     ) -> None:
-        """Add the answer to the lookup at *position*; await `committed` before relying on it."""
+        """Add the answer to the lookup at *position*. Await `committed` before relying on it."""
         # A usable answer after an unusable first one was seen only once, so it replaces the first.
         if is_second and observation.is_usable:
             is_second = not self._value("SELECT 1 FROM answers WHERE id = ? AND answer = 'unusable'", 2 * position)
@@ -219,7 +219,7 @@ class Answers:
         return int(self._value(f"SELECT count(DISTINCT id / 2) {FOUND}"))
 
     def known_good(self) -> Any:
-        """Return a reference that was found; None if there is none yet."""
+        """Return a reference that was found. None if there is none yet."""
         return self._value("SELECT reference FROM answers WHERE answer = 'found' LIMIT 1")
 
     def last_to_confirm_at(self) -> datetime | None:

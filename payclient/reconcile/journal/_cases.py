@@ -49,7 +49,7 @@ from payclient.reconcile.nights import (
 from payclient.reconcile.rules import Rules, in_zone
 from payclient.reconcile.values import JournalError, Observation, StatementSide, StatementTotals
 
-# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+# ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 
 _ROWS_PER_COMMIT = 10_000
 MAX_POSITION = 2**63 - 1
@@ -147,7 +147,7 @@ class StoredLines:
             self._refuse(f"on line {line.line}, {how_different(stored, line)}")
 
     def finish(self) -> bool:
-        """Write the rest; return whether an earlier run has stored all."""
+        """Write the rest. Return whether an earlier run has stored all."""
         if missing := sum(1 for _ in self._stored):
             self._refuse(f"it has {plural(self.count + missing, 'row')}, and this one {self.count}")
         self._unwritten.write()
@@ -166,17 +166,17 @@ class StatementLines:
         self._lines = StoredLines(database, "statement", "statement")
         self.add: Callable[[Entry | RejectedEntry], None] = self._lines.add
         self.known = None if noted is None else from_json(json.loads(noted), StoredStatement)
-        """The whole statement; None without one, or before it was read to its end."""
+        """The whole statement. None without one, or before it was read to its end."""
 
     def begin(self) -> None:
-        """Start at the first line, after the ledger is complete; a statement not read to its end is forgotten."""
+        """Start at the first line, after the ledger is complete. A statement not read to its end is forgotten."""
         if self.known is None:
             with self._database.writing() as db:
                 db.execute("DELETE FROM statement")
         self._lines.begin(MAX_POSITION, is_complete=self.known is not None)
 
     def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> str | None:
-        """Write the rest, with the references only in the statement; return the note to store, if not stored yet."""
+        """Write the rest, with the references only in the statement. Return the note to store, if not stored yet."""
         if self._lines.finish():
             return None
         with self._database.writing() as db:
@@ -190,7 +190,7 @@ class StatementLines:
     def side(
         self, reference: str, *, position: int, rules: Rules, earlier: ReferenceRecord | None = None
     ) -> StatementSide | None:
-        """Return the side of the statements, this one and *earlier* ones, for a row; None without a statement."""
+        """Return the side of the statements, this one and *earlier* ones, for a row. None without a statement."""
         if self.known is None:
             return None
         query = f"SELECT {ENTRY} FROM statement WHERE reference = ? ORDER BY position"
@@ -252,7 +252,7 @@ class Cases:
             yield record_from(reference, data), list(filter(None, cases))
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
-        """Return the case of a row of `_CASES`; None for one that is part of another."""
+        """Return the case of a row of `_CASES`. None for one that is part of another."""
         position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line = cells[: _ENTRY.start]
         entry, reference = entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
         earlier = None if self.previous is None else record_from(reference, data)
@@ -305,7 +305,7 @@ _CREATIONS = "SELECT DISTINCT created_at FROM entries WHERE position <= ? AND le
 def carry_over(
     writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool, rules: Rules
 ) -> LedgerChange:
-    """Store the records of the previous run and, *after* the ledger, its rows to look up again; compare the ledgers."""
+    """Store the records of the previous run and, *after* the ledger, its rows to look up again. Compare the ledgers."""
     # *writing* is in a transaction, with the index of the references. What the statement alone had is looked up again
     # only with a statement.
     position, find = after, writing.cursor().execute
@@ -336,7 +336,7 @@ def carry_over(
 
 
 def _without_smallest(cells: Iterable[StoredCell]) -> str | None:
-    """Return the sum of some amounts without the smallest; None if there is none."""
+    """Return the sum of some amounts without the smallest. None if there is none."""
     # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
     total, smallest, is_stated = 0, None, False
     for cell in cells:

@@ -31,7 +31,7 @@ from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
 from payclient.reconcile.ledger import ABSENT, KINDS, Entry, RejectedEntry, checked_entry
 from payclient.reconcile.values import Answer, JournalError, JournalWriteError, Observation
 
-# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+# ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 
 VERSION = 11
 """Version of the tables. A journal of another version is refused, never converted."""
@@ -132,7 +132,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
 
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
-    """Return the answer from its `observation_cells`, without `Transaction.raw`; None if there is none."""
+    """Return the answer from its `observation_cells`, without `Transaction.raw`. None if there is none."""
     answer, at, error, message, reused_from, *found, deviations = cells
     if answer is None:
         return None
@@ -163,7 +163,7 @@ def _cell(value: Any) -> Any:
         return _ABSENT
     if isinstance(value, str):  # of a subclass, which `marshal` does not know
         return str.__str__(value)
-    if type(value) is int:  # SQLite has 64 bits; what our own readers accept fits, what a program makes may not
+    if type(value) is int:  # SQLite has 64 bits. What our own readers accept fits, what a program makes may not
         return value if -_BOUND <= value < _BOUND else str(value)
     if isinstance(value, datetime):
         return (value - _EPOCH) // _MICROSECOND if value.tzinfo is None else value.isoformat()
@@ -197,7 +197,7 @@ _of_entry, _of_transaction = attrgetter(*ENTRY_COLUMNS), attrgetter(*_OF_TRANSAC
 
 
 def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
-    """Name the fields of a ledger row that differ; not their values, which may be confidential."""
+    """Name the fields of a ledger row that differ. Not their values, which may be confidential."""
     if type(stored) is not type(entry):
         return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
     names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
@@ -205,7 +205,7 @@ def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -
 
 
 def checksum(cells: tuple[Any, ...]) -> int:
-    """Return the checksum of a row; format 0 of `marshal` is the same in every Python."""
+    """Return the checksum of a row. Format 0 of `marshal` is the same in every Python."""
     return crc32(marshal.dumps(cells, 0))
 
 
@@ -218,7 +218,7 @@ def add_checksum(connection: sqlite3.Connection) -> None:
 
 
 def damage_of(connection: sqlite3.Connection) -> str:
-    """Read the whole database; return its damage in words, or empty text."""
+    """Read the whole database. Return its damage in words, or empty text."""
     found = _tables(connection)
     if not found <= _known_tables() or len({table for _, _, table, _ in found}) < len(NAMES):
         return "its tables are not a journal's"
@@ -262,7 +262,7 @@ _ANOTHER = "choose another folder for a new run"
 
 
 class Database:
-    """One database, locked until it is closed; a temporary one without *path*."""
+    """One database, locked until it is closed. A temporary one without *path*."""
 
     def __init__(self, path: Path | None, *, must_exist: bool = False) -> None:
         self.path = path
@@ -271,7 +271,7 @@ class Database:
             _prepare(path, must_exist=must_exist)
         with ExitStack() as on_failure:
             try:
-                # Answers are written on the event loop, in microseconds; it waits while a thread takes a long step.
+                # Answers are written on the event loop, in microseconds. It waits while a thread takes a long step.
                 self.connection: sqlite3.Connection = sqlite3.connect(
                     "" if path is None else path,
                     timeout=0,
@@ -310,7 +310,7 @@ class Database:
         execute("PRAGMA synchronous = NORMAL")
 
     def read(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query lazily, until the database is closed; raise `JournalError` if it fails."""
+        """Yield the rows of a query lazily, until the database is closed. Raise `JournalError` if it fails."""
         try:
             reader = self.connection.execute(query, parameters)
             self._readers.add(reader)
@@ -368,7 +368,7 @@ class Database:
 
 @define
 class Buffer:
-    """Rows that *query* inserts, with their checksums, *size* at a time; each batch is committed if it *commits*."""
+    """Rows that *query* inserts, with their checksums, *size* at a time. Each batch is committed if it *commits*."""
 
     _database: Database
     _query: str
@@ -392,7 +392,7 @@ class Buffer:
 
 
 def verify_journal(path: Path) -> None:
-    """Read all of a journal without changing it, as the folder may be read-only; refuse a damaged one."""
+    """Read all of a journal without changing it, as the folder may be read-only. Refuse a damaged one."""
     if _log_of(path).exists():  # of a killed run: only SQLite can put both together
         Database(path, must_exist=True).close()
         return

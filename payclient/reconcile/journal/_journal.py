@@ -51,7 +51,7 @@ from payclient.reconcile.nights import LedgerChange, PreviousRun, Records, Refer
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules
 from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals
 
-# ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
+# ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 
 _OF_READING = frozenset({"ledger", "rules", "statement"})
 """The parts of an identity that say how both sides are written, read and judged."""
@@ -137,12 +137,12 @@ class OpenJournal:
     # Notes
 
     def note(self, name: str) -> str | None:
-        """Return the note called *name*; None if there is none."""
+        """Return the note called *name*. None if there is none."""
         found = self._database.fetch("SELECT value FROM notes WHERE name = ?", (name,))
         return str(found[0][0]) if found else None
 
     def set_note(self, name: str, value: str | None) -> None:
-        """Store a note called *name* with the run; None deletes it."""
+        """Store a note called *name* with the run. None deletes it."""
         self._set_notes({name: value})
 
     def _set_notes(self, notes: Mapping[str, str | None]) -> None:
@@ -211,7 +211,7 @@ class OpenJournal:
 
     @property
     def ledger_change(self) -> LedgerChange | None:
-        """The rows of the ledger next to the rows of the previous run; None without one."""
+        """The rows of the ledger next to the rows of the previous run. None without one."""
         noted = self.note("ledger change")
         return None if noted is None else from_json(json.loads(noted), LedgerChange)
 
@@ -222,7 +222,7 @@ class OpenJournal:
 
     @property
     def statement(self) -> StoredStatement | None:
-        """The statement; None without one, or before it was read to its end."""
+        """The statement. None without one, or before it was read to its end."""
         return self.statement_lines.known
 
     def finish_statement(self, totals: StatementTotals) -> None:
@@ -259,7 +259,7 @@ class OpenJournal:
     # The result
 
     def end(self, failure: Observation | None, *, is_canary_found: bool) -> None:
-        """Record the failure that ended the lookups, if one did; a canary is a reference that is known to exist."""
+        """Record the failure that ended the lookups, if one did. A canary is a reference that is known to exist."""
         self.answers.write()
         cells = None if failure is None else json.dumps(observation_cells(failure))
         self._set_notes({"ended_by": cells, "canary": "found" if is_canary_found else "none"})
@@ -271,7 +271,7 @@ class OpenJournal:
         return None if cells is None else observation_from(json.loads(cells))
 
     def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
-        """Yield the case of each ledger row in order, as *rules* put rows together; or only of *reference*."""
+        """Yield the case of each ledger row in order, as *rules* put rows together, or only of *reference*."""
         yield from self._cases(rules).of(reference)
 
     def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
@@ -303,7 +303,7 @@ class OpenJournal:
 
     @property
     def run(self) -> str:
-        """The name of this run, as noted by its caller; empty without one."""
+        """The name of this run, as noted by its caller. Empty without one."""
         return self.note("run") or ""
 
 
@@ -312,12 +312,12 @@ class Journal(closing[OpenJournal]):
     The journal of one reconciliation: `with Journal(path) as journal`, for one run at a time.
 
     Args:
-        path: The file, created with its folder if missing; None for a temporary one, deleted at the end.
+        path: The file, created with its folder if missing. None for a temporary one, deleted at the end.
         identity: The facts that must be the same to resume a run, such as the address of the service.
         must_exist: Refuse to create a new one.
 
     Note:
-        A killed process loses nothing; after a power cut, the last answers may be looked up again. Memory stays
+        A killed process loses nothing. After a power cut, the last answers may be looked up again. Memory stays
         within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
         never in it.
 
@@ -337,7 +337,7 @@ class Journal(closing[OpenJournal]):
 
 
 def _different_keys(was: str, now: str) -> tuple[str, ...]:
-    """Return the keys that differ between two parts of an identity that are JSON; none between other texts."""
+    """Return the keys that differ between two parts of an identity that are JSON. None between other texts."""
     try:
         parts: list[dict[str, Any]] = [{} if text == "none" else json.loads(text) for text in (was, now)]
         one, other = parts
@@ -358,7 +358,7 @@ class Reuse:
     """The answers of the previous run that stand, and the age of the oldest at the start of this run."""
 
     # Only of rows that matched then and match now, with a status that the rules list as final, and whose ledger row is
-    # the same; all others are looked up. The age counts from the answer, and stays when it is reused again. A reused
+    # the same. All others are looked up. The age counts from the answer, and stays when it is reused again. A reused
     # answer confirms nothing in this run: it is not a probe, and no difference rests on it.
 
     max_age: timedelta
@@ -366,7 +366,7 @@ class Reuse:
 
 
 def take_over(journal: OpenJournal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
-    """Store the answers that can be reused, once for each journal; yield the number read, for a turn of the loop."""
+    """Store the answers that can be reused, once for each journal. Yield the number read, for a turn of the loop."""
     if journal.note(REUSED) is not None:
         return
     answers, previous = reuse.answers(), journal.previous

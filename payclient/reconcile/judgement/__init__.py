@@ -1,4 +1,4 @@
-"""Internal: one case in, one judged row out; pure functions."""
+"""Internal: one case in, one judged row out. Pure functions."""
 
 from payclient.reconcile.judgement._case import Case as Case
 from payclient.reconcile.judgement._case import PendingLookup as PendingLookup

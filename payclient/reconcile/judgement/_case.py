@@ -22,12 +22,12 @@ def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, ru
 
 
 def are_parts(entries: Sequence[Entry], rules: Rules) -> bool:
-    """Return whether the rows of one reference are summed; a single charge is the payment already."""
+    """Return whether the rows of one reference are summed. A single charge is the payment already."""
     return rules.lines.are_summed and (len(entries) > 1 or rules.lines.kind is not None)
 
 
 def why_not_summed(lines: Iterable[Entry], rules: Rules) -> str:
-    """Return the reason why *lines* of one reference are not one payment; empty if they are. Read lazily."""
+    """Return the reason why *lines* of one reference are not one payment. Empty if they are. Read lazily."""
     # Only the status must be the same, on all charges or, without a charge, on all lines: money that is paid and money
     # that is not have no sum.
     firsts: dict[bool, Entry] = {}
@@ -111,7 +111,7 @@ def _sum(lines: Iterable[Entry], name: str, sign: Callable[[int], int] = int) ->
 
 
 def _total(values: Sequence[Any], *, if_none: Any = None) -> Any:
-    """Return the sum of the numbers among *values*; without any, None for empty cells, and ABSENT for no cells."""
+    """Return the sum of the numbers among *values*. Without any, None for empty cells, and ABSENT for no cells."""
     numbers = [value for value in values if isinstance(value, int)]
     if numbers:
         return sum(numbers)
@@ -140,7 +140,7 @@ def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None
 
 @frozen
 class PendingLookup:
-    """A reference to look up, once for all ledger rows that have it; its position is the first row's, from 1."""
+    """A reference to look up, once for all ledger rows that have it. Its position is the first row's, from 1."""
 
     reference: str
     position: int
@@ -155,21 +155,21 @@ class Case:
 
     Attributes:
         entry: The ledger's side.
-        first: The answer to the first lookup; None when there was none.
+        first: The answer to the first lookup. None when there was none.
         second: The answer to the second lookup.
         rows: The number of ledger rows with this reference.
-        duplicated: The sum of their amounts without the smallest; None if the ledger has none.
+        duplicated: The sum of their amounts without the smallest. None if the ledger has none.
         is_repeat: A row before this one has the same reference.
-        paid_with: Other references that are paid under the same merchant_reff; the first few.
+        paid_with: Other references that are paid under the same merchant_reff. The first few.
         stands: It is the smallest of the payments under this merchant_reff, so the others are at stake.
         other_found: The number of other references found in the same run.
-        ended_by: The failure that ended the run early; None when it did not.
-        parts: The lines of one payment, which are summed; empty if each row is for itself. The entry is the
+        ended_by: The failure that ended the run early. None when it did not.
+        parts: The lines of one payment, which are summed. Empty if each row is for itself. The entry is the
             first.
-        apart: Reason for not summing the rows with this reference; empty if they are summed, or never are.
-        earlier: The record of the previous run about the reference; None without a previous run.
+        apart: Reason for not summing the rows with this reference. Empty if they are summed, or never are.
+        earlier: The record of the previous run about the reference. None without a previous run.
         is_carried: A row of the previous run, which the ledger does not list any more.
-        other_side: The statement's lines for the reference; None without a statement.
+        other_side: The statement's lines for the reference. None without a statement.
         unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
 

@@ -22,7 +22,7 @@ from payclient.reconcile.values import CLOSED, Assumed, Code, Finding, Severity,
 
 
 def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
-    """Return the reason why a row may still be missing, or pending on one side; empty if there is none."""
+    """Return the reason why a row may still be missing, or pending on one side. Empty if there is none."""
     # A row without an age is not excused. One from the future is excused within the grace, because clocks
     # differ, and not beyond, because a mistyped year would hide it for good.
     is_young = is_younger(entry, at, rules.grace, rules)
@@ -118,14 +118,14 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
     Return the differences between the two sides.
 
     Args:
-        entry: The ledger row. Columns that the ledger lacks are not compared; without a status column, the row
+        entry: The ledger row. Columns that the ledger lacks are not compared. Without a status column, the row
             counts as *paid* unless the rules say otherwise.
         transaction: The service's answer.
-        at: Aware time of the answer; decides whether an expiry has passed.
+        at: Aware time of the answer. Decides whether an expiry has passed.
         rules: For the judgement of differences.
 
     Returns:
-        The findings, the most severe first and waived ones last; empty when everything compared agrees. `judge`
+        The findings, the most severe first and waived ones last. Empty when everything compared agrees. `judge`
         applies the accepted differences.
     """
     schedule = rules.fees.get(transaction.payment_method or "")
@@ -283,7 +283,7 @@ def _shown(value: str | int | None) -> str:
 
 
 def reff_key(merchant_reff: str | None) -> str | None:
-    """Return a `merchant_reff` normalised for case, width and spacing; None if it names no invoice."""
+    """Return a `merchant_reff` normalised for case, width and spacing. None if it names no invoice."""
     text = text_stated(merchant_reff)
     key = None if text is None else folded(text, "merchant_reff")
     return None if key in _PLACEHOLDERS else key

@@ -87,7 +87,7 @@ def differing(
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
-    """Return the normalised merchant_reff of an answer that says paid; None for any other."""
+    """Return the normalised merchant_reff of an answer that says paid. None for any other."""
     found = answer.transaction
     if found is None or rules.read_status(found.status) is not Status.PAID:
         return None
@@ -183,7 +183,7 @@ class _Judgement:
         return is_pending and isinstance(self.entry.status, str)
 
     def _lost_zeros(self, transaction: Transaction, findings: list[Finding]) -> str:
-        """Return the ledger's code that has lost leading zeros, in words; empty if none has, or it is waived."""
+        """Return the ledger's code that has lost leading zeros, in words. Empty if none has, or it is waived."""
         decisive = {finding.code for finding in self._weighed(findings) if finding.is_decisive}
         for name, code in (("merchant_reff", Code.MERCHANT_REFF_DIFFERS), ("payment_code", Code.PAYMENT_CODE_DIFFERS)):
             ours, theirs = getattr(self.entry, name), getattr(transaction, name)
@@ -196,7 +196,7 @@ class _Judgement:
         return ""
 
     def _weighed(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return *findings* with the amount at stake in each; those accepted at that time are waived."""
+        """Return *findings* with the amount at stake in each. Those accepted at that time are waived."""
         theirs = None if self.last is None or self.last.transaction is None else self.last.transaction.amount
         ours = self.entry.amount if isinstance(self.entry.amount, int) else None
         weighed = [finding.weighed(ours, theirs) for finding in findings]
@@ -227,7 +227,7 @@ class _Judgement:
         return Finding(Code.LEFT_THE_LEDGER, sentence, ledger=self.entry.reference if amount is None else amount)
 
     def _row(self, bucket: Bucket, findings: Iterable[Finding] = (), reason: str = "") -> Row:
-        """Return the row with the values common to all buckets; a decisive finding makes it a break."""
+        """Return the row with the values common to all buckets. A decisive finding makes it a break."""
         case, first, last, rules = self.case, self.case.first, self.last, self.rules
         is_answered = last is not None and last.answer is not Answer.FAILED and not self._is_half_usable
         if case.rows > 1:
@@ -239,7 +239,7 @@ class _Judgement:
             suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
             found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
         is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
-        # The first findings are still worth showing if asking again failed; an unusable answer hides its own.
+        # The first findings are still worth showing if asking again failed. An unusable answer hides its own.
         seen = last if is_answered else first
         row = Row(
             entry=self.entry,

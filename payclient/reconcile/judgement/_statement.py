@@ -152,7 +152,7 @@ def _is_claim(line: Entry, rules: Rules) -> bool:
 
 
 def _is_fee_alone(line: RejectedEntry, rules: Rules) -> bool:
-    """Return whether a line is a fee that belongs to no payment, such as a monthly one; its money is known."""
+    """Return whether a line is a fee that belongs to no payment, such as a monthly one. Its money is known."""
     is_fee = rules.statement.kind_of(line.kind) is Kind.FEE
     return is_fee and line.reference is None and _stated(line) != (None, None)
 

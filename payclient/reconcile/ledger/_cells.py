@@ -19,15 +19,15 @@ from payclient.errors import PayClientError
 
 class LedgerError(PayClientError, ValueError):
     """
-    The ledger as a whole cannot be trusted; the text has the place and the remedies.
+    The ledger as a whole cannot be trusted. The text has the place and the remedies.
 
     Attributes:
-        line: Line of the file, from 1; 0 if the problem has no line.
-        offset: Byte of the file, from 0; None if the problem is not about bytes.
-        remedies: What would help; each is one way to go on.
-        refused: The option at fault, such as a column that is not there; None if none is.
+        line: Line of the file, from 1. 0 if the problem has no line.
+        offset: Byte of the file, from 0. None if the problem is not about bytes.
+        remedies: What would help. Each is one way to go on.
+        refused: The option at fault, such as a column that is not there. None if none is.
         side: `ledger` or `statement`.
-        file: Name of the statement; empty for a ledger.
+        file: Name of the statement. Empty for a ledger.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ _USUAL = re.compile(r"[\w-]+", re.ASCII).fullmatch  # visible, not damaged, with
 _HAS_NUMBER = re.compile("[1-9]").search
 
 
-class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
+class CellProblem(ValueError):  # noqa: N818  it is a finding about the data. A rejected entry is made of it
     """
-    A cell cannot be read; the text has the value found and the form needed.
+    A cell cannot be read. The text has the value found and the form needed.
 
     Attributes:
         kind: The text without its values: the same for cells with the same problem.
@@ -105,7 +105,7 @@ class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a 
 
 @frozen
 class Unreadable:
-    """A cell without a usable value; *reason* is for the rejected row."""
+    """A cell without a usable value. *reason* is for the rejected row."""
 
     reason: str
 
@@ -172,7 +172,7 @@ def shown(value: Any) -> str:
 
 
 def invisible(text: str) -> str:
-    """Name the first invisible space or mark in *text*; empty if there is none."""
+    """Name the first invisible space or mark in *text*. Empty if there is none."""
     if text.isascii() or not (unseen := _UNSEEN.search(text)):
         return ""
     return f"{quote(text)} holds U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"

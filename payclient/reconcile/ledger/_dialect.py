@@ -149,14 +149,14 @@ class Dialect:
 
     Attributes:
         encoding: Encoding of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
-        header_row: Line of the file, or row of the sheet, that names the columns; the first that is not empty if None.
+        header_row: Line of the file, or row of the sheet, that names the columns. The first that is not empty if None.
         decimal: The mark before the fraction of an amount: `.` or `,`.
         thousands: The mark between its thousands: `.`, `,`, `space` or `apostrophe`.
         negative: The notation of amounts below zero.
         minor_units: Decimal places of an amount that the service counts as whole units: 2 if it counts cents.
-        currency_prefix: A currency's sign or letters before an amount, such as `Rp`; it may be missing.
+        currency_prefix: A currency's sign or letters before an amount, such as `Rp`. It may be missing.
         currency_suffix: The same, after an amount.
-        date_format: How times are written as text, in the letters of `strftime`; each cell fits exactly one.
+        date_format: How times are written as text, in the letters of `strftime`. Each cell fits exactly one.
         null: Texts that mean an empty cell, such as `NULL`.
         allow_references: References that would be taken for an empty cell otherwise, such as `NA` and `0`.
         debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
@@ -165,12 +165,12 @@ class Dialect:
         skip_totals: Whether totals rows are left out, and not rejected.
         skip_rows_like: The beginnings of rows that are left out, such as `Saldo` or `----` of a footer: of their first
             cell that is not empty, in any letter case.
-        only_currency: The currency whose rows are read, such as `IDR`; all rows must have one currency if empty.
+        only_currency: The currency whose rows are read, such as `IDR`. All rows must have one currency if empty.
 
     Without a declaration, `15000` and `15000.00` are amounts, and `2026-11-21 22:16:00` is a time.
 
     Raises:
-        ValueError: When a value cannot be used; the message begins with its name.
+        ValueError: When a value cannot be used. The message begins with its name.
     """
 
     encoding: str = field(default=UTF_8, converter=_to_encoding, validator=_is_encoding)

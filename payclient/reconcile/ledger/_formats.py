@@ -28,7 +28,7 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
 )
 _CONDITION = re.compile(r"([<>=]{1,2})\s*(-?[0-9.]+)")
 _WHOLE = re.compile(r"(?:general|[0#?,]*)(?:(?:\|[0#?]{2,3})*\|[0#?]{3})?(?:\.[0#?]*)?(?:e[+-][0#?]+)?", re.IGNORECASE)
-"""The places of a number without a scale; a mark between thousands, or lakhs, may be written as text."""
+"""The places of a number without a scale. A mark between thousands, or lakhs, may be written as text."""
 _SCALED = re.compile(r",(?=\.|\Z)|%")
 _NO_FRACTION = re.compile(r"\A[.,](?:0+|\s?[-\u2013\u2014]{1,2})\s*\Z")
 """Text behind a number that says that it has no fraction, as in 15.000,-."""
@@ -60,7 +60,7 @@ class _Part:
 
     @property
     def unit(self) -> str:
-        """Its words and currencies; empty if there is none."""
+        """Its words and currencies. Empty if there is none."""
         return " ".join(_WORD.findall(f"{self.before} {self.behind}"))
 
 
@@ -72,7 +72,7 @@ class Shown:
     Attributes:
         text: The text, if it says credit or debit, which is then read.
         label: A currency next to the number.
-        problem: The difference between what the cell shows and what it holds; empty if there is none.
+        problem: The difference between what the cell shows and what it holds. Empty if there is none.
     """
 
     text: str = ""
@@ -95,7 +95,7 @@ class NumberFormat:
         """Whether it changes nothing but the number of digits."""
 
     def of_text(self, text: str) -> str:
-        """Return the problem with a cell that holds *text*; empty if the format shows it as it is."""
+        """Return the problem with a cell that holds *text*. Empty if the format shows it as it is."""
         part = self._of_text
         around = "" if part is None else f"{part.before}{part.behind}".strip()
         if part is None or (part.is_text and not around):

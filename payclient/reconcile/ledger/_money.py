@@ -43,7 +43,7 @@ _DIGITS_ONLY = "write it with digits only, or declare how it is written"
 class MoneyReader:
     """Reads amounts in one notation."""
 
-    # Without a declaration, `15000` and `15000.00` are the same; `15.000` is refused, which is fifteen to one reader
+    # Without a declaration, `15000` and `15000.00` are the same. `15.000` is refused, which is fifteen to one reader
     # and fifteen thousand to another.
 
     def __init__(self, dialect: Dialect = PLAIN) -> None:
@@ -71,7 +71,7 @@ class MoneyReader:
         return self._value(text, match)
 
     def sign(self, cell: Any, number: int) -> int:
-        """Return -1 or 1 for a *cell* that says the sign of its *number*; 0 if it has digits alone."""
+        """Return -1 or 1 for a *cell* that says the sign of its *number*. 0 if it has digits alone."""
         if number < 0 or not isinstance(cell, str) or cell.isdigit():
             return -1 if number < 0 else 0
         match = self._pattern.fullmatch(cell.strip(BLANK))
@@ -174,7 +174,7 @@ def _signs(match: re.Match[str]) -> list[str]:
 
 
 def _is_negative(text: str, match: re.Match[str]) -> bool:
-    """Return whether the number has a sign for less than zero; two signs are refused."""
+    """Return whether the number has a sign for less than zero. Two signs are refused."""
     given = _signs(match)
     if len(given) > 1:
         raise CellProblem("{} has two signs", quote(text))

@@ -27,7 +27,7 @@ HAS_DIGIT = re.compile(r"\d").search
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
 _MIN_ROWS = 2
-"""Minimum number of rows of a sum; with one row, a repeated amount would look like its sum."""
+"""Minimum number of rows of a sum. With one row, a repeated amount would look like its sum."""
 
 
 def is_totals_text(text: str) -> bool:
@@ -47,12 +47,12 @@ class Totals:
         self._are_numbered = True
         """Whether each reference has a digit, so that a word in its place is something else."""
         self.is_whole = True
-        """Whether each row so far is used with its amount; otherwise a control total cannot be checked."""
+        """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
 
     def reason(
         self, reference: str | None, amount: int | None, cells: Sequence[Any]
     ) -> tuple[CellProblem | None, bool]:
-        """Return why a row is a totals row, and whether it may be left out; otherwise count it and return None."""
+        """Return why a row is a totals row, and whether it may be left out. Otherwise count it and return None."""
         is_numbered = reference is not None and HAS_DIGIT(reference) is not None
         is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
@@ -89,7 +89,7 @@ class Excluded:
         why: The reason, such as `in USD`.
         rows: The number of them.
         amount: Their amounts, added up, as far as they can be read.
-        lines: Their lines, such as `4, 7-9`; ends with `…` if there are too many to list.
+        lines: Their lines, such as `4, 7-9`. Ends with `…` if there are too many to list.
     """
 
     why: str

@@ -41,7 +41,7 @@ def with_start(chunks: Iterable[bytes], size_bytes: int) -> tuple[bytes, Iterato
 
 
 def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
-    """Yield the lines of a file without their line ends: LF, CR LF or CR; all before an error first."""
+    """Yield the lines of a file without their line ends: LF, CR LF or CR. All before an error first."""
     # A byte order mark of UTF-8 has priority over *encoding*.
     start, chunks = with_start(chunks, len(codecs.BOM_UTF8))
     encoding = UTF_8 if start.startswith(codecs.BOM_UTF8) else encoding
@@ -108,7 +108,7 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 
 
 def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
-    # A delimiter that is not given is recognised from the header; a first line `sep=;`, as Excel reads it, declares it.
+    # A delimiter that is not given is recognised from the header. A first line `sep=;`, as Excel reads it, declares it.
     dialect = scope.dialect
     lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
@@ -164,7 +164,7 @@ def _other_delimiters(names: Sequence[str]) -> list[str]:
 
 
 def _cells(header: str, delimiter: str) -> list[str]:
-    """Return the cells; none if the quotes do not pair, as with the wrong delimiter."""
+    """Return the cells. None if the quotes do not pair, as with the wrong delimiter."""
     try:
         return next(csv.reader([header], delimiter=delimiter, strict=True))
     except csv.Error:

@@ -1,5 +1,5 @@
 """
-Read a time as it is declared to be written, with the letters of `strftime`; or as ISO 8601 has it.
+Read a time as it is declared to be written, with the letters of `strftime`, or as ISO 8601 has it.
 
 Not with `strptime`, which knows the names of months in the language of the process, takes digits of other scripts,
 and reads `%y` and missing parts as it likes.
@@ -50,7 +50,7 @@ _CREATION = re.compile(
 
 
 class TimeFormat:
-    """One way to write a time, such as `%d/%m/%Y %H:%M`; the parts are `%Y %y %m %b %d %H %I %p %M %S %f %z`."""
+    """One way to write a time, such as `%d/%m/%Y %H:%M`. The parts are `%Y %y %m %b %d %H %I %p %M %S %f %z`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -71,7 +71,7 @@ class TimeFormat:
         self._pattern = re.compile("".join(pattern), re.IGNORECASE)
 
     def read(self, text: str) -> datetime | None:
-        """Return the time in *text*, aware if it has a zone; None if it is not written like this."""
+        """Return the time in *text*, aware if it has a zone. None if it is not written like this."""
         match = self._pattern.fullmatch(text)
         if match is None:
             return None
@@ -100,7 +100,7 @@ def _hour(found: Mapping[str, str]) -> int | None:
 
 
 class TimeReader:
-    """Reads times in the declared formats; without one, the year is first, as in ISO 8601."""
+    """Reads times in the declared formats. Without one, the year is first, as in ISO 8601."""
 
     def __init__(self, texts: tuple[str, ...] = ()) -> None:
         self._formats = [TimeFormat(text) for text in texts]

@@ -41,7 +41,7 @@ MAX_COUNTED = 4096
 _MIN_SUM = 1000
 """Fewer than eleven different numbers, all below this, are codes and flags, and shown like words."""
 _LABEL = re.compile(r"\A([^\W\d_]*)\d+([^\W\d_]*)\Z|[^\W_]*\d[^\W_]*")
-"""A part with a digit, such as the number of an invoice; if it is the whole, only its digits are."""
+"""A part with a digit, such as the number of an invoice. If it is the whole, only its digits are."""
 _ZEROS = dict.fromkeys(map(ord, "123456789"), "0")
 """Turns texts that differ in their digits alone into one, whose shape is remembered."""
 _NAME = re.compile(r"(?=.*\d).{4,}")
@@ -61,8 +61,8 @@ class UnusedColumn:
 
     Attributes:
         name: Name in the header.
-        words: Its different texts with the number of rows, the most frequent first; empty for numbers.
-        amount: The sum of its numbers, read as amounts are; None for texts, and if not all can be read so.
+        words: Its different texts with the number of rows, the most frequent first. Empty for numbers.
+        amount: The sum of its numbers, read as amounts are. None for texts, and if not all can be read so.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _shape(text: str) -> str:
 
 @define
 class Evidence:
-    """The cells of one unused column; memory does not grow with the ledger."""
+    """The cells of one unused column. Memory does not grow with the ledger."""
 
     name: str
     place: int = -1
@@ -106,7 +106,7 @@ class Evidence:
     _texts: set[str] = field(init=False, factory=set)
     """The cells that are neither numbers nor times."""
     words: dict[str, int] = field(init=False, factory=dict)
-    """All different texts while they are few; the most frequent ones otherwise."""
+    """All different texts while they are few. The most frequent ones otherwise."""
     _shapes: tuple[dict[str, int], dict[str, int]] = field(init=False, factory=lambda: ({}, {}))
     """The words with `#` for each label, and what these begin with."""
 
@@ -166,13 +166,13 @@ class Evidence:
 
     @property
     def _are_codes(self) -> bool:
-        """Whether its numbers are few and rows share them, on average, as they do account numbers; 0 does not count."""
+        """Whether its numbers are few and rows share them, on average, as they do account numbers. 0 does not count."""
         numbers = {word: rows for word, rows in self.words.items() if re.search("[1-9]", word)}
         is_like_code = len({*map(len, numbers)}) == 1 and len(numbers) <= _MAX_REPEATED
         return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)
 
     def found(self, rows: int) -> UnusedColumn | None:
-        """Return what its cells may say about *rows*; None if they say nothing."""
+        """Return what its cells may say about *rows*. None if they say nothing."""
         if not self._filled:
             return None
         empty = {_EMPTY: rows - self._filled} if rows > self._filled else {}
@@ -184,7 +184,7 @@ class Evidence:
 
     @property
     def _few(self) -> Mapping[str, int]:
-        """The texts of its cells, or the few ways in which they are written or begin; empty if there are many."""
+        """The texts of its cells, or the few ways in which they are written or begin. Empty if there are many."""
         are_times = self._times == self._filled
         eras = self._eras if are_times else {}
         if are_times and len(eras) < 2 and _words_of(self.name) - _TIMES_BESIDE <= _TIMES:

@@ -5,7 +5,7 @@ No library is used here, because a wrong amount is worse than slow reading. Desi
 
 - A workbook is an untrusted zip file: sizes are checked before a part is decompressed, a document type, whose entities
   could expand, is refused, and any damage becomes a `LedgerError`.
-- A formula has the result that is stored in the file; one without a result is refused, not empty.
+- A formula has the result that is stored in the file. One without a result is refused, not empty.
 - What a cell shows is what is read: a number format that shows another sign, word or number refuses the cell.
 - No row is left out: hidden and filtered rows are read and counted, and rows out of order refuse the file.
   openpyxl drops such a row silently, and reads a formula without a result as an empty cell.
@@ -60,7 +60,7 @@ _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the pro
 _MAX_SHEET_BYTES = 4096 * _MIB
 _FREE_BYTES = 8 * _MIB
 _MAX_RATIO = 200
-_MAX_HELD_TAGS = 400_000  # of a row, for example; an element has two
+_MAX_HELD_TAGS = 400_000  # of a row, for example. An element has two
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
     *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError),
@@ -92,7 +92,7 @@ class _Archive:
         return part in self._zip.NameToInfo
 
     def _pieces(self, part: str, max_bytes: int) -> Iterator[bytes]:
-        """Yield the decompressed bytes, and an empty piece at the end; `zipfile` stops at the size it lists."""
+        """Yield the decompressed bytes, and an empty piece at the end. `zipfile` stops at the size it lists."""
         info = self._zip.getinfo(part)
         name = escape_unprintable(info.filename, max_length=80)
         if info.file_size > max_bytes:
@@ -110,7 +110,7 @@ class _Archive:
         yield b""
 
     def elements(self, part: str, *names: str, max_bytes: int = _MAX_OTHER_BYTES) -> Iterator[Element]:
-        """Yield each element with one of these *names* in the namespace of the first one; no other element is kept."""
+        """Yield each element with one of these *names* in the namespace of the first one. No other element is kept."""
         builder, parser = TreeBuilder(), expat.ParserCreate(namespace_separator="}")
         top = builder.start("", {})
         parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
@@ -166,7 +166,7 @@ class _Sheet:
 
 @frozen(kw_only=True)
 class _Workbook:
-    """A workbook without its rows; `texts` are its shared strings, and `epoch` is day 0 of its dates."""
+    """A workbook without its rows. `texts` are its shared strings, and `epoch` is day 0 of its dates."""
 
     archive: _Archive
     sheets: tuple[_Sheet, ...]
@@ -180,7 +180,7 @@ class _Workbook:
 
 
 def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
-    """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
+    """Return the table on one sheet of an XLSX file, which must stay open. The first visible one if none is named."""
     book = _read_workbook(file)
     chosen = _choose(book, sheet)
     counted = (UnreadSheet(each.name, _count_rows(book, each)) for each in book.sheets if each != chosen)
@@ -209,7 +209,7 @@ FORMULA = Unreadable("is a formula")
 
 
 def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
-    """Yield the number of each filled row of a sheet with its filled cells, by column from 0; *file* must stay open."""
+    """Yield the number of each filled row of a sheet with its filled cells, by column from 0. *file* must stay open."""
     book = _read_workbook(file)
     yield from _SheetReader(book, formula=FORMULA).rows(_choose(book, sheet).part)
 
@@ -256,7 +256,7 @@ def _entries(
 
 
 class _SheetReader:
-    """Reads the rows of a sheet; a cell with a formula is *formula*, or else its stored result."""
+    """Reads the rows of a sheet. A cell with a formula is *formula*, or else its stored result."""
 
     def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
         self.currencies: dict[int, dict[str, str]] = {}
@@ -298,7 +298,7 @@ class _SheetReader:
         return cells
 
     def _value(self, cell: Element, place: int, value: str, formula: str, inline: str) -> Any:
-        """Return the value of a cell, whose parts have these names; None when it is empty."""
+        """Return the value of a cell, whose parts have these names. None when it is empty."""
         parts = {part.tag: part for part in cell}
         if len(parts) < len(cell):
             raise ValueError("a cell has a part twice")
@@ -340,7 +340,7 @@ class _SheetReader:
         return time.date() if is_day and number.is_integer() else time
 
     def _shown(self, number: float, style: NumberFormat, place: int) -> Any:
-        """Return a number as its format shows it if that says credit or debit; its currency is kept otherwise."""
+        """Return a number as its format shows it if that says credit or debit. Its currency is kept otherwise."""
         shown = style.of_number(number)
         if shown.problem:
             return Unreadable(shown.problem)
@@ -458,5 +458,5 @@ def _text_of(element: Element) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Return *text* with escapes such as `_x000D_` as the character; XML cannot hold it."""
+    """Return *text* with escapes such as `_x000D_` as the character. XML cannot hold it."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text

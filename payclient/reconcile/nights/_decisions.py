@@ -31,7 +31,7 @@ FIRST = "0" * 64
 """Previous checksum of the first line."""
 
 Key: TypeAlias = tuple[str, str]
-"""Reference and code; the code of an unresolved row is `unresolved`."""
+"""Reference and code. The code of an unresolved row is `unresolved`."""
 
 Decisions: TypeAlias = Mapping[Key, "Decision"]
 """Decisions by reference and code."""
@@ -63,10 +63,10 @@ class Decision:
     Attributes:
         run: Name of the run whose work list it stood in.
         reference: Reference of the row.
-        code: Code of the finding; `unresolved` for an unresolved row.
-        owner: Who is responsible; empty if it is not said.
-        resolution: The decision; None if there is none yet.
-        until: The last day of what is accepted; None for any other resolution.
+        code: Code of the finding. `unresolved` for an unresolved row.
+        owner: Who is responsible. Empty if it is not said.
+        resolution: The decision. None if there is none yet.
+        until: The last day of what is accepted. None for any other resolution.
         comment: Why.
         ledger: The ledger's side of the finding.
         service: The service's side.
@@ -104,7 +104,7 @@ class Decision:
 
     @property
     def acceptance(self) -> Accepted | None:
-        """This decision as an accepted difference; None for any other decision."""
+        """This decision as an accepted difference. None for any other decision."""
         if self.resolution is not Resolution.ACCEPTED or self.until is None:
             return None
         return Accepted(
@@ -143,14 +143,14 @@ def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
 
 
 def decision_line(decision: Decision, previous: str) -> tuple[str, str]:
-    """Return *decision* as a line of JSON without its line end, and its checksum; *previous* is of the line before."""
+    """Return *decision* as a line of JSON without its line end, and its checksum. *previous* is of the line before."""
     content = {"version": 1, **as_json(decision), "previous": previous}
     checksum = sha256(json.dumps(content).encode()).hexdigest()
     return json.dumps({**content, "sha256": checksum}), checksum
 
 
 def read_decisions(lines: Iterable[bytes]) -> Iterator[tuple[Decision, str]]:
-    """Yield each decision with its checksum, in order; refuse a line that was changed or moved."""
+    """Yield each decision with its checksum, in order. Refuse a line that was changed or moved."""
     previous = FIRST
     for number, line in enumerate(lines, 1):
         try:

@@ -74,7 +74,7 @@ class BreakChange:
     was: BreakRecord | None  # None if it is new
     now: BreakRecord
     history: History
-    why: str = ""  # it is not known; empty if it is
+    why: str = ""  # it is not known. Empty if it is
     is_old: bool = False  # resolved before the earlier run already, and still
 
 
@@ -107,7 +107,7 @@ def breaks_of(rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord
 
 
 def observed_at(rows: Iterable[Row]) -> datetime | None:
-    """Return the time of the first answer; None without one."""
+    """Return the time of the first answer. None without one."""
     return min((row.observed_at for row in rows if row.observed_at is not None), default=None)
 
 
@@ -165,7 +165,7 @@ def _present(reference: str, was: BreakRecord | None, now: BreakRecord, at: date
 
 
 def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], bool]) -> str:
-    """Return the reason why the state of a break is not known in the later run; empty if it is."""
+    """Return the reason why the state of a break is not known in the later run. Empty if it is."""
     if not rows:
         return "the later run has no row with this reference, and did not ask about it"
     if unjudged := next((row for row in rows if row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED)), None):
@@ -220,10 +220,10 @@ class ReferenceRecord:
     reference: str
     breaks: tuple[BreakRecord, ...] = ()
     is_paid: bool = False
-    other_state: str = ""  # of the service, if it is not paid; a word without a known meaning as it is
+    other_state: str = ""  # of the service, if it is not paid. A word without a known meaning as it is
     settled: Settled | None = None  # by its statement, with those before it
     is_in_ledger: bool = True  # and not in its statement alone
-    carried_from: str = ""  # the run whose ledger or statement listed it last; empty for the previous one
+    carried_from: str = ""  # the run whose ledger or statement listed it last. Empty for the previous one
     has_left: bool = False  # the ledger, without leave
     gone_for: int = 0  # runs without a row that has what was settled
 
@@ -263,13 +263,13 @@ class PreviousRun:
     buckets: Mapping[str, int] = field(factory=dict[str, int])
     trend: tuple[tuple[str, int], ...] = ()  # name and number of breaks of the earlier runs, the oldest first
     ledger_sha256: str = ""
-    manifest_sha256: str = ""  # when this run began; a report that shows decisions has another one
+    manifest_sha256: str = ""  # when this run began. A report that shows decisions has another one
     rows_sha256: str = ""  # of its rows, which stay as they are
-    rows: int = 0  # of this run's ledger; those after them in the journal are carried over
+    rows: int = 0  # of this run's ledger. Those after them in the journal are carried over
     open_findings: FindingTotal | None = None
-    shown: Mapping[str, tuple[str, ...]] | None = None  # by it and earlier runs, by kind; None if not known
+    shown: Mapping[str, tuple[str, ...]] | None = None  # by it and earlier runs, by kind. None if not known
     stated: tuple[str, ...] = ()  # the fields that its ledger had a column for
-    left_out: tuple[tuple[str, str], ...] | None = None  # what it did not compare: kind and name; None if not known
+    left_out: tuple[tuple[str, str], ...] | None = None  # what it did not compare: kind and name. None if not known
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
@@ -281,7 +281,7 @@ _MAX_TREND = 29
 
 
 def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
-    """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
+    """Return the finding that a payment of the previous run is not paid any more. None if it is, or never was."""
     found = answer.transaction
     before = next((each for each in earlier.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
     status = None if found is None else rules.read_status(found.status)
@@ -323,7 +323,7 @@ def record_cell(record: ReferenceRecord) -> str:
 
 
 def record_from(reference: str, cell: str | None) -> ReferenceRecord:
-    """Return the record from its `record_cell`; None stands for a reference that the previous run does not know."""
+    """Return the record from its `record_cell`. None stands for a reference that the previous run does not know."""
     if not cell:
         return ReferenceRecord(reference=reference, is_paid=cell is not None)
     return from_json({"reference": reference, **json.loads(cell)}, ReferenceRecord)

@@ -45,7 +45,7 @@ class LedgerChange:
     now: RowTotal = RowTotal()
     missing: RowTotal = RowTotal()  # of those that left: matched before, and of the time that the ledger still covers
     references: tuple[str, ...] = ()  # of the first of these
-    covers_from: datetime | None = None  # the first creation in the ledger; None if no row has one
+    covers_from: datetime | None = None  # the first creation in the ledger. None if no row has one
 
 
 def ledger_change(rows: Iterable[Sequence[Any]], covers_from: datetime | None, zone: tzinfo | None) -> LedgerChange:
@@ -99,9 +99,9 @@ class SincePrevious:
 
 _MAX_LENGTH = 80
 _MAX_KNOWN = 1_000
-"""Limit of each kind; a service that shows more does not use words."""
+"""Limit of each kind. A service that shows more does not use words."""
 _MAX_WORDS = 20
-"""Limit of each column that is not used; one with more has names, and a new name says nothing."""
+"""Limit of each column that is not used. One with more has names, and a new name says nothing."""
 _OF_COLUMN = ": "
 
 
@@ -128,7 +128,7 @@ class Sight(StrEnum):
 
 @frozen(kw_only=True)
 class FirstSeen:
-    """Something that no earlier run has shown, with the payments that show it and their amount; a word has none."""
+    """Something that no earlier run has shown, with the payments that show it and their amount. A word has none."""
 
     kind: Sight
     value: str
@@ -143,7 +143,7 @@ class FirstSeen:
 
 @define
 class Shown:
-    """Counts what the service shows in the rows of one run; memory does not grow with them."""
+    """Counts what the service shows in the rows of one run. Memory does not grow with them."""
 
     _counts: dict[Sight, dict[str, list[int]]] = field(init=False, factory=lambda: {each: {} for each in Sight})
 
@@ -159,7 +159,7 @@ class Shown:
                 count[1] += amount
 
     def set_words(self, columns: Iterable[UnusedColumn]) -> None:
-        """Set what the columns that are not used say; the column stands before each word."""
+        """Set what the columns that are not used say. The column stands before each word."""
         few = [each for each in columns if len(each.words) <= _MAX_WORDS]
         self._counts[Sight.WORD] = {
             f"{each.name[:_MAX_LENGTH]}{_OF_COLUMN}{word[:_MAX_LENGTH]}": [rows, 0]
@@ -176,7 +176,7 @@ class Shown:
         }
 
     def first(self, before: Mapping[str, tuple[str, ...]] | None) -> Iterator[FirstSeen]:
-        """Yield the parts that no earlier run has shown, the most rows first; nothing if *before* is unknown."""
+        """Yield the parts that no earlier run has shown, the most rows first. Nothing if *before* is unknown."""
         for kind, counts in self._counts.items() if before is not None else ():
             known = None if before is None else before.get(kind.value)
             if known is not None and len(known) < _MAX_KNOWN:

@@ -32,14 +32,14 @@ class LedgerAbout:
     The ledger that was read.
 
     Attributes:
-        name: The file's name without its folder; empty for a stream.
+        name: The file's name without its folder. Empty for a stream.
         format: `csv`, `jsonl`, `xlsx` or `parquet`.
         size_bytes: How much was read.
         sha256: Hash of all that was read, in hexadecimal.
         columns: The name in the header, by field.
         ignored_columns: The other columns, in their order.
         warnings: Warnings from reading the ledger.
-        excluded: Rows that are left out, by reason; each is a warning, too.
+        excluded: Rows that are left out, by reason. Each is a warning, too.
         unused: Other columns that may say what a row means, and were not ignored by name.
         ignored: The same of those that were ignored by name.
         unread_sheets: Other sheets of the workbook that have rows, if no sheet was chosen by name.
@@ -88,22 +88,22 @@ class StatementAbout:
 @frozen(kw_only=True)
 class About:
     """
-    The run; without clock, so that the same run gives the same bytes.
+    The run. Without clock, so that the same run gives the same bytes.
 
     Attributes:
         run: Name of the run: when it began, in UTC, and a fingerprint of ledger, service, key and rules, such as
             `20261121T020003Z-3f9a1c2d`. Names sort by time. Empty when it is not known.
-        ledger: The file that was read; None if it was not a file.
+        ledger: The file that was read. None if it was not a file.
         rules: How differences were judged.
-        base_url: Address of the service; empty when it is not known.
-        environment: `live` or `sandbox`; empty when it is not known.
-        key_fingerprint: A short, non-reversible fingerprint of the API key, never the key; empty when not known.
+        base_url: Address of the service. Empty when it is not known.
+        environment: `live` or `sandbox`. Empty when it is not known.
+        key_fingerprint: A short, non-reversible fingerprint of the API key, never the key. Empty when not known.
         canary: The reference that was asked first, if one was.
         judged_again: The run whose answers these are, if they were judged again.
-        ended_by: The failure that ended the run early; empty when it was not.
+        ended_by: The failure that ended the run early. Empty when it was not.
         ignored_lines: Ledger lines that the rules leave out, by kind.
-        statement: The other side; None without one.
-        ledger_change: The rows of the ledger next to the rows of the previous run; None without one.
+        statement: The other side. None without one.
+        ledger_change: The rows of the ledger next to the rows of the previous run. None without one.
         payclient_version: Version of the package that wrote the report.
     """
 
@@ -128,12 +128,12 @@ class About:
 
     @property
     def ledger_sha256(self) -> str:
-        """SHA-256 of the ledger; empty if it was not a file."""
+        """SHA-256 of the ledger. Empty if it was not a file."""
         return "" if self.ledger is None else self.ledger.sha256
 
 
 def run_name(about: About, started_at: datetime) -> str:
-    """Return the name of the run that *about* describes; it stays when the run is resumed, or judged again alike."""
+    """Return the name of the run that *about* describes. It stays when the run is resumed, or judged again alike."""
     parts = about.ledger_sha256, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint
     fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{fingerprint[:8]}"
@@ -156,12 +156,12 @@ class Fact:
 
 
 def when(time: datetime | None) -> str:
-    """Return *time* in UTC, to the second; empty for None."""
+    """Return *time* in UTC, to the second. Empty for None."""
     return "" if time is None else time.astimezone(UTC).isoformat(" ", "seconds")[:19]
 
 
 def facts(summary: Summary, about: About) -> Iterator[Fact]:
-    """Yield the run metadata in the order of the page; a missing value is shown as such."""
+    """Yield the run metadata in the order of the page. A missing value is shown as such."""
     yield Fact(RUN_TERM, (about.run or "not recorded",), bool(about.run))
     if about.judged_again is not None:
         yield Fact("Judged again", (in_words(about.judged_again),))

@@ -33,7 +33,7 @@ class DecisionLog:
 
 
 def read_log(folder: Path) -> DecisionLog:
-    """Return the decisions in *folder*; none if there is no file."""
+    """Return the decisions in *folder*. None if there is no file."""
     try:
         with open(folder / DECISIONS, "rb", opener=own) as file:
             return _log(file, folder)

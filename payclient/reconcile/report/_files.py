@@ -64,16 +64,16 @@ class ReportFiles:
     The report of one run, written while its rows come.
 
     Args:
-        folder: Where the files go; made if it is not there.
+        folder: Where the files go. Made if it is not there.
         rules: By which the rows were judged.
-        formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
+        formats: Names of the files to write. `manifest.json` comes with them. An older file that is not among them
             stays as it is. Default: all, but `rows.parquet` only if the extra `parquet` is installed.
-        previous: The previous run; None without one. With one, there is a `history.jsonl` too.
+        previous: The previous run. None without one. With one, there is a `history.jsonl` too.
         has_statement: Whether there is a statement, so that there is a `payouts.csv` too.
 
     Note:
         Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
-        whole or not at all; if the block is left without `finish`, an older report stays as it is. The same rows
+        whole or not at all. If the block is left without `finish`, an older report stays as it is. The same rows
         give the same bytes. Memory does not grow with the rows.
 
     Raises:
@@ -133,7 +133,7 @@ class ReportFiles:
             take(row)
 
     def add_change(self, change: BreakChange) -> None:
-        """Take the change of a break of the previous run, and write it if it is gone; after all rows."""
+        """Take the change of a break of the previous run, and write it if it is gone. After all rows."""
         self._tally.add_change(change)
         for take in () if change.now.is_present else self._opening.on_gone:
             take(change)
@@ -148,14 +148,14 @@ class ReportFiles:
         Replace the old files with the new ones.
 
         Args:
-            about: The run; its rules are those that `ReportFiles` was given.
-            ledger: The file that was read; it is checked once more.
+            about: The run. Its rules are those that `ReportFiles` was given.
+            ledger: The file that was read. It is checked once more.
 
         Raises:
-            LedgerChangedError: When the ledger is no longer what was read; no file is changed then.
-            TieOutError: When the sums do not tie, which is a bug of payclient; no file is changed then.
-            ValueError: When *about* has other rules, or another run than was named; no file is changed then.
-            OSError: When a file cannot be written; no file is changed then.
+            LedgerChangedError: When the ledger is no longer what was read. No file is changed then.
+            TieOutError: When the sums do not tie, which is a bug of payclient. No file is changed then.
+            ValueError: When *about* has other rules, or another run than was named. No file is changed then.
+            OSError: When a file cannot be written. No file is changed then.
         """
         if about.rules.fingerprint != self._rules.fingerprint:
             raise ValueError("finish got other rules than ReportFiles; give both the same ones")
@@ -203,11 +203,11 @@ def _imported(output: Output) -> Any:
 # summary.json
 
 SUMMARY_VERSION = 2
-"""Grows when a reader of `summary.json` has to change; new names alone do not make it grow."""
+"""Grows when a reader of `summary.json` has to change. New names alone do not make it grow."""
 
 
 def summary_as_json(report: Report) -> dict[str, Any]:
-    """Return `summary.json`; `ledger` is null when it was not a file that we read."""
+    """Return `summary.json`. `ledger` is null when it was not a file that we read."""
     summary, about = report.summary, report.about
     return {
         "schema": "payclient.reconcile.summary",

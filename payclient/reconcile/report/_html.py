@@ -44,7 +44,7 @@ _MAX_MARKS = 3  # no writing system needs more
 
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
-"""Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
+"""Breaks by severity and leading finding. Other rows with findings by the leading one. Otherwise the bucket."""
 
 ADVICE = {
     Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
@@ -69,7 +69,7 @@ class Group:
 
 @define
 class RowGroups:
-    """The rows that need a person's attention, by kind; memory grows with *room*, not with the rows."""
+    """The rows that need a person's attention, by kind. Memory grows with *room*, not with the rows."""
 
     _room: int
     _tops: defaultdict[Kind, Top[Row]] = field(init=False)
@@ -88,7 +88,7 @@ class RowGroups:
             self._totals[kind] += Total.of(row)
 
     def breaks(self, files: Collection[str]) -> list[Group]:
-        """Return the breaks, the most severe first; each row is in one group."""
+        """Return the breaks, the most severe first. Each row is in one group."""
         kinds = ((severity, code) for severity in reversed(Severity) for code in Code)
         rest = _first(files, "breaks.csv", ROWS, "report.xlsx")
         return [self._of_code(code, rest, severity) for severity, code in kinds if (severity, code) in self._tops]
@@ -151,7 +151,7 @@ def begin(opening: Opening) -> None:
 
 
 class HtmlReport:
-    """The page of one run; *room* rows of each kind are shown, those with the largest amounts."""
+    """The page of one run. *room* rows of each kind are shown, those with the largest amounts."""
 
     def __init__(self, *, room: int = ROOM) -> None:
         self._groups = RowGroups(room)
@@ -194,7 +194,7 @@ class HtmlReport:
 
 
 def _by_kind(breaks: Iterable[Group], found: OpenFindings) -> dict[str, Any]:
-    """Return the kinds of breaks with the money at stake; a code with two severities has it in the first."""
+    """Return the kinds of breaks with the money at stake. A code with two severities has it in the first."""
     stakes = {code.value: total.amount for code, total in found.by_code.items()}
     kinds = [(group, stakes.pop(group.code, None)) for group in breaks]
     also = [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes]
@@ -259,7 +259,7 @@ def _harmless(value: Any) -> Any:
 
 
 def _unstacked(text: str) -> Iterator[str]:
-    """Yield the characters of *text*; marks that stack over their letter, and so over other lines, by number."""
+    """Yield the characters of *text*. Marks that stack over their letter, and so over other lines, by number."""
     marks = 0
     for character in text:
         marks = marks + 1 if combining(character) else 0

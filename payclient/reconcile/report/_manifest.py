@@ -18,10 +18,10 @@ from payclient.reconcile.rules import dialect_as_json
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1
-"""Grows when a reader of `manifest.json` has to change; new names alone do not make it grow."""
+"""Grows when a reader of `manifest.json` has to change. New names alone do not make it grow."""
 
 WORK_LIST: str = "report.xlsx"
-"""The file that people write into; nothing is read from it but their decisions, on request."""
+"""The file that people write into. Nothing is read from it but their decisions, on request."""
 
 _ALL = tuple(each.name for each in OUTPUTS)
 _MAX_BYTES = 1 << 20
@@ -38,7 +38,7 @@ class Problem:
 def manifest_as_json(
     about: About, summary: dict[str, Any], files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return `manifest.json`, with parts of `summary.json`; the key is not in it, only its fingerprint."""
+    """Return `manifest.json`, with parts of `summary.json`. The key is not in it, only its fingerprint."""
     content = {
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
@@ -67,10 +67,10 @@ def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem
 
     Args:
         folder: Folder of the report.
-        only: Names of the files to compare; the manifest itself is always checked. Default: all.
+        only: Names of the files to compare. The manifest itself is always checked. Default: all.
 
     Returns:
-        What is wrong, in the order of the manifest; nothing if every file is as it was written. A person who can
+        What is wrong, in the order of the manifest. Nothing if every file is as it was written. A person who can
         change the files can change the manifest too, so keep a copy of it elsewhere if that matters.
     """
     try:

@@ -25,7 +25,7 @@ def _about(value: Callable[[Summary, About], Any]) -> Any:
 
 @frozen
 class Report:
-    """A run in figures and words, apart from its rows; the bridge to the statement is empty without one."""
+    """A run in figures and words, apart from its rows. The bridge to the statement is empty without one."""
 
     summary: Summary
     about: About
@@ -56,7 +56,7 @@ class Report:
 
 @define(kw_only=True)
 class Opening:
-    """What an output is made of; its `begin` adds the functions that it needs to be called, and closes at the end."""
+    """What an output is made of. Its `begin` adds the functions that it needs to be called, and closes at the end."""
 
     new: AtomicFiles
     names: Collection[str]  # of the files of this report, and of those that stay next to them
@@ -76,9 +76,9 @@ class Output:
 
     Attributes:
         name: Of the file.
-        position: Among the files that the page lists, from 1; 0 for the page itself.
+        position: Among the files that the page lists, from 1. 0 for the page itself.
         holds: What it is for, on the page.
-        module: Next to this one, with a function `begin(opening)`; empty if `_files` writes it.
+        module: Next to this one, with a function `begin(opening)`. Empty if `_files` writes it.
         extra: The extra that the module needs.
         needs: `previous` or `statement` for a file that is written only with it.
     """

@@ -22,7 +22,7 @@ _BATCH_ROWS = 2048
 _GROUP_BATCHES = 32
 _BOUND = 2**63
 _VERSION = "1"
-"""Grows when a reader of the file has to change; new columns alone do not make it grow."""
+"""Grows when a reader of the file has to change. New columns alone do not make it grow."""
 
 _TYPES = {
     Kind.TEXT: _arrow.string(),
@@ -96,7 +96,7 @@ def begin(opening: Opening) -> None:
 
 
 def _column(cells: Sequence[Cell], kind: Any) -> Any:
-    """Return *cells* as an array; half a character and a number beyond 64 bits are replaced."""
+    """Return *cells* as an array. Half a character and a number beyond 64 bits are replaced."""
     try:
         return _arrow.array(cells, kind)
     except (UnicodeError, OverflowError, _arrow.ArrowInvalid):

@@ -1,6 +1,6 @@
 """The columns of a row, each declared once, and a row as a line of CSV, and of JSON that is read back.
 
-The order of a file is a promise to its readers, so each file lists its columns; a column has the same name, kind and
+The order of a file is a promise to its readers, so each file lists its columns. A column has the same name, kind and
 value wherever it is listed.
 """
 
@@ -51,7 +51,7 @@ _Item = TypeVar("_Item")
 
 
 class Kind(Enum):
-    """The kinds of values; a number has thousands separators in a sheet, a line has none."""
+    """The kinds of values. A number has thousands separators in a sheet, a line has none."""
 
     TEXT = auto()
     WORD = auto()  # a sheet shows `_` as a space
@@ -65,7 +65,7 @@ class Kind(Enum):
 
 @frozen(eq=False)
 class RowColumn:
-    """One column, of the attribute of its name unless it has another value; title and width are for a sheet."""
+    """One column, of the attribute of its name unless it has another value. Title and width are for a sheet."""
 
     name: str
     kind: Kind
@@ -85,7 +85,7 @@ class RowColumn:
         return " ".join(value) if isinstance(value, list) else value
 
     def in_sheet(self, row: Row) -> str | int | None:
-        """Return its cell in a sheet; times are in UTC, to the second."""
+        """Return its cell in a sheet. Times are in UTC, to the second."""
         value = self.value(row)
         if isinstance(value, datetime) and self.kind is Kind.AT:
             return when(value)
@@ -207,7 +207,7 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def spreadsheet_cell(value: object) -> str | int:
-    """Return *value* as a cell that no spreadsheet runs as a formula; numbers stay numbers. OWASP, CSV injection."""
+    """Return *value* as a cell that no spreadsheet runs as a formula. Numbers stay numbers. OWASP, CSV injection."""
     if isinstance(value, str) and value[:1].isalnum() and value.isprintable():  # nearly every cell
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -222,7 +222,7 @@ _LOCAL = ("expdate", "created_at")
 
 
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
-    """Return the fields that the ledger has, `line` not among them; an empty cell is null."""
+    """Return the fields that the ledger has, `line` not among them. An empty cell is null."""
     cells = {name: cell for name, cell in zip(_WRITTEN, _written(entry), strict=True) if cell is not ABSENT}
     for name in _LOCAL:
         if (time := cells.get(name)) is not None:
@@ -315,13 +315,13 @@ def change_as_json(change: BreakChange) -> dict[str, Any]:
 
 
 def _values(known: BreakRecord) -> dict[str, Any]:
-    """Return both values of the first row, and the stake of all; the other rows are in the reports."""
+    """Return both values of the first row, and the stake of all. The other rows are in the reports."""
     ours, theirs = known.sides[0] if known.sides else (None, None)
     return {"ledger": ours, "service": theirs, "at_stake": known.at_stake}
 
 
 def _statuses(row: Row) -> dict[str, Any]:
-    """Return both words unchanged, and their status; null if unknown, or if there is no word."""
+    """Return both words unchanged, and their status. Null if unknown, or if there is no word."""
     return {
         "ledger": row.entry.status if isinstance(row.entry.status, str) else None,
         "ledger_meaning": row.ledger_status,
@@ -333,7 +333,7 @@ def _statuses(row: Row) -> dict[str, Any]:
 
 @define
 class Top(Generic[_Item]):
-    """The highest-ranking items of any number; equal ones in order of arrival."""
+    """The highest-ranking items of any number. Equal ones in order of arrival."""
 
     _room: int
     _rank: Callable[[_Item], tuple[int, ...]]
@@ -440,7 +440,7 @@ class RowLine:
 
     @property
     def listed(self) -> ListedRow | None:
-        """The line of the ledger of its run; None for a row that was carried over, or is of the statement alone."""
+        """The line of the ledger of its run. None for a row that was carried over, or is of the statement alone."""
         data = self.data
         if data["carried_from"] or not data.get("statement", {"is_in_ledger": True})["is_in_ledger"]:
             return None

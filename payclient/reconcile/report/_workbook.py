@@ -55,7 +55,7 @@ class Style(Enum):
 
 @frozen
 class Column:
-    """One column of a sheet; the width is in characters."""
+    """One column of a sheet. The width is in characters."""
 
     title: str
     width: int = 14
@@ -63,7 +63,7 @@ class Column:
 
 
 class SheetWriter:
-    """One sheet, with a header, up to a number of rows; if more follow, the last one names the file with the *rest*."""
+    """One sheet, with a header, up to a number of rows. If more follow, the last one names the file with the *rest*."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class BookWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Without `finish`, or after it failed, files are still open; on a full disk, closing them fails too.
+        # Without `finish`, or after it failed, files are still open. On a full disk, closing them fails too.
         self._output.file = BytesIO()
         for sheet in self._book.worksheets():
             for file in (sheet.row_data_fh, sheet.fh):
@@ -155,7 +155,7 @@ class BookWriter:
                     file.close()
 
     def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
-        """Add a sheet; *options* are passed to `SheetWriter`."""
+        """Add a sheet. *options* are passed to `SheetWriter`."""
         sheet = self._book.add_worksheet(name)
         self._sheets[name] = SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options)
         return self._sheets[name]
@@ -196,7 +196,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     ),
     "To sign": (Column("What", 30), Column("Value", 100)),
 }
-"""The sheets in their order, each with its columns; `Resolved` is there with a previous run."""
+"""The sheets in their order, each with its columns. `Resolved` is there with a previous run."""
 
 _NOT_FILTERED = frozenset({"Summary", "Tie-out", "To sign"})
 _REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}

@@ -38,14 +38,14 @@ class BreakItem:
         return self.row.is_material, self.finding.severity, self.at_stake
 
     def joined(self, other: "BreakItem") -> "BreakItem":
-        """Return the item of both, which have the same key; its row is the one with more at stake."""
+        """Return the item of both, which have the same key. Its row is the one with more at stake."""
         first = other if other.at_stake > self.at_stake else self
         return evolve(first, references=tuple(dict.fromkeys((*self.references, *other.references))))
 
 
 @define
 class _Items:
-    """The highest-ranking items, each key once; memory grows with the room alone."""
+    """The highest-ranking items, each key once. Memory grows with the room alone."""
 
     _room: int
     _kept: dict[Hashable, BreakItem] = field(init=False, factory=dict)
@@ -98,7 +98,7 @@ class Worst:
         return [each.row.reference for each in (*self.news, *self.others) if each.row.reference]
 
     def kinds(self) -> Iterator[tuple[str, Total]]:
-        """Yield the rows and the money of each kind of break, the most severe first; together they are all breaks."""
+        """Yield the rows and the money of each kind of break, the most severe first. Together they are all breaks."""
         kinds = sorted(self._kinds.items(), key=lambda kind: (-kind[0][0], -kind[1].rows))
         totals: dict[str, Total] = {}
         for place, ((_, code), total) in enumerate(kinds):

@@ -1,12 +1,12 @@
 """The bridges without a residual: from the ledger's paid total to the service's, and from there to a statement.
 
-The ledger's total is the sum of all rows that say *paid*, or are assumed to; it can be checked with the ledger alone.
-The service's total is the sum that the service has as paid for the references in the ledger, each reference once; it
+The ledger's total is the sum of all rows that say *paid*, or are assumed to. It can be checked with the ledger alone.
+The service's total is the sum that the service has as paid for the references in the ledger, each reference once. It
 can be tied to a statement. The difference that a row makes belongs to exactly one step. Money in other states is not
-part of the bridge; it is summed by state on both sides.
+part of the bridge. It is summed by state on both sides.
 
 The second bridge begins where the first ends, and goes to the total of a statement, and to the money that came to the
-bank. The statement's total is the sum of all its lines; it can be checked with the statement alone. The money of each
+bank. The statement's total is the sum of all its lines. It can be checked with the statement alone. The money of each
 reference belongs to exactly one step, but for the fee of a settled one.
 """
 
@@ -57,7 +57,7 @@ class Settlement:
         steps: Every step, empty ones included.
         statement: The statement, with its total.
         not_in_ledger: References that the statement has and the ledger does not.
-        payout: The amount that the bank received; None if it was not given.
+        payout: The amount that the bank received. None if it was not given.
     """
 
     service_paid_total: int
@@ -73,7 +73,7 @@ class Settlement:
 
     @property
     def payout_difference(self) -> int:
-        """Payout minus the statement's total; 0 without a payout."""
+        """Payout minus the statement's total. 0 without a payout."""
         return 0 if self.payout is None else self.payout - self.statement.total
 
     @property
@@ -173,7 +173,7 @@ class TieOut:
         steps: Every step, empty ones included.
         service_paid_total: Sum of what the service has as paid, each reference once.
         rows_without_amount: Ledger rows that have no amount.
-        states: Rows and money by state, paid or not; None stands for no status, or an unknown word.
+        states: Rows and money by state, paid or not. None stands for no status, or an unknown word.
     """
 
     ledger_paid_total: int
@@ -203,7 +203,7 @@ def moved_by(row: Row) -> int:
 
 
 def step_of(row: Row) -> Step:
-    """Return the step of *row*; for a break, waived findings count too."""
+    """Return the step of *row*. For a break, waived findings count too."""
     if row.bucket is Bucket.UNRESOLVED:
         return Step.UNRESOLVED
     if row.origin is not Origin.LEDGER:

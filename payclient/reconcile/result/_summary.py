@@ -36,9 +36,9 @@ class Total:
 
     Attributes:
         rows: How many.
-        ledger_amount: Sum of their amounts in the ledger; for carried rows, in the earlier ledger.
+        ledger_amount: Sum of their amounts in the ledger. For carried rows, in the earlier ledger.
         service_amount: Sum of their amounts at the service, row by row, so a transaction that is
-            on two rows counts twice; the tie-out counts it once.
+            on two rows counts twice. The tie-out counts it once.
         ledger_paid: The part of it that adds to the ledger's paid total.
         service_paid: The part that adds to the service's paid total, each reference once.
     """
@@ -124,10 +124,10 @@ class Leakage:
     The leakage of one payment method.
 
     Attributes:
-        method: The service's short code; empty if it has none.
+        method: The service's short code. Empty if it has none.
         rows: Rows with such a finding that is not waived.
         short_received: Money of paid transactions that did not arrive.
-        fee_off_schedule: Fees above their schedule; negative if below.
+        fee_off_schedule: Fees above their schedule. Negative if below.
         possible: Money of paid transactions that may not have arrived: it is less than the amount, and no fee is known.
     """
 
@@ -182,9 +182,9 @@ AGES: Mapping[str, int | None] = MappingProxyType(
 class OpenFindings:
     """The findings that make rows breaks, with the amounts at stake in them, and their roll-forward."""
 
-    # A finding is counted once for its reference and code, whatever number of rows has it; its amount is the largest of
+    # A finding is counted once for its reference and code, whatever number of rows has it. Its amount is the largest of
     # the rows, or its own if it is about all rows. It stays open until it is resolved, even while its state is not
-    # known. A payment with several findings has its money at stake in each of them; `payments` counts it once, with its
+    # known. A payment with several findings has its money at stake in each of them. `payments` counts it once, with its
     # largest. The closing count is `opening + new + reopened - resolved`, and its amount is that `+ changed`.
 
     opening: FindingTotal
@@ -216,14 +216,14 @@ class Summary:
         lines: Ledger rows, each counted by itself.
         period: The first and the last creation of these.
         buckets: Rows and money by bucket, empty ones included.
-        codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
+        codes: Rows and money by finding, for findings that occur. A row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
         open_findings: The findings that make these rows breaks, and how they follow from the previous run.
         tolerated: Rows that matched within a tolerance, or because the difference was accepted.
         material: Breaks with as much at stake as the rules call material.
         changed_during_run: Rows whose two answers differ.
         lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
-        first_observed_at: Time of the first answer; answers of earlier runs do not count.
+        first_observed_at: Time of the first answer. Answers of earlier runs do not count.
         last_observed_at: Time of the last answer, second lookups included.
         tie_out: The bridge from the ledger's paid total to the service's.
         compared: The fields that were compared, and those that were not.
@@ -231,10 +231,10 @@ class Summary:
         still_there: Decisions of earlier runs that a break was corrected in the ledger, although it is still there.
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
         patterns: Common features of many breaks, the ones with the most rows first.
-        since: The changes since the previous run; None without one.
+        since: The changes since the previous run. None without one.
         shown: The service's behaviour in this run and earlier ones, by kind.
-        first_seen: The part of it that no earlier run has shown; empty without a previous run.
-        settlement: The bridge from the service's paid total to the statement's; None without a statement.
+        first_seen: The part of it that no earlier run has shown. Empty without a previous run.
+        settlement: The bridge from the service's paid total to the statement's. None without a statement.
     """
 
     rows: int
@@ -263,7 +263,7 @@ class Summary:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """All conditions that hold, in their order; there is at least one."""
+        """All conditions that hold, in their order. There is at least one."""
         return tuple(each for each in Condition if each.holds(self))
 
     @property
@@ -283,7 +283,7 @@ class Summary:
         Return the exit status of a command.
 
         Args:
-            fail_on: The least severe break that matters, a severity or its word; or `partial`: as `medium`, and a
+            fail_on: The least severe break that matters, a severity or its word, or `partial`: as `medium`, and a
                 verdict *partial* matters, too.
             only_news: Whether only breaks matter that are new, changed or reopened since the previous run.
 
@@ -331,7 +331,7 @@ class Verdict(StrEnum):
 
 
 class FollowUp(StrEnum):
-    """What leads on after a verdict; the command line makes a command of each."""
+    """What leads on after a verdict. The command line makes a command of each."""
 
     DIAGNOSE = "diagnose"
     RESUME = "resume"
@@ -364,7 +364,7 @@ _Fails: TypeAlias = Callable[[Summary, FailOn], object]
 
 
 def _if(holds: _Holds) -> _Holds:
-    """Return a condition as it is; in a member of an enum, type checkers do not see what a lambda gets."""
+    """Return a condition as it is. In a member of an enum, type checkers do not see what a lambda gets."""
     return holds
 
 
@@ -388,14 +388,14 @@ def _unpaid(summary: Summary, fail_on: FailOn) -> bool:
 
 class Condition(StrEnum):
     """
-    What is the case after a run; the first one that holds gives the verdict and the advice.
+    What is the case after a run. The first one that holds gives the verdict and the advice.
 
     Attributes:
         verdict: The verdict if no condition before it holds.
         status: The exit status of such a run.
         follow_ups: What leads on, the best first.
         holds: Whether it is the case in a summary.
-        fails: Whether it gives its exit status, for the limits of the caller; otherwise that is 0.
+        fails: Whether it gives its exit status, for the limits of the caller. Otherwise that is 0.
     """
 
     verdict: Verdict

@@ -19,7 +19,7 @@ _TABLES = {
     "postings": ("reference", "part", "code", "severity", "age", "amount TEXT"),
     "causes": ("cause", "reference", "line", "at_stake TEXT"),
 }
-"""The columns; amounts are text, because they may have more than 64 bits."""
+"""The columns. Amounts are text, because they may have more than 64 bits."""
 
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _CACHE_KIB = 16_384
@@ -64,7 +64,7 @@ class ResultTables:
 
 @contextmanager
 def _disk_faults() -> Generator[None]:
-    """Raise a fault of the disk as an `OSError`, as the files of a report do; other errors are bugs."""
+    """Raise a fault of the disk as an `OSError`, as the files of a report do. Other errors are bugs."""
     try:
         yield
     except sqlite3.OperationalError as error:

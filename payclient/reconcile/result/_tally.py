@@ -143,13 +143,13 @@ class Tally:
 
     Args:
         decisions: Without the accepted differences, which are among the rules.
-        folder: Where the temporary file of the breaks lies; None for the system's folder of such files.
+        folder: Where the temporary file of the breaks lies. None for the system's folder of such files.
 
     Note:
-        The breaks are kept in that file until the tally is gone; memory does not grow with the rows.
+        The breaks are kept in that file until the tally is gone. Memory does not grow with the rows.
 
     Raises:
-        OSError: When the file cannot be written; by every method.
+        OSError: When the file cannot be written. By every method.
     """
 
     _rules: Rules = STRICT
@@ -185,7 +185,7 @@ class Tally:
             self._acceptances.setdefault(each.reference, {})[each] = AcceptanceState.MET_NO_ROW
 
     def close(self) -> None:
-        """Remove what was taken; otherwise it is removed together with the object."""
+        """Remove what was taken. Otherwise it is removed together with the object."""
         self._tables.close()
 
     def add(self, row: Row) -> None:
@@ -295,7 +295,7 @@ class Tally:
         unread_sheets: Iterable[UnreadSheet] = (),
         ledger_change: LedgerChange | None = None,
     ) -> Summary:
-        """Return the result; *columns* are the used fields, and a verdict has to name the columns that are *unused*."""
+        """Return the result. *columns* are the used fields, and a verdict has to name the columns that are *unused*."""
         counts, since, before = self._counts, None, None
         if self._previous is not None:
             since, before = self._since(self._previous, ledger_change), self._previous.shown

@@ -20,10 +20,10 @@ class Kind(StrEnum):
     The part of a ledger line in its payment.
 
     Attributes:
-        CHARGE: Money that was asked for; a payment may have several.
+        CHARGE: Money that was asked for. A payment may have several.
         REFUND: Money that was paid back.
         FEE: The fee of the payment, on a line by itself.
-        IGNORE: No part of a payment, such as a payout; counted, and left out.
+        IGNORE: No part of a payment, such as a payout. Counted, and left out.
     """
 
     CHARGE = "charge"
@@ -39,7 +39,7 @@ _is_meaning = must_be("one of duplicate, sum", lambda value: value in ("duplicat
 @frozen(kw_only=True)
 class Kinds:
     """
-    The words for each kind of line; letter case, spaces, dashes and underscores do not matter.
+    The words for each kind of line. Letter case, spaces, dashes and underscores do not matter.
 
     Attributes:
         column: Name of the ledger's column with the words.
@@ -75,7 +75,7 @@ class Kinds:
         return found
 
     def of(self, word: object) -> Kind | None:
-        """Return the kind that *word* means; None if it is not listed, or no word."""
+        """Return the kind that *word* means. None if it is not listed, or no word."""
         return self._kinds.get(normalise(word)) if isinstance(word, str) else None
 
 
@@ -87,7 +87,7 @@ class IgnoredLines:
     Attributes:
         word: The ledger's word for the kind.
         lines: Number of lines.
-        amount: Sum of their amounts; lines that cannot be read have none.
+        amount: Sum of their amounts. Lines that cannot be read have none.
     """
 
     word: str
@@ -142,7 +142,7 @@ def without_meaning(table: str) -> RulesError:
 
 @define
 class IgnoredCount:
-    """Counts the lines that the rules leave out, by word; memory grows with the words of the rules."""
+    """Counts the lines that the rules leave out, by word. Memory grows with the words of the rules."""
 
     _kind_of: Callable[[object], Kind | None]
     _counts: dict[str, IgnoredLines] = field(init=False, factory=dict)
@@ -169,7 +169,7 @@ class Lines:
     Attributes:
         of_one_reference: `duplicate` if they are mistakes: each is a break. `sum` if they are lines of one payment,
             which are summed before they are compared.
-        kind: Words for charges, refunds and fees; None if all are charges. Needs `sum`.
+        kind: Words for charges, refunds and fees. None if all are charges. Needs `sum`.
     """
 
     of_one_reference: str = field(default="duplicate", validator=_is_meaning)
@@ -186,5 +186,5 @@ class Lines:
         return self.of_one_reference == "sum"
 
     def kind_of(self, word: object) -> Kind | None:
-        """Return the kind of a line; None if its word is not listed."""
+        """Return the kind of a line. None if its word is not listed."""
         return Kind.CHARGE if self.kind is None else self.kind.of(word)

@@ -1,4 +1,4 @@
-"""The values that rules are made of, up to the business days; each message begins with the name of the field."""
+"""The values that rules are made of, up to the business days. Each message begins with the name of the field."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def to_zone(value: tzinfo | str | None) -> tzinfo | None:
 
 
 def zone_text(value: tzinfo | None) -> str | None:
-    """Return a time zone as rules write it: a name, or an offset such as `+07:00`; None if it has neither."""
+    """Return a time zone as rules write it: a name, or an offset such as `+07:00`. None if it has neither."""
     if isinstance(value, ZoneInfo):
         return value.key
     if not isinstance(value, timezone):
@@ -163,7 +163,7 @@ is_flag = must_be("true or false", lambda value: isinstance(value, bool))
 
 
 def duration_text(value: timedelta) -> str:
-    """Return a duration as rules write it, such as `1d 12h`; parts of a second are dropped."""
+    """Return a duration as rules write it, such as `1d 12h`. Parts of a second are dropped."""
     minutes, seconds = divmod(value.seconds, 60)
     hours, minutes = divmod(minutes, 60)
     parts = {"d": value.days, "h": hours, "m": minutes, "s": seconds}
@@ -171,7 +171,7 @@ def duration_text(value: timedelta) -> str:
 
 
 def read_duration(text: str) -> timedelta | None:
-    """Return the duration from its `duration_text`; None if *text* is not one."""
+    """Return the duration from its `duration_text`. None if *text* is not one."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or not match[0]:
         return None
@@ -194,7 +194,7 @@ Limit: TypeAlias = timedelta | BusinessDays
 
 
 def read_limit(text: str) -> Limit | None:
-    """Return the limit from its `limit_text`; None if *text* is neither a duration nor a number of business days."""
+    """Return the limit from its `limit_text`. None if *text* is neither a duration nor a number of business days."""
     match = _BUSINESS_DAYS.fullmatch(text.strip())
     return BusinessDays(int(match[1])) if match else read_duration(text)
 
@@ -252,7 +252,7 @@ class Calendar:
             zone: The time zone that days begin and end in.
         """
         first, last = sorted((created, at))
-        # More than any limit can last, with all its weekends; dates near the ends of time cannot be converted.
+        # More than any limit can last, with all its weekends. Dates near the ends of time cannot be converted.
         if last - first > 2 * _DAY * (limit.days + len(self.holidays) + 4):
             return False
         day = first.astimezone(zone).date()

@@ -50,7 +50,7 @@ class Tolerance:
     )
 
     def waiver(self, ours: int, theirs: int) -> str:
-        """Return why the difference of two amounts in minor units does not count; empty if it does."""
+        """Return why the difference of two amounts in minor units does not count. Empty if it does."""
         if theirs > ours:
             side, most, percent = "above", self.above, self.above_percent
         else:
@@ -80,7 +80,7 @@ class FeeSchedule:
         flat: Charged on each payment, in the unit of the service.
         percent: Charged on top of it, in percent of the amount.
         minimum: The lowest fee.
-        maximum: The highest fee; None for no limit.
+        maximum: The highest fee. None for no limit.
         rounding: How the percentage becomes a whole number of the smallest unit: `half_up`, `up` or `down`.
     """
 
@@ -112,16 +112,16 @@ class Accepted:
     One accepted difference.
 
     Attributes:
-        code: The kind of finding; all others of the row still count.
+        code: The kind of finding. All others of the row still count.
         reference: Reference of the row.
-        ledger: The ledger's value when it was accepted, as `Finding.ledger` has it; empty text for nothing.
+        ledger: The ledger's value when it was accepted, as `Finding.ledger` has it. Empty text for nothing.
         service: The service's value then, as `Finding.service` has it.
         largest_difference: The largest amount at stake, in the unit of the service.
         reason: For the reader of the report.
         owner: The person responsible for it.
-        expires: The last day on which it holds; from the next day it is a break again.
+        expires: The last day on which it holds. From the next day it is a break again.
 
-    Either both sides or a largest difference must be given; if both are, both must hold.
+    Either both sides or a largest difference must be given. If both are, both must hold.
     """
 
     code: Code = field(converter=_to_code)
@@ -144,17 +144,17 @@ class Accepted:
 
     def days_left(self, at: datetime, time_zone: tzinfo | None) -> int:
         """
-        Return the number of days until the last one; negative when it has passed.
+        Return the number of days until the last one. Negative when it has passed.
 
         Args:
             at: When the service was asked, aware. The current time is not used, so a report that is
                 made again later says the same.
-            time_zone: Whose day counts; without it, the day has passed when it has passed in every zone.
+            time_zone: Whose day counts. Without it, the day has passed when it has passed in every zone.
         """
         return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
 
     def covers(self, finding: Finding) -> bool:
-        """Return whether *finding* still has the accepted values; its code and reference must match already."""
+        """Return whether *finding* still has the accepted values. Its code and reference must match already."""
         sides = tuple("" if side is None else side for side in (finding.ledger, finding.service))
         if self.ledger is not None and (self.ledger, self.service) != sides:
             return False
@@ -173,7 +173,7 @@ class Meta:
     Notes about the rules themselves.
 
     Attributes:
-        changed_by: Who decided them last; a report names it next to what changed.
+        changed_by: Who decided them last. A report names it next to what changed.
     """
 
     changed_by: str = field(default="", validator=values.is_text)
@@ -186,11 +186,11 @@ class StatementRules:
 
     Attributes:
         settles_within: A paid row younger than this may be missing in the statement. The ledger's `created_at` tells
-            its age; a row without is never young.
+            its age. A row without is never young.
         columns: Name of the statement's column, by field, if it is not recognised.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
         reading: The notation of the statement.
-        kind: Words for charges, refunds and fees; None if all lines are charges.
+        kind: Words for charges, refunds and fees. None if all lines are charges.
         new_lines_only: Whether a statement has only lines that no statement before it has. What the statements of this
             run and of earlier ones list for a reference is then summed. Otherwise the newest that lists it counts,
             unless that only takes money back.
@@ -208,7 +208,7 @@ class StatementRules:
     new_lines_only: bool = field(default=False, validator=values.is_flag)
 
     def kind_of(self, word: object) -> Kind | None:
-        """Return the kind of a line; None if its word is not listed."""
+        """Return the kind of a line. None if its word is not listed."""
         return Kind.CHARGE if self.kind is None else self.kind.of(word)
 
 
@@ -288,10 +288,10 @@ class Rules:
     The rules by which differences are judged.
 
     Attributes:
-        time_zone: Zone of the service's and the ledger's times; without it, an expiry has passed when it
+        time_zone: Zone of the service's and the ledger's times. Without it, an expiry has passed when it
             has passed in every zone, and a row is young when it is young in every zone.
         grace: A row younger than this that is missing, or pending on one side only, is open. The
-            ledger's `created_at` tells its age; a row without is never young.
+            ledger's `created_at` tells its age. A row without is never young.
         calendar: The business days, if `grace` or `settles_within` counts them.
         assume_status: Status of each row if the ledger has no such column: `paid`, or `none`, with which the status
             is not compared and no report is clean.
@@ -301,18 +301,18 @@ class Rules:
         may_leave: Whether rows may leave the ledger, so that a run does not miss rows of the previous run.
         material_from: The amount at stake from which a break is material, and is listed before others.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
-            up; a journal with other ones is of another run.
+            up. A journal with other ones is of another run.
         ledger: The notation of the ledger.
         tolerances: Bounds of a difference in money, by field: `amount`, `fee`, `amount_received`.
-        statuses: Meaning of other words for a state, by word; kept normalised, as `read_status` does it. A
+        statuses: Meaning of other words for a state, by word. Kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
         methods: The service's word for a payment method, by the ledger's word.
         final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
-        fees: Fees of each payment method, by the service's short code; expected if the ledger has no fee.
+        fees: Fees of each payment method, by the service's short code. Expected if the ledger has no fee.
         accepted: Accepted differences, in the order of their references.
         lines: Meaning of several rows with one reference.
         statement: Reading of a statement, and the time until a payment is settled.
-        meta: Notes about the rules themselves; they change nothing.
+        meta: Notes about the rules themselves. They change nothing.
 
     Raises:
         RulesError: When a rule cannot be used.
@@ -356,7 +356,7 @@ class Rules:
         return {**self.statuses, **WORDS}
 
     def read_status(self, word: str | None) -> Status | None:
-        """Return the meaning of *word* by these rules; None if it is not known."""
+        """Return the meaning of *word* by these rules. None if it is not known."""
         return None if word is None else self._meanings.get(normalise(word))
 
     def fold(self, text: str, name: str) -> str:
@@ -366,13 +366,13 @@ class Rules:
         return plain_text if method is None else folded(method, name)
 
     def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
-        """Return the state of a row in the ledger, or the assumed one; None if it is not known."""
+        """Return the state of a row in the ledger, or the assumed one. None if it is not known."""
         if entry.status is ABSENT:
             return Status.PAID if self.assume_status is Assumed.PAID else None
         return self.read_status(entry.status)
 
     def acceptance(self, code: Code, reference: str) -> Accepted | None:
-        """Return the acceptance of a finding, whether or not it still holds; None if there is none."""
+        """Return the acceptance of a finding, whether or not it still holds. None if there is none."""
         return self._accepted_by.get((code, reference))
 
     @property
@@ -432,7 +432,7 @@ class Rules:
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:
     """
-    Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again.
+    Return *rules* in plain values, in the shape of a rules file. `rules_from_json` makes them again.
 
     Note:
         The lists, `ledger`, and what concerns several rows, are left out if they are empty.
@@ -478,8 +478,8 @@ class RuleChange:
     One key of the rules with two values.
 
     Attributes:
-        key: Its path, such as `tolerances.amount.below`; an acceptance is named by its code and reference.
-        before: The old value, as a rules file has it; None for a key that was not there.
+        key: Its path, such as `tolerances.amount.below`. An acceptance is named by its code and reference.
+        before: The old value, as a rules file has it. None for a key that was not there.
         now: The new value.
     """
 

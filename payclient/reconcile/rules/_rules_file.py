@@ -25,7 +25,7 @@ _NAME = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
 _STATEMENT = re.compile(rf"\s*(\[\[?)?\s*((?:{_NAME.pattern})(?:\s*\.\s*(?:{_NAME.pattern}))*)\s*(?(1)\]|=)")
 """The header of a table, or a key."""
 Key: TypeAlias = tuple[str | int, ...]
-"""The path from the outermost table; a number is the position in a list, from 0."""
+"""The path from the outermost table. A number is the position in a list, from 0."""
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -36,7 +36,7 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
         path: A TOML file in UTF-8.
 
     Raises:
-        RulesError: When the file cannot be read or used; names the first fault with its line and key.
+        RulesError: When the file cannot be read or used. Names the first fault with its line and key.
     """
     name = Path(path).name
     try:
@@ -60,7 +60,7 @@ def parse_rules(text: str, *, name: str = "rules") -> Rules:
         name: Name of the file in messages.
 
     Raises:
-        RulesError: When the text cannot be used; names the first fault with its line and key.
+        RulesError: When the text cannot be used. Names the first fault with its line and key.
     """
     key: Key = ()
     try:
@@ -84,7 +84,7 @@ def rules_from_json(value: Mapping[str, Any]) -> Rules:
 
 
 def line_of(text: str, key: Key) -> int:
-    """Return the line of *key*, from 1, or of the innermost table or value around it; 0 if none is written."""
+    """Return the line of *key*, from 1, or of the innermost table or value around it. 0 if none is written."""
     # TOML has no library that keeps lines. Inline tables and lists count as on the line where they begin.
     best = line = 0
     table: Key = ()
@@ -106,7 +106,7 @@ def line_of(text: str, key: Key) -> int:
     return line
 
 
-# Values: a table becomes its class, whose validators check everything else; errors name the path.
+# Values: a table becomes its class, whose validators check everything else. Errors name the path.
 
 
 def _made(kind: Any, key: Key, value: Any) -> Any:

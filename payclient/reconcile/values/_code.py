@@ -56,8 +56,8 @@ class Difference(Generic[_Step]):
     Attributes:
         step: The reason.
         rows: Rows in it: of the ledger, or references and rejected lines of a statement.
-        added: Sum over the rows that increase the total; 0 or more.
-        taken_off: Sum over the rows that decrease it; 0 or less.
+        added: Sum over the rows that increase the total. 0 or more.
+        taken_off: Sum over the rows that decrease it. 0 or less.
     """
 
     step: _Step
@@ -72,7 +72,7 @@ class Difference(Generic[_Step]):
 
 
 class Severity(IntEnum):
-    """The weight of a finding; they can be compared."""
+    """The weight of a finding. They can be compared."""
 
     INFO = 0
     LOW = 1
@@ -133,8 +133,8 @@ class Code(StrEnum):
         label: Its name in a few words.
         advice: Its meaning and the next step, in a sentence or two.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
-        pattern: The common trait of such findings; None if they have none.
-        step: The step of the bridge that has the paid money of such a row; None if its amounts or another finding
+        pattern: The common trait of such findings. None if they have none.
+        step: The step of the bridge that has the paid money of such a row. None if its amounts or another finding
             tell the step.
         is_soft: Whether it is a remark, and no difference between the two sides.
         is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.

@@ -10,12 +10,12 @@ class TieOutError(AssertionError):
 
 
 class StoppedError(PayClientError):
-    """The caller stopped the run; the answers are in the journal, and the run can be resumed."""
+    """The caller stopped the run. The answers are in the journal, and the run can be resumed."""
 
 
 class JournalError(PayClientError, ValueError):
     """
-    The journal cannot be used: it belongs to another run, is damaged or is in use; the message says which.
+    The journal cannot be used: it belongs to another run, is damaged or is in use. The message says which.
 
     Attributes:
         rules: The rules that differ, if the journal belongs to another run and nothing else differs.
@@ -32,7 +32,7 @@ class JournalError(PayClientError, ValueError):
 
 class JournalWriteError(OSError):
     """
-    The journal can no longer be written; the message says why.
+    The journal can no longer be written. The message says why.
 
     Committed answers are kept, and the run can be resumed. It is not a `PayClientError`, because it says nothing about
     the current reference: a stream ends at once instead of continuing with the next.
@@ -44,7 +44,7 @@ class PastRunError(PayClientError, ValueError):
     The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key.
 
     Attributes:
-        folder: Its folder, if its files are at fault; None for a report of another service or key.
+        folder: Its folder, if its files are at fault. None for a report of another service or key.
     """
 
     def __init__(self, message: str = "", *, attempts: int = 0, folder: Path | None = None) -> None:
@@ -62,11 +62,11 @@ class DecisionError(ConfigurationError):
 
 class RulesError(ConfigurationError):
     """
-    A rule cannot be used; the message names the key, and the line if rules came from a file.
+    A rule cannot be used. The message names the key, and the line if rules came from a file.
 
     Attributes:
-        key: The path to the key, from the outermost table; a number is a position in a list, from 0.
-        line: Line of the file, from 1; 0 without a file, or when the fault has no line.
+        key: The path to the key, from the outermost table. A number is a position in a list, from 0.
+        line: Line of the file, from 1. 0 without a file, or when the fault has no line.
         needs_column: Whether the ledger lacks the column that a rule needs.
     """
 

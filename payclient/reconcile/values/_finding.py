@@ -27,7 +27,7 @@ class BreakState(StrEnum):
         STILL_OPEN: Both runs have it, with the same values.
         CHANGED: Both runs have it, with another amount or word.
         REOPENED: It was resolved in an earlier run, and is back.
-        RESOLVED: It is gone; `BreakChange.by` says why.
+        RESOLVED: It is gone. `BreakChange.by` says why.
         NOT_KNOWN: The later run cannot tell: the row is unresolved or rejected now, or was not asked about.
     """
 
@@ -66,7 +66,7 @@ class ResolvedBy(StrEnum):
 
 
 def as_list(texts: Iterable[str]) -> str:
-    """Return *texts* as one line, from which `read_list` gives them again; one with a comma is in quotes."""
+    """Return *texts* as one line, from which `read_list` gives them again. One with a comma is in quotes."""
     return ", ".join('"' + each.replace('"', '""') + '"' if {*each} & {*',"'} else each for each in texts)
 
 
@@ -95,7 +95,7 @@ class History:
 
     Attributes:
         state: Its change since the previous run.
-        first_seen: When the first run that had it looked it up, in UTC; None if no time is known.
+        first_seen: When the first run that had it looked it up, in UTC. None if no time is known.
         first_run: The name of that run: of its folder.
         age_days: Days from then to the answer of this run, as a calendar in UTC counts them.
     """
@@ -126,10 +126,10 @@ class Finding:
         severity: The severity of its code if not given.
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
         is_accepted: Whether a person accepted it, and no rule waives it.
-        history: Its age, in a run that has a previous one; None if it is not a break.
-        leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
+        history: Its age, in a run that has a previous one. None if it is not a break.
+        leakage: Money lost, for `short_received` and `fee_off_schedule`. Negative for a fee below its schedule.
         at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers,
-            the amounts of all rows of the reference but the smallest, or else the largest amount of the row; None if
+            the amounts of all rows of the reference but the smallest, or else the largest amount of the row. None if
             none is known.
     """
 
@@ -145,7 +145,7 @@ class Finding:
     history: History | None = field(default=None, kw_only=True)
 
     def weighed(self, *amounts: int | None) -> Finding:
-        """Return a copy with `at_stake` computed from the row's *amounts*; unchanged if it is already set."""
+        """Return a copy with `at_stake` computed from the row's *amounts*. Unchanged if it is already set."""
         if self.at_stake is not None:
             return self
         sides = [side if isinstance(side, int) else None for side in (self.ledger, self.service)]
@@ -173,11 +173,11 @@ _NEWEST = (BreakState.NEW, BreakState.REOPENED, BreakState.CHANGED, BreakState.S
 
 class Bucket(StrEnum):
     """
-    The result of a row; each row has exactly one.
+    The result of a row. Each row has exactly one.
 
     Attributes:
         MATCHED: Every compared field agrees, or the rules waive the difference.
-        OPEN: Both sides are pending, and the expiry has not passed; or the row is within the grace.
+        OPEN: Both sides are pending, and the expiry has not passed, or the row is within the grace.
         BREAK: A confirmed difference.
         UNRESOLVED: The service gave no answer that can be trusted, so the result is unknown.
         REJECTED: The ledger row itself cannot be used.
@@ -208,28 +208,28 @@ class Origin(StrEnum):
 @frozen(kw_only=True)
 class Row:
     """
-    One ledger row, reconciled; or one payment, if the rules put the rows of a reference together.
+    One ledger row, reconciled, or one payment, if the rules put the rows of a reference together.
 
     Attributes:
         entry: The ledger's side; of a payment of several lines their sum, with the line of the first.
         bucket: The result.
         findings: The most severe first, waived ones last.
         transaction: The service's last answer, if it has one.
-        reason: Why the row is unresolved or rejected; empty otherwise.
-        error: Class name of the error of a failed lookup; None otherwise.
+        reason: Why the row is unresolved or rejected. Empty otherwise.
+        error: Class name of the error of a failed lookup. None otherwise.
         observed_at: Time of the first answer, in UTC.
-        confirmed_at: Time of the second answer, in UTC; None without a second lookup.
-        is_changed_during_run: The two answers differ; the second one counts.
+        confirmed_at: Time of the second answer, in UTC. None without a second lookup.
+        is_changed_during_run: The two answers differ. The second one counts.
         is_repeat: An earlier row has the same reference.
-        ledger_status: Meaning of the ledger's status word, or the assumed one; None if unknown.
-        service_status: Meaning of the service's status word; None if unknown, or without an answer.
+        ledger_status: Meaning of the ledger's status word, or the assumed one. None if unknown.
+        service_status: Meaning of the service's status word. None if unknown, or without an answer.
         lacks_probe: Unresolved because no other reference was found in the run, so the answer is not trusted.
-        parts: The ledger lines that were put together, in order; empty if each row is for itself.
+        parts: The ledger lines that were put together, in order. Empty if each row is for itself.
         carried_from: Name of the run that listed it last, for a row that is not in the ledger any more and was asked
-            about again; empty for a row of the ledger.
-        other_side: The statement's lines for the reference; None without a statement.
-        reused_from: Name of the earlier run that the answer is from; empty if this run looked the reference up.
-        state_before: The service's state, or word, in the previous run, if it had another one; empty otherwise.
+            about again. Empty for a row of the ledger.
+        other_side: The statement's lines for the reference. None without a statement.
+        reused_from: Name of the earlier run that the answer is from. Empty if this run looked the reference up.
+        state_before: The service's state, or word, in the previous run, if it had another one. Empty otherwise.
         was_paid: This run has no trustworthy answer, and the last one of an earlier run said that it is paid.
         is_material: As much is at stake as the rules call material.
     """
@@ -287,12 +287,12 @@ class Row:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """All its lines in the ledger, in order; usually one."""
+        """All its lines in the ledger, in order. Usually one."""
         return tuple(part.line for part in self.parts) or (self.entry.line,)
 
     @property
     def reference(self) -> str | None:
-        """The reference that was looked up; None if the ledger row has none."""
+        """The reference that was looked up. None if the ledger row has none."""
         return self.entry.reference
 
     @property
@@ -302,13 +302,13 @@ class Row:
 
     @property
     def state(self) -> str:
-        """The service's state, or its word if that has no known meaning; empty without one."""
+        """The service's state, or its word if that has no known meaning. Empty without one."""
         word = None if self.transaction is None else self.transaction.status
         return self.service_status.value if self.service_status else word or ""
 
     @property
     def primary(self) -> Finding | None:
-        """The most important finding; None without findings."""
+        """The most important finding. None without findings."""
         return self.findings[0] if self.findings else None
 
     @property
@@ -318,7 +318,7 @@ class Row:
 
     @property
     def at_stake(self) -> int:
-        """The money that depends on it: of the primary finding, or else the larger amount; 0 if none is known."""
+        """The money that depends on it: of the primary finding, or else the larger amount. 0 if none is known."""
         if self.findings and self.findings[0].at_stake is not None:
             return self.findings[0].at_stake
         return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))
@@ -330,7 +330,7 @@ class Row:
 
     @property
     def history(self) -> History | None:
-        """History of its newest finding: new before reopened, changed and still open; None without a previous run."""
+        """History of its newest finding: new before reopened, changed and still open. None without a previous run."""
         if not self.findings:
             return None
         known = [finding.history for finding in self.findings if finding.history is not None]
@@ -338,11 +338,11 @@ class Row:
 
     @property
     def ledger_amount(self) -> int | None:
-        """The ledger's amount; None if it has none."""
+        """The ledger's amount. None if it has none."""
         amount = self.entry.amount
         return amount if isinstance(amount, int) else None
 
     @property
     def service_amount(self) -> int | None:
-        """The service's amount; None without a transaction."""
+        """The service's amount. None without a transaction."""
         return None if self.transaction is None else self.transaction.amount

@@ -25,7 +25,7 @@ class Answer(Enum):
         NOT_FOUND: The service says that there is none.
         UNASKABLE: The reference is invalid and was not sent, so the ledger row is at fault.
         UNUSABLE: Nothing: the service declined, or a field of its answer about this reference cannot be read.
-        FAILED: Nothing; the lookup failed, or what came names no reference, such as a web page.
+        FAILED: Nothing. The lookup failed, or what came names no reference, such as a web page.
     """
 
     FOUND = "found"
@@ -46,9 +46,9 @@ class Observation:
         transaction: The one that was found.
         error: Name of the error class, when nothing was.
         message: The error's text.
-        status_code: Status of the last attempt; None when it got no response, or was not watched.
-        attempts: HTTP exchanges, including earlier passes; 0 when they were not watched.
-        reused_from: Name of the earlier run that it is from; empty for an answer of this run.
+        status_code: Status of the last attempt. None when it got no response, or was not watched.
+        attempts: HTTP exchanges, including earlier passes. 0 when they were not watched.
+        reused_from: Name of the earlier run that it is from. Empty for an answer of this run.
 
     A journal keeps neither `status_code` nor `attempts`.
     """
@@ -85,7 +85,7 @@ def utc_now() -> datetime:
 def observe(
     seen: Transaction | errors.PayClientError, *, at: datetime, status_code: int | None = None, attempts: int = 0
 ) -> Observation:
-    """Return the observation of a lookup that ended with *seen*; the other arguments are as in `Observation`."""
+    """Return the observation of a lookup that ended with *seen*. The other arguments are as in `Observation`."""
     observed = partial(Observation, at=at, status_code=status_code, attempts=attempts)
     if isinstance(seen, Transaction):
         return observed(answer=Answer.FOUND, transaction=seen)
@@ -109,7 +109,7 @@ def check_canary(canary: object) -> None:
 
 
 async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:
-    """Return whether the stream of its lookup alone finds *canary*; raise `UnknownCanaryError` if there is none."""
+    """Return whether the stream of its lookup alone finds *canary*. Raise `UnknownCanaryError` if there is none."""
     async with lookups as outcomes:
         async for outcome in outcomes:
             if isinstance(outcome, Found):

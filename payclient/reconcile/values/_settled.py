@@ -26,13 +26,13 @@ class Settled:
 
     Attributes:
         lines: Lines of the statement.
-        amount: Money paid, less refunds; None if no line has it.
-        amount_received: Money paid out for it; None if no line has it.
-        money: The money paid out or, without it, the money paid; it adds to the total of the statement.
-        before: The part that only statements of earlier runs have; None if they do not list it.
-        charged: The money paid, before anything was taken back; None if no line charges it, so that its charge may be
+        amount: Money paid, less refunds. None if no line has it.
+        amount_received: Money paid out for it. None if no line has it.
+        money: The money paid out or, without it, the money paid. It adds to the total of the statement.
+        before: The part that only statements of earlier runs have. None if they do not list it.
+        charged: The money paid, before anything was taken back. None if no line charges it, so that its charge may be
             in a statement that no run has read.
-        refund_fees: The part held back from refunds, such as a dispute fee; usually 0 or less.
+        refund_fees: The part held back from refunds, such as a dispute fee. Usually 0 or less.
         others: Checksums of the lines that charge nothing, to recognise them in a later statement.
     """
 
@@ -47,7 +47,7 @@ class Settled:
 
     @property
     def stated(self) -> int | None:
-        """The amount or, without it, the amount received; None if no line has either."""
+        """The amount or, without it, the amount received. None if no line has either."""
         return self.amount_received if self.amount is None else self.amount
 
     @property
@@ -65,7 +65,7 @@ class Settled:
         return 0 if self.amount is not None else min(self.charged - abs(amount), 0)
 
     def with_earlier(self, earlier: Settled, listed: Settled) -> Settled:
-        """Return the sum with the *earlier* statements; *listed* are all lines of this one, repeated ones included."""
+        """Return the sum with the *earlier* statements. *listed* are all lines of this one, repeated ones included."""
         money = self.money + earlier.money
         has_net = (self.amount_received, earlier.amount_received) != (None, None)
         return Settled(
@@ -91,9 +91,9 @@ class StatementSide:
     The statement's side of a case.
 
     Attributes:
-        settled: Its lines for the reference, summed; None if it does not list it as settled.
+        settled: Its lines for the reference, summed. None if it does not list it as settled.
         is_in_ledger: Whether the ledger has a usable row with the reference, too.
-        unusable_line: A line with the reference that cannot be used; None if there is none.
+        unusable_line: A line with the reference that cannot be used. None if there is none.
     """
 
     settled: Settled | None
@@ -107,13 +107,13 @@ class Payout:
     The lines of a statement that belong to one payout.
 
     Attributes:
-        name: As the statement calls it; empty for lines that name none.
-        date: The last day of its lines; empty if they have no time.
+        name: As the statement calls it. Empty for lines that name none.
+        date: The last day of its lines. Empty if they have no time.
         lines: The number of them.
         gross: Money paid.
-        refunds: Money taken back; 0 or less.
-        fees: Money held back from payments, and lines of the kind *fee*; usually below zero.
-        refund_fees: Money held back from refunds, such as dispute fees; usually below zero.
+        refunds: Money taken back. 0 or less.
+        fees: Money held back from payments, and lines of the kind *fee*. Usually below zero.
+        refund_fees: Money held back from refunds, such as dispute fees. Usually below zero.
         unusable: Money of lines that cannot be used.
         net: Sum of what the lines add to the statement's total.
     """
@@ -144,7 +144,7 @@ PAYOUT_SUMS = ("lines", "gross", "refunds", "fees", "refund_fees", "unusable", "
 @frozen(kw_only=True)
 class StatementTotals:
     """
-    A statement as a whole; it can be checked with the statement alone.
+    A statement as a whole. It can be checked with the statement alone.
 
     Attributes:
         lines: Lines that were read.
@@ -152,7 +152,7 @@ class StatementTotals:
         rejected_lines: Lines that cannot be used.
         rejected_amount: Sum of what these state.
         fee_lines: Fees that belong to no payment.
-        fee_amount: Sum of these; 0 or less.
+        fee_amount: Sum of these. 0 or less.
         is_net: Whether any line has the amount that was paid out.
         ignored_lines: Lines of kinds that the rules leave out, which are not among the others.
         ignored_amount: Sum of their amounts.

@@ -15,7 +15,7 @@ class Status(StrEnum):
     Meaning of a status word. An unknown word has none, and none is guessed.
 
     Source:
-        `Canceled` is in the specification, `Paid` in the provider's public documentation; the
+        `Canceled` is in the specification, `Paid` in the provider's public documentation. The
         others are plain English.
     """
 
@@ -74,10 +74,10 @@ def normalise(word: str) -> str:
 
 def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType({})) -> Status | None:
     """
-    Return the meaning of *word*, whatever its case and its spaces, dashes and underscores; None if not known.
+    Return the meaning of *word*, whatever its case and its spaces, dashes and underscores. None if not known.
 
     Args:
-        word: As a side wrote it; None if it wrote nothing.
+        word: As a side wrote it. None if it wrote nothing.
         more: Other known words, normalised, such as `Rules.statuses`.
     """
     if word is None:
