@@ -1,6 +1,7 @@
 """Names and cells of a stranger never become options, and passwords never become output: a corpus of both."""
 
 import io
+import json
 import re
 import shlex
 import shutil
@@ -30,6 +31,10 @@ HOSTILE = (
     "Ref in the ledger",
     "note --out /srv/other --api-key-file /home/x/key",
     "\u202ex --previous 20",
+    "!! ~/x {a,b} *? C:\\temp\\",
+    "-\t--help\u2028--rules x",
+    "\udcff --out=/srv/x",
+    "' $(touch pwned) --out x " * 150,
 )
 """Words that would be options, or would run something, if they were taken for more than text."""
 
@@ -79,6 +84,15 @@ def places(hostile):
         yield option, good, ("reconcile", "l.csv", "--out", "new", f"--{option}={value}")
     for command in ("show", "verify", "report"):
         yield command, {}, (command, "--", hostile)
+    key = json.dumps(hostile.encode(errors="replace").decode())
+    for text in (f"{key} = 1\n", f"[statuses]\n{key} = 'x'\n", f"[columns]\namount = {key}\n", f"grace = {key}\n"):
+        files = {**good, "rules.toml": text}
+        for call in (("reconcile", "l.csv", "--out", "new"), ("rejudge", "20", "--out", "new"), ("ledger", "l.csv")):
+            yield f"{text}, {call[0]}", files, (*call, "--rules", "rules.toml")
+    name = re.sub(r"[/\n]", "", hostile)[:200].strip() or "x"
+    for call in (("decisions", "--by", "ana"), ("rejudge", "--out", "new"), ("reconcile", "--out", "new")):
+        yield f"file, {call[0]}", {name: "x"}, (*call, "--", name)
+    yield "out", good, ("reconcile", "l.csv", f"--out={name}x")
     yield "explain", {}, ("explain", "20", "--", hostile)
     yield "explain swapped", {}, ("explain", "--", hostile, "20")
     yield "diff", {}, ("diff", "20", "--", hostile)
@@ -91,7 +105,9 @@ def tried(configured, night, prepared, tmp_path, service, monkeypatch):
 
     def tried(files, call):
         for name, content in files.items():
-            (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+            (tmp_path / name).write_bytes(
+                content if isinstance(content, bytes) else content.encode(errors="surrogateescape")
+            )
         result = configured(*call)
         assert result.status != 70, (call, result)
         for name in ("new", "rules.toml"):
@@ -177,7 +193,7 @@ def test_sheets_and_files(hostile, tried, tmp_path):
 def test_service(tried, service):
     """Words of the service are text: a message, a status, and what it says about a reference."""
     wrong = []
-    for place, hostile in enumerate(HOSTILE):
+    for place, hostile in enumerate(word.encode(errors="replace").decode() for word in HOSTILE):
         service.add(reference=f"H{place}", amount=1, status=hostile, merchant_reff=hostile, payment_method=hostile)
         ledger = f"reference,amount,status,merchant_reff\nH{place},1,Paid,x\n"
         for call in (("reconcile", "l.csv", "--out", "new"), ("get", f"H{place}")):

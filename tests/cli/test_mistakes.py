@@ -2,6 +2,7 @@
 
 import shlex
 
+import openpyxl
 import pytest
 
 FILES = {
@@ -61,6 +62,45 @@ SAID = {
         ("reconcile both.csv --rules both.toml --out read-2",),
     ),
 }
+
+GERMAN = [
+    ("Zahlungen November 2026",),
+    ("Stand: 28.11.2026",),
+    (),
+    ("Referenz-Nr.", "Datum", "Betrag brutto", "Auszahlung", "Status"),
+    ("T1", "27.11.2026", 15000, 14000, "Bezahlt"),
+    ("T2", "28.11.2026", 7000, 6500, "Offen"),
+    ("Summe", None, 22000, 20500, None),
+]
+
+
+def test_german(configured, tmp_path, monkeypatch):
+    """An Excel file of a German office is read after two refusals, which ignore nothing and end with a command."""
+    monkeypatch.chdir(tmp_path)
+    book = openpyxl.Workbook()
+    for row in GERMAN:
+        book.active.append(row)
+    book.save("zahlungen.xlsx")
+    call, said = ["ledger", "zahlungen.xlsx"], []
+    while (result := configured(*call)).status == 2:
+        said.append(result.err)
+        assert "ignore-column" not in shlex.join(result.following[0])
+        call = result.following[0]
+    assert said == [
+        (
+            "payclient: no column is called reference; the columns are 'Zahlungen November 2026'; "
+            "row 4 has such columns\n"
+            "Next: payclient ledger zahlungen.xlsx --header-row 4\n"
+        ),
+        (
+            "payclient: the column 'Betrag brutto' holds what looks like money and is not used "
+            "(and so is 'Auszahlung'); "
+            "the amount is what the customer paid; --ignore-column NAME leaves a column out\n"
+            "Next: payclient ledger zahlungen.xlsx --header-row 4 --column 'amount=Betrag brutto'\n"
+            "Or: payclient ledger zahlungen.xlsx --header-row 4 --column amount=Auszahlung\n"
+        ),
+    ]
+    assert '"Bezahlt" = "?"' in result.out
 
 
 @pytest.fixture

@@ -189,9 +189,12 @@ def choices(field: str, names: Iterable[str]) -> list[Remedy]:
     return [Remedy((Way("column", name, field),), "chooses it") for name in islice(dict.fromkeys(names), _MAX_CHOICES)]
 
 
+IGNORING = Remedy((Way("ignore_column", "NAME"),), "leaves a column out", is_decision=True)
+"""It names no column: a person has to, so that nothing is ignored by pasting."""
+
+
 def refuse_unused(names: Sequence[str], what: str, field: str, *, use: Sequence[Remedy] = ()) -> NoReturn:
     others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
-    ignored = tuple(Way("ignore_column", name) for name in names)
-    out = Remedy(ignored, f"leaves {'them' if names[1:] else 'it'} out", is_decision=True)
-    message = f"the column {quote(names[0])} {what}{others}"
-    raise LedgerError(message, line=1, remedies=[*(use or choices(field, names)), out])
+    which = "; the amount is what the customer paid" if field == "amount" and names[1:] and not use else ""
+    message = f"the column {quote(names[0])} {what}{others}{which}"
+    raise LedgerError(message, line=1, remedies=[*(use or choices(field, names)), IGNORING])

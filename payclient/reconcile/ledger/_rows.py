@@ -17,7 +17,7 @@ from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Way, advice
 from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger._cells import CellProblem, LedgerError, read_code, read_reference, read_word
-from payclient.reconcile.ledger._columns import SIGNS, Columns, Finder, column_names, listed, sign_of
+from payclient.reconcile.ledger._columns import IGNORING, SIGNS, Columns, Finder, column_names, listed, sign_of
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals, UnreadSheet
@@ -452,13 +452,7 @@ class RowReader:
             try:
                 values[name] = law.apply(number, (1 if number > 0 else -1) if name in self._debits else said, sign)
             except CellProblem as problem:
-                column = self.columns.used["direction"]
-                out = Remedy(
-                    (Way("ignore_column", column),),
-                    "leaves that column out, if the sign is right as it is",
-                    is_decision=True,
-                )
-                problems.append((name, CellProblem("{}", problem.message, remedies=[out])))
+                problems.append((name, CellProblem("{}", problem.message, remedies=[IGNORING])))
 
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""

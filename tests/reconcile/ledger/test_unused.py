@@ -149,7 +149,7 @@ def test_no_amount():
     for cell in DISGUISED:
         quoted = cell.replace('"', '""')
         with pytest.raises(
-            LedgerError, match=r"'wert' holds what looks like money .*amount=wert chooses it, or --ignore-column wert"
+            LedgerError, match=r"'wert' holds what looks like money .*amount=wert chooses it, or --ignore-column NAME"
         ):
             read("reference,status,wert\nT1,paid,n/a\nT2,paid,\n" + f'T3,paid,"{quoted}"\n' * 2)
         assert may_be_money(cell)
@@ -173,7 +173,7 @@ def test_directions():
     for credit, debit in [("C", "D"), ("CREDIT TRANSFER", "Debit Transfer"), ("Uang Masuk", "Uang Keluar")]:
         text = f"reference,amount,x\nT1,5,{credit}\nT2,5,{debit}\n"
         with pytest.raises(
-            LedgerError, match=r"'x' says credit and debit .* direction=x chooses it, or .*ignore-column x"
+            LedgerError, match=r"'x' says credit and debit .* direction=x chooses it, or --ignore-column NAME"
         ):
             read(text)
         assert named(text, columns={"kind": "x"}) == []
