@@ -29,6 +29,8 @@ from payclient.reconcile.report._rows import read_time as read_time
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
 from payclient.reconcile.report._rows import settled_from as settled_from
+from payclient.reconcile.report._tops import BreakItem as BreakItem
+from payclient.reconcile.report._tops import Worst as Worst
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
 from payclient.reconcile.report._wording import at_stake_sentence as at_stake_sentence
 from payclient.reconcile.report._wording import caution as caution
@@ -47,8 +49,6 @@ from payclient.reconcile.report._wording import rules_sentences as rules_sentenc
 from payclient.reconcile.report._wording import sentence as sentence
 from payclient.reconcile.report._wording import settlement_lines as settlement_lines
 from payclient.reconcile.report._wording import verdict_advice as verdict_advice
-from payclient.reconcile.report._worst import BreakItem as BreakItem
-from payclient.reconcile.report._worst import Worst as Worst
 
 # Names that are imported `as` themselves are for packages above, and not public.
 __all__ = ["About", "LedgerAbout", "ReportFiles", "verify"]

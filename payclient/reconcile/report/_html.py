@@ -2,37 +2,32 @@
 
 import hashlib
 from base64 import b64encode
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, partial
 from importlib.resources import files as resources
 from operator import attrgetter
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 from unicodedata import combining
 
-from attrs import define, field, fields, frozen
+from attrs import fields
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.reconcile import Bucket, Code, Row, Severity, Total, moved_by
-from payclient.reconcile.judgement import reff_key
+from payclient.reconcile import Bucket, Row, moved_by
 from payclient.reconcile.nights import BreakChange
 from payclient.reconcile.report._about import when
 from payclient.reconcile.report._decision_file import DECISIONS
 from payclient.reconcile.report._manifest import MANIFEST
 from payclient.reconcile.report._model import OUTPUTS, Opening, Report
-from payclient.reconcile.report._rows import ROWS, Top
+from payclient.reconcile.report._tops import Group, RowGroups, Top, Worst
 from payclient.reconcile.report._wording import (
-    CASE_ONLY,
     BridgeLine,
-    Wording,
     in_words,
     news_count,
     open_ages,
     pattern_words,
     rules_sentences,
 )
-from payclient.reconcile.report._worst import Worst
 from payclient.reconcile.result import OpenFindings
 
 ROOM = 60
@@ -41,98 +36,6 @@ ROOM = 60
 _MAX_LENGTH = 600
 _MINUS = "\N{MINUS SIGN}"
 _MAX_MARKS = 3  # no writing system needs more
-
-
-Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
-"""Breaks by severity and leading finding. Other rows with findings by the leading one. Otherwise the bucket."""
-
-ADVICE = {
-    Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
-    Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
-}
-ALLOWED = "A rule allows the difference, or it may still be in time; each row says why."
-
-
-@frozen(kw_only=True)
-class Group:
-    """One table of rows, and the file that has those that are not shown."""
-
-    anchor: str
-    title: str
-    advice: str
-    code: str = ""
-    severity: str = ""
-    total: Total
-    rows: tuple[Row, ...]
-    rest: str
-
-
-@define
-class RowGroups:
-    """The rows that need a person's attention, by kind. Memory grows with *room*, not with the rows."""
-
-    _room: int
-    _tops: defaultdict[Kind, Top[Row]] = field(init=False)
-    _totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
-
-    def __attrs_post_init__(self) -> None:
-        self._tops = defaultdict(lambda: Top(self._room, lambda row: row.rank))
-
-    def add(self, row: Row) -> None:
-        """Add *row*, unless it matched or is open without a finding."""
-        kind: Kind = row.bucket
-        if row.primary is not None and row.bucket not in ADVICE:
-            kind = (row.severity, row.primary.code) if row.bucket is Bucket.BREAK else row.primary.code
-        if kind not in (Bucket.MATCHED, Bucket.OPEN):
-            self._tops[kind].add(row)
-            self._totals[kind] += Total.of(row)
-
-    def breaks(self, files: Collection[str]) -> list[Group]:
-        """Return the breaks, the most severe first. Each row is in one group."""
-        kinds = ((severity, code) for severity in reversed(Severity) for code in Code)
-        rest = _first(files, "breaks.csv", ROWS, "report.xlsx")
-        return [self._of_code(code, rest, severity) for severity, code in kinds if (severity, code) in self._tops]
-
-    def remarks(self, files: Collection[str]) -> list[Group]:
-        """Return the rows that are not breaks, although there is something to say about them."""
-        return [self._of_code(code, _first(files, ROWS)) for code in Code if code in self._tops]
-
-    def of(self, bucket: Bucket, files: Collection[str]) -> Group:
-        return Group(
-            anchor=bucket.value,
-            title=bucket.capitalize(),
-            advice=ADVICE[bucket],
-            total=self._totals[bucket],
-            rows=self._tops[bucket].kept,
-            rest=_first(files, ROWS, "report.xlsx"),
-        )
-
-    def _of_code(self, code: Code, rest: str, severity: Severity | None = None) -> Group:
-        kind = code if severity is None else (severity, code)
-        rows = self._tops[kind].kept
-        is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
-        wording = CASE_ONLY if is_case_only else Wording(code.label, code.advice)
-        is_allowed = severity is None and not code.is_soft
-        return Group(
-            anchor=f"{code}-{severity.word}" if severity is not None else f"{code}-remark",
-            title=wording.title,
-            advice=ALLOWED if is_allowed else wording.advice,
-            code=code.value,
-            severity="" if severity is None else severity.word,
-            total=self._totals[kind],
-            rows=_together(rows) if code is Code.PAID_TWICE else rows,
-            rest=rest,
-        )
-
-
-def _together(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """Return *rows* with the rows of one invoice side by side, the invoices in the order of their first row."""
-    keys = [reff_key(row.transaction.merchant_reff) if row.transaction else None for row in rows]
-    return tuple(row for _, row in sorted(zip(map(keys.index, keys), rows, strict=True), key=lambda each: each[0]))
-
-
-def _first(files: Collection[str], *wanted: str) -> str:
-    return next((name for name in wanted if name in files), "")
 
 
 FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("position")) if each.holds} | {

@@ -9,12 +9,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum, auto
-from heapq import nlargest
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, Generic, TypeAlias, TypeVar
+from typing import IO, Any, TypeAlias
 
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from payclient._shared.escape import escape_unprintable
 from payclient.protocol import Transaction
@@ -45,9 +44,6 @@ ROWS: str = "rows.jsonl"
 """The file with every row."""
 
 Cell: TypeAlias = str | int | bool | datetime | list[str] | None
-
-
-_Item = TypeVar("_Item")
 
 
 class Kind(Enum):
@@ -329,26 +325,6 @@ def _statuses(row: Row) -> dict[str, Any]:
         "service": row.transaction.status if row.transaction else None,
         "service_meaning": row.service_status,
     }
-
-
-@define
-class Top(Generic[_Item]):
-    """The highest-ranking items of any number. Equal ones in order of arrival."""
-
-    _room: int
-    _rank: Callable[[_Item], tuple[int, ...]]
-    count: int = field(init=False, default=0)
-    _items: list[_Item] = field(init=False, factory=list)
-
-    def add(self, item: _Item) -> None:
-        self.count += 1
-        self._items.append(item)
-        if len(self._items) > 2 * self._room:
-            self._items = list(self.kept)
-
-    @property
-    def kept(self) -> tuple[_Item, ...]:
-        return tuple(nlargest(self._room, self._items, key=self._rank))
 
 
 # ASCII only: the escapes of JSON keep every character, and none can act on a terminal.

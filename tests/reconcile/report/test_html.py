@@ -20,8 +20,9 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row,
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.nights import PreviousRun
 from payclient.reconcile.report import Report, Worst, completeness, in_words, sentence
-from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
-from payclient.reconcile.report._html import FILES, HtmlReport, RowGroups
+from payclient.reconcile.report._html import FILES, HtmlReport
+from payclient.reconcile.report._tops import ALLOWED as ALLOWED_BY_A_RULE
+from payclient.reconcile.report._tops import RowGroups
 from payclient.reconcile.report._wording import headline
 from payclient.reconcile.values import FindingTotal
 from support.chance import examples
