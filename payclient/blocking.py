@@ -23,7 +23,7 @@ from functools import partial, wraps
 from threading import Thread, current_thread
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
-from payclient.client import AsyncClient, ClientOptions, OptionChanges, Stats, closed, running_loop
+from payclient.client import AsyncClient, ClientOptions, OptionChanges, Shared, Stats, closed, running_loop
 from payclient.errors import ClientClosedError, ConfigurationError
 
 TYPE_CHECKING = False  # not the one of `typing`, which jedi takes for true
@@ -66,7 +66,7 @@ class LoopThread:
         """Whether the caller is in the thread itself, where nothing may wait for it."""
         return current_thread() is self._thread
 
-    def wait(self, call: Callable[[], Awaitable[_Result]]) -> _Result:
+    def wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
         """Run a coroutine in the loop, and return its result."""
         self._check_place()
         answer = Future[_Result]()
@@ -190,21 +190,33 @@ if TYPE_CHECKING:
         method: Callable[Concatenate[AsyncClient, _Given], AbstractAsyncContextManager[AsyncIterator[_Result]]],
     ) -> Callable[Concatenate["Client", _Given], AbstractContextManager[Iterator[_Result]]]: ...
 
-else:
+else:  # jedi reads these: it follows a function and a `Coroutine`, but neither a lambda nor `Concatenate`
 
-    def _blocking(method):  # noqa: ANN001, ANN202  jedi sees no parameters of *method* through a `Callable`
+    def _blocking(method):  # noqa: ANN001, ANN202
         @wraps(method)
-        def wait(self, /, *args, **kwargs) -> Any:  # noqa: ANN001, ANN002, ANN003  as above
-            return self._thread.wait(lambda: method(self._client, *args, **kwargs))
+        def wait(self: "Client", /, *args, **kwargs):  # noqa: ANN002, ANN003, ANN202
+            def call():  # noqa: ANN202
+                return method(self._client, *args, **kwargs)
+
+            return self._thread.wait(call)
 
         return wait
 
-    def _blocking_iterator(method):  # noqa: ANN001, ANN202  as above
+    def _blocking_iterator(method):  # noqa: ANN001, ANN202
         @wraps(method)
-        def iterate(self, /, *args, **kwargs) -> Any:  # noqa: ANN001, ANN002, ANN003  as above
-            return _Items(self._thread, lambda: method(self._client, *args, **kwargs))
+        def iterate(self: "Client", /, *args, **kwargs):  # noqa: ANN002, ANN003, ANN202
+            def make():  # noqa: ANN202
+                return method(self._client, *args, **kwargs)
+
+            return _items(self._thread, make)
 
         return iterate
+
+
+def _items(
+    thread: LoopThread, make: Callable[[], AbstractAsyncContextManager[AsyncIterator[_Result]]]
+) -> AbstractContextManager[Iterator[_Result]]:
+    return _Items(thread, make)
 
 
 class _Items(Iterator[_Result], Generic[_Result]):
@@ -226,18 +238,22 @@ class _Items(Iterator[_Result], Generic[_Result]):
             self._thread.wait(lambda: self._block.__aexit__(None, None, None))
 
     def __iter__(self) -> Self:
-        if not hasattr(self, "_items"):
-            raise TypeError("read a stream in its block: `with client.stream_transactions(...) as outcomes:`")
+        self._check_open()
         if self._is_read:
             raise RuntimeError("this iterator has been read to its end; open another one")
         return self
 
     def __next__(self) -> _Result:
+        self._check_open()
         item = self._thread.wait(lambda: anext(self._items, _END))
         if item is _END:
             self._is_read = True
             raise StopIteration
         return item  # type: ignore[return-value]  # not the end
+
+    def _check_open(self) -> None:
+        if not hasattr(self, "_items"):
+            raise TypeError("read a stream in its block: `with client.stream_transactions(...) as outcomes:`")
 
     async def _enter(self) -> None:
         self._block = self._make()
@@ -251,7 +267,7 @@ def _check_threads() -> None:
             raise ConfigurationError(f"{message}; use a worker with them: gunicorn -k gthread, celery -P threads")
 
 
-class Client:
+class Client(Shared):
     """
     Looks up transactions, for any number of threads.
 
@@ -268,8 +284,6 @@ class Client:
     Raises:
         ConfigurationError: When the client cannot be created, such as in a process that gevent or eventlet has patched.
     """
-
-    _viewed: "Client | None" = None  # a view keeps its client
 
     def __init__(self, client: AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
         has_options = bool(options)
@@ -290,7 +304,7 @@ class Client:
     wait_for: Final = _blocking(AsyncClient.wait_for)
     confirm: Final = _blocking(AsyncClient.confirm)
 
-    def with_options(self, **changes: Unpack[OptionChanges]) -> "Client":
+    def with_options(self, **changes: Unpack[OptionChanges]) -> Self:
         """
         Return a view of this client with other options; closing either closes both.
 
@@ -301,9 +315,7 @@ class Client:
             TypeError: For any other option.
             ConfigurationError: When a value is invalid.
         """
-        view = object.__new__(type(self))
-        view._client, view._thread, view._viewed = self._client.with_options(**changes), self._thread, self
-        return view
+        return self._view(_client=self._client.with_options(**changes))
 
     def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
         """
@@ -338,6 +350,7 @@ class Client:
             raise
 
     def __enter__(self) -> Self:
+        self._check_entered()
         return self
 
     def __exit__(self, *_: object) -> None:

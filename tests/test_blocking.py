@@ -1,11 +1,13 @@
 """The client for code without an event loop."""
 
 import asyncio
+import copy
 import gc
 import inspect
 import itertools
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -74,6 +76,56 @@ def test_views():
     gc.collect()
     assert view.get_transaction("T1").reference == "T1"
     view.close()
+
+
+@pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+def test_copied(take):
+    """A client cannot be copied; one that was would close the other's thread."""
+    with blocking() as pay:
+        with pytest.raises(TypeError, match="a client cannot be pickled or copied"):
+            take(pay)
+        gc.collect()
+        assert pay.get_transaction("T1").reference == "T1"
+
+
+@pytest.mark.parametrize("kind", [AsyncClient, Client])
+def test_view_of_a_subclass(kind):
+    """A view has the class and the attributes of its client, and its class has no others for the checkers of types."""
+
+    class Shop(kind):
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.name = "shop"
+
+    pay = Shop(api_key=KEY, base_url="http://127.0.0.1:1", environment="sandbox")
+    view = pay.with_options(deadline=1.0).with_options(timeout=1.0)
+    assert (type(view), view.name) == (Shop, "shop")
+    if kind is Client:
+        pay.close()
+
+
+async def test_view_is_not_entered():
+    """A block around a view would close the client that others use, so it is refused; closing it is not."""
+    said = "a view is not entered, because leaving it would close its client: enter the client itself"
+    for made in (client(ScriptedTransport()), blocking()):
+        view = made.with_options(deadline=1.0)
+        with pytest.raises(TypeError) as caught:
+            if isinstance(view, Client):
+                with view:
+                    pass
+            else:
+                async with view:
+                    pass
+        assert str(caught.value) == said
+        await (asyncio.to_thread(view.close) if isinstance(view, Client) else view.aclose())
+
+
+def test_stream_that_was_not_opened():
+    """Reading a stream outside of its block is refused by `next` as by `for`."""
+    with blocking() as pay:
+        for read in (next, list):
+            with pytest.raises(TypeError, match=r"^read a stream in its block: `with "):
+                read(pay.stream_transactions(["T1"]))
 
 
 def test_rate_at_run_time():

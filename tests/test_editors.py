@@ -11,6 +11,9 @@ import pytest
 import payclient
 from docs.test_completeness import MODULES
 from payclient import AsyncClient
+from payclient.blocking import Client
+
+BLOCKING = "from payclient.blocking import Client\nclient = Client()\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,6 +69,16 @@ def test_signature(start, called):
             "from payclient import AsyncClient\nasync def f(pay: AsyncClient):\n  (await pay.get_transaction('')).",
             ["amount", "reference", "status"],
             marks=pytest.mark.slow,
+        ),
+        (f"{BLOCKING}client.", [name for name in dir(Client) if name[0] != "_"]),
+        (f"{BLOCKING}client.with_options(deadline=1.0).", ["confirm", "get_transaction"]),
+        (f"{BLOCKING}client.get_transaction('T1').", ["amount", "reference", "status"]),
+        (f"{BLOCKING}client.get_transactions(['T1'])[0].", ["reference", "transaction"]),
+        (f"{BLOCKING}client.wait_for('T1', until={{'Paid'}}, deadline=9).", ["amount", "reference", "status"]),
+        (f"{BLOCKING}client.confirm('T1', amount=1, status={{'Paid'}}).", ["differences", "is_confirmed"]),
+        (
+            f"{BLOCKING}with client.stream_transactions(['T1']) as outcomes:\n  for outcome in outcomes:\n    outcome.",
+            ["reference", "transaction"],
         ),
     ],
 )

@@ -1,15 +1,19 @@
 """
-The table of the client's options, and the defaults that others need.
+The table of the client's options, the defaults that others need, and the words that other libraries have for them.
 
 Signatures and pages write the options out, because editors and readers show what is written;
 `tests/client/test_options.py` compares each of them with this table.
 """
 
+import inspect
 import os
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import wraps
+from typing import Any, Literal
 
 from attrs import frozen
+
+from payclient._shared.escape import did_you_mean
 
 MAX_CONCURRENCY = 64
 TIMEOUT = 10.0  # seconds
@@ -78,3 +82,85 @@ OPTIONS = {
 
 def options_of(scope: Literal["client", "view", "network"]) -> list[str]:
     return [name for name, option in OPTIONS.items() if option.scope == scope]
+
+
+_WORDS = {
+    "api_key": "key token auth secret secret_key api_token",
+    "application": "user_agent app_name app_info",
+    "base_url": "url endpoint host api_base",
+    "ca_file": "verify verify_ssl ssl ca_bundle ca_certs cafile",
+    "client_cert": "cert client_certificate",
+    "concurrency max_concurrency": "limits max_connections pool_size max_workers batch_size",
+    "connect_timeout": "connect",
+    "deadline": "timeout total_timeout timeout_total max_time",
+    "environment": "env mode sandbox test_mode live",
+    "http_client": "headers default_headers http2 session client cookies mounts",
+    "initial_backoff retry": "backoff backoff_factor wait_initial initial_delay",
+    "interval": "poll_interval every",
+    "keepalive": "keep_alive keepalive_expiry keepalive_timeout",
+    "max_attempts retry": "max_retries retries retry_policy max_tries attempts total",
+    "max_backoff retry": "max_delay max_wait wait_max",
+    "max_rate": "rate rate_limit rps requests_per_second",
+    "on_attempt": "logger hooks event_hooks callback",
+    "proxy": "proxies",
+    "timeout": "read_timeout request_timeout",
+}
+_FORMS = {
+    "ca_file": "ca_file= or ssl_context=",
+    "client_cert": "client_cert= and client_key=",
+    "deadline": "deadline= for the whole lookup",
+    "http_client": "http_client=httpx.AsyncClient(...)",
+    "max_attempts": "max_attempts=, the first included",
+    "retry": "retry=RetryPolicy(max_attempts=...)",
+}
+"""How an argument is written, if not as `name=`."""
+ELSEWHERE = {word: tuple(ours.split()) for ours, words in _WORDS.items() for word in words.split()}
+"""Words of other libraries with ours; the first that a function takes is meant."""
+
+
+def refuse_other(called: str, other: Iterable[str], known: Collection[str]) -> None:
+    """Raise for the first of the arguments that a function does not have; it has *known*."""
+    for name in other:
+        ours = ELSEWHERE.get(name, ())
+        advice = [f"pass {_FORMS.get(each, f'{each}=')}" for each in ours if each in known][:1]
+        if name in OPTIONS or not advice:  # such as a time-out, of which payclient has two
+            of_view = next((each for each in (name, *ours) if each in options_of("view") and each not in known), "")
+            form = _FORMS[of_view] if of_view == "retry" else f"{of_view}=..."
+            per_attempt = " for one attempt" if name == "timeout" else ""
+            advice += [f"use with_options({form}){per_attempt}"] * bool(of_view)
+        if not advice and any(each in OPTIONS for each in (name, *ours)):
+            advice = ["it is an option of the client itself"]
+        if advice:
+            raise TypeError(f"{called} takes no {name}; {', or '.join(advice)}") from None
+        raise TypeError(f"{called} got an unexpected keyword argument {name!r}{did_you_mean(name, known)}") from None
+
+
+def answer_other_words(owner: type, *names: str) -> None:
+    """Let methods refuse unknown arguments with what they have instead."""
+    # At run time only: in the declared signature, `**other` would make each natural override an error of types.
+    for name in names:
+        method = getattr(owner, name)
+        setattr(owner, name, _answering(method, owner.__name__ if name == "__init__" else name))
+
+
+def _answering(method: Callable[..., Any], called: str) -> Callable[..., Any]:
+    def refuse(given: Iterable[str]) -> None:
+        known = inspect.signature(method).parameters
+        refuse_other(called, [name for name in given if name not in known], known)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except TypeError:
+            refuse(kwargs)
+            raise
+
+    async def call_and_wait(*args: Any, **kwargs: Any) -> Any:
+        try:
+            coroutine = method(*args, **kwargs)
+        except TypeError:
+            refuse(kwargs)
+            raise
+        return await coroutine
+
+    return wraps(method)(call_and_wait if inspect.iscoroutinefunction(method) else call)

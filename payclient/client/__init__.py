@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from payclient.client._client import AsyncClient as AsyncClient
     from payclient.client._client import ClientOptions as ClientOptions
     from payclient.client._client import OptionChanges as OptionChanges
+    from payclient.client._client import Shared as Shared
     from payclient.client._config import Options as Options
     from payclient.client._config import decode_key as decode_key
     from payclient.client._config import read_key_file as read_key_file

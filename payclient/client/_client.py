@@ -6,17 +6,16 @@ import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Collection, Container, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Never, NoReturn, Self, TypedDict, Unpack
+from typing import Any, NoReturn, Self, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 from attrs import evolve
 
 from payclient._shared.checks import check_count, check_seconds
-from payclient._shared.options import OPTIONS, options_of
+from payclient._shared.options import OPTIONS, answer_other_words, options_of, refuse_other
 from payclient.client._config import (
     OnOutage,
     Options,
-    refuse_other,
     resolve_api_key,
     resolve_application,
     resolve_base_url,
@@ -73,7 +72,26 @@ class ClientOptions(OptionChanges, NetworkOptions, total=False):
     application: str | None
 
 
-class AsyncClient:
+class Shared:
+    """What a view and a copy is, of either client: all views share what they do not change, and none can be copied."""
+
+    _viewed: Self | None = None  # a view keeps its client
+
+    def _view(self, **changes: Any) -> Self:
+        view = object.__new__(type(self))
+        vars(view).update(vars(self), _viewed=self, **changes)
+        return view
+
+    def _check_entered(self) -> None:
+        if self._viewed is not None:
+            raise TypeError("a view is not entered, because leaving it would close its client: enter the client itself")
+
+    def __reduce__(self) -> NoReturn:
+        message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
+        raise TypeError(message)
+
+
+class AsyncClient(Shared):
     """
     Looks up transactions, for one API key in one environment.
 
@@ -141,7 +159,7 @@ class AsyncClient:
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
-            refuse_other(AsyncClient, sorted(network.keys() - OPTIONS.keys()), OPTIONS)
+            refuse_other("AsyncClient", sorted(network.keys() - OPTIONS.keys()), OPTIONS)
             address = resolve_base_url(base_url)
             settings = resolve_network({**network}, address, is_ours=is_ours)
             self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
@@ -168,7 +186,7 @@ class AsyncClient:
         self._kind, self._calls = _kind(self._options), SingleFlight()
         self._last_polls = WeakValueDictionary[str, LastPoll]()
 
-    def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
+    def with_options(self, **changes: Unpack[OptionChanges]) -> Self:
         """
         Return a view of this client with other options.
 
@@ -184,22 +202,14 @@ class AsyncClient:
             ConfigurationError: When a value is invalid.
         """
         known = options_of("view")
-        if unknown := changes.keys() - {*known}:
-            message = f"with_options cannot change {', '.join(sorted(unknown))}; it changes {', '.join(known)}"
-            raise TypeError(message)
-        view = object.__new__(type(self))
+        refuse_other("with_options", sorted(changes.keys() - {*known}), known)
         options = evolve(self._options, **changes)
-        vars(view).update(vars(self), _options=options, _kind=_kind(options))
-        return view
+        return self._view(_options=options, _kind=_kind(options))
 
     def __repr__(self) -> str:
         if not hasattr(self, "_label"):  # the constructor raised
             return object.__repr__(self)
         return f"{self._label}{self.key_fingerprint!r})"
-
-    def __reduce__(self) -> NoReturn:
-        message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
-        raise TypeError(message)
 
     def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
         """
@@ -233,7 +243,7 @@ class AsyncClient:
         return self._session.stats()
 
     async def get_transaction(
-        self, /, reference: str, *, deadline: float | None = None, fresh: bool = False, **other: Never
+        self, reference: str, *, deadline: float | None = None, fresh: bool = False
     ) -> Transaction:
         """
         Look up one transaction.
@@ -255,20 +265,14 @@ class AsyncClient:
         Source:
             Transaction detail specification, part 4.
         """
-        if other:
-            refuse_other(self.get_transaction, other)
         clock = self._session.check_usable()
         now = clock.now()
-        return await self._look_up(reference, clock, now, self._until(now, deadline), is_newer=fresh, is_fresh=fresh)
+        seconds = self._options.deadline if deadline is None else check_seconds("deadline", deadline)
+        until = math.inf if seconds is None else now + seconds  # `_until` would be one more call for each lookup
+        return await self._look_up(reference, clock, now, until, is_newer=fresh, is_fresh=fresh)
 
     async def get_transactions(
-        self,
-        /,
-        references: Iterable[str],
-        *,
-        concurrency: int | None = None,
-        deadline: float | None = None,
-        **other: Never,
+        self, references: Iterable[str], *, concurrency: int | None = None, deadline: float | None = None
     ) -> list[Outcome]:
         """
         Look up a small number of transactions, within one deadline for all of them.
@@ -287,7 +291,6 @@ class AsyncClient:
                 `AuthenticationError`; other errors are in the outcomes.
             TypeError: When *references* is a single string.
         """
-        refuse_other(self.get_transactions, other)
         check_references(references)
         clock = self._session.check_usable()
         until = self._until(clock.now(), deadline)
@@ -360,7 +363,6 @@ class AsyncClient:
 
     async def wait_for(
         self,
-        /,
         reference: str,
         *,
         until: Condition,
@@ -369,7 +371,6 @@ class AsyncClient:
         appear: float = 10.0,
         interval: float = 2.0,
         max_interval: float = 30.0,
-        **other: Never,
     ) -> Transaction:
         """
         Poll one transaction until its status is one of *until*.
@@ -397,7 +398,6 @@ class AsyncClient:
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
             ConfigurationError: When an argument is invalid.
         """
-        refuse_other(self.wait_for, other)
         check_reference(reference)
         clock = self._session.check_usable()
         wait = Wait(
@@ -431,14 +431,12 @@ class AsyncClient:
 
     async def confirm(
         self,
-        /,
         reference: str,
         *,
         amount: int,
         merchant_reff: str | None = None,
         status: Collection[str],
         deadline: float | None = None,
-        **other: Never,
     ) -> Confirmation:
         """
         Check a claim about a transaction, such as a callback's.
@@ -459,7 +457,6 @@ class AsyncClient:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
             ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
-        refuse_other(self.confirm, other)
         claimed = Claim(reference=reference, amount=amount, merchant_reff=merchant_reff, status=status)
         clock = self._session.check_usable()
         now = clock.now()
@@ -478,6 +475,7 @@ class AsyncClient:
         await self._session.aclose(grace=self._options.timeout)
 
     async def __aenter__(self) -> Self:
+        self._check_entered()
         self._session.check_usable()
         return self
 
@@ -551,3 +549,8 @@ class AsyncClient:
         if found:
             return found[0]
         raise TypeError("the tracing context suppressed what the lookup raised; its __exit__ must not return true")
+
+
+answer_other_words(
+    AsyncClient, "get_transaction", "get_transactions", "stream_transactions", "wait_for", "confirm", "set_max_rate"
+)

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from inspect import signature
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
@@ -24,7 +23,6 @@ from payclient._shared.checks import (
     read_url,
     unfit,
 )
-from payclient._shared.escape import did_you_mean
 from payclient._shared.options import DEADLINE, OPTIONS, TIMEOUT
 from payclient.client._telemetry import OnAttempt, Tracing
 from payclient.client.policies import RetryPolicy
@@ -79,17 +77,6 @@ class Options:
     def observers(self) -> tuple[OnAttempt, ...]:
         """The functions that get every attempt, even if its caller has left; the object `tracing` may have one."""
         return tuple(each for each in (self.on_attempt, getattr(self.tracing, "measure", None)) if each is not None)
-
-
-def refuse_other(method: Callable[..., object], other: Iterable[str], known: Iterable[str] = ()) -> None:
-    """Raise if there are names of arguments that a method does not have; it has its parameters and *known*."""
-    for name in other:
-        hint = did_you_mean(name, (*signature(method).parameters, *known))
-        message = f"{method.__name__} got an unexpected keyword argument {name!r}{hint}"
-        if name == "timeout":  # many libraries have one time-out, and here are two
-            hint = "pass deadline= for the whole lookup, or use with_options(timeout=...) for one attempt"
-            message = f"{method.__name__} takes no timeout; {hint}"
-        raise TypeError(message)
 
 
 def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:

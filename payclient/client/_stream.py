@@ -26,7 +26,7 @@ from contextvars import ContextVar
 from enum import Enum
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NoReturn, Self, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -247,14 +247,21 @@ class Stream:
             self._clock.stop()
             self._wakeup.set()
 
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError("read a stream in its block: `async with client.stream_transactions(...) as outcomes:`")
+
+    __iter__ = __next__ = __enter__ = __exit__ = __await__ = _refuse
+
     def __aiter__(self) -> Self:
         if not self._started:
-            raise TypeError("read a stream in its block: `async with client.stream_transactions(...) as outcomes:`")
+            self._refuse()
         if self._reader is not None and self._reader is asyncio.current_task():  # other tasks may read the rest
             raise RuntimeError("this stream has been read to its end; open another one")
         return self
 
     async def __anext__(self) -> Outcome:
+        if not self._started:
+            self._refuse()
         since = self._clock.now()
         while not self._is_stopping:
             if self._ready:

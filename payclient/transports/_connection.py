@@ -6,7 +6,7 @@ Its states:
 1.  *Opening*: from the constructor to `connection_made`. Nothing can be sent.
 2.  *Handshake*, only with TLS: during `secure`. Received bytes go to the TLS session, and none to the parser.
 3.  *Idle*: `is_usable`. A byte that comes now is unsolicited and closes the connection, because each later response
-    would be matched to the wrong request. The event loop may not have read it yet, so the pool asks `is_quiet` too.
+    would be matched to the wrong request. The event loop may not have read it yet, so the pool asks `unread` too.
 4.  *Exchange*: from `exchange` until its future is done. A complete response leads back to *idle*, if the parser finds
     that the next one cannot be confused with it; anything else leads to *closed*.
 5.  *Closed*: `abort` was called, or the peer has closed; `closed` is done when the event loop has noticed. The
@@ -62,6 +62,8 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(_BUFFER))
         self._parser = ResponseParser(self)
         self._readable = select.poll() if hasattr(select, "poll") else None
+        self.unread: Callable[[int], object] = bool if self._readable is None else self._readable.poll
+        """Called with 0: what the socket has, data or its end, that the event loop has not read yet."""
         self._close_reason = "it was closed"
         self._response: asyncio.Future[Response] | None = None
         self.raw_headers: list[tuple[bytes, bytes]] = []  # of the last response, repeated ones included
@@ -98,10 +100,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None and not self._secured.done():
             self._secured.set_exception(ConnectionResetError(_CLOSED_IN_HANDSHAKE))
         await self._secured
-
-    def is_quiet(self) -> bool:
-        """Return whether the socket has neither data nor an end that the event loop has not read yet."""
-        return self._readable is None or not self._readable.poll(0)
 
     def is_silent_since(self, began: float) -> bool:
         """Return whether nothing was received in an exchange that *began* more than a second ago."""

@@ -105,7 +105,7 @@ class Pool:
                 trusted_since = max(trusted_since, began)
         while self.idle and self.idle[-1].idle_since > trusted_since:
             connection = self.idle.pop()
-            if connection.is_usable and connection.is_quiet():
+            if connection.is_usable and not connection.unread(0):
                 self._reused[connection] = now
                 self._in_use += 1
                 self._max_wanted += self._in_use > self._max_wanted

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import functools
 import gc
+import inspect
 import math
 import pickle
 import re
@@ -14,6 +15,7 @@ import httpx
 import pytest
 
 from payclient import AsyncClient, ClientClosedError, ConfigurationError, InvalidReferenceError, RetryPolicy
+from payclient._shared.options import ELSEWHERE, OPTIONS
 from payclient.blocking import Client
 from payclient.otel import OpenTelemetry
 from payclient.reconcile import RulesError, parse_rules, reconcile
@@ -119,15 +121,97 @@ async def test_coroutine_of_a_callback():
         await pay.get_transaction("T1")
 
 
-CANNOT = "with_options cannot change {}; it changes timeout, deadline, retry, on_attempt, tracing, on_outage"
-
-
 def test_option_of_a_view():
-    """An option that a view cannot change is named, without the name of a private class, and without its value."""
-    for names in (["time_out"], ["api_key"], ["api_key", "time_out"]):
+    """An option that a view cannot change is named, without its value, and with what to write."""
+    for name, said in (
+        ("time_out", "with_options got an unexpected keyword argument 'time_out' (did you mean 'timeout'?)"),
+        ("api_key", "with_options takes no api_key; it is an option of the client itself"),
+        ("max_retries", "with_options takes no max_retries; pass retry=RetryPolicy(max_attempts=...)"),
+    ):
         with pytest.raises(TypeError) as caught:
-            client(ScriptedTransport()).with_options(**dict.fromkeys(names, KEY))
-        assert str(caught.value) == CANNOT.format(", ".join(names))
+            client(ScriptedTransport()).with_options(**{name: KEY})
+        assert str(caught.value) == said
+
+
+OTHER_WORDS = [
+    (AsyncClient, "max_retries", "pass retry=RetryPolicy(max_attempts=...)"),
+    (AsyncClient, "verify", "pass ca_file= or ssl_context="),
+    (AsyncClient, "cert", "pass client_cert= and client_key="),
+    (AsyncClient, "headers", "pass http_client=httpx.AsyncClient(...)"),
+    (AsyncClient, "limits", "pass max_concurrency="),
+    (AsyncClient, "http2", "pass http_client=httpx.AsyncClient(...)"),
+    (AsyncClient, "proxies", "pass proxy="),
+    (AsyncClient, "max_connections", "pass max_concurrency="),
+    (AsyncClient, "key", "pass api_key="),
+    (AsyncClient, "until", ""),
+    (RetryPolicy, "max_retries", "pass max_attempts=, the first included"),
+    (RetryPolicy, "backoff_factor", "pass initial_backoff="),
+    ("get_transaction", "timeout", "pass deadline= for the whole lookup, or use with_options(timeout=...) for one"),
+    ("get_transactions", "max_workers", "pass concurrency="),
+    ("stream_transactions", "deadline", "use with_options(deadline=...)"),
+    ("stream_transactions", "timeout", "use with_options(timeout=...) for one attempt"),
+    ("stream_transactions", "batch_size", "pass concurrency="),
+    ("wait_for", "poll_interval", "pass interval="),
+    ("wait_for", "max_retries", "use with_options(retry=RetryPolicy(max_attempts=...))"),
+    ("confirm", "environment", "it is an option of the client itself"),
+]
+
+
+@pytest.mark.parametrize(("called", "word", "advice"), OTHER_WORDS)
+async def test_word_of_another_library(called, word, advice):
+    """An argument that other libraries have is answered with payclient's, alike in both clients."""
+    for name, pay in (("async", client(ScriptedTransport())), ("blocking", Client(client(ScriptedTransport())))):
+        call = called if isinstance(called, type) else getattr(pay, called)
+        call = Client if called is AsyncClient and name == "blocking" else call
+        given = ["T1"] if isinstance(called, str) else []
+        with pytest.raises(TypeError) as caught:
+            if name == "async":
+                await call(*given, **{word: KEY})
+            else:
+                await asyncio.to_thread(entered, call, *given, **{word: KEY})
+        shown = called if isinstance(called, str) else called.__name__
+        assert str(caught.value).startswith(f"{shown} takes no {word}; {advice}" if advice else f"{shown} got an unex")
+        if isinstance(pay, Client):
+            await asyncio.to_thread(pay.close)
+
+
+def entered(call, *args, **options):
+    result = call(*args, **options)
+    with result:
+        pass
+
+
+def test_table_of_words():
+    """Each word of another library leads to an argument that exists, and is not payclient's own, but for two."""
+    callables = [AsyncClient, RetryPolicy, *(getattr(AsyncClient, name) for name in dir(AsyncClient) if name[0] != "_")]
+    own = {name for each in callables if callable(each) for name in inspect.signature(each).parameters} | {*OPTIONS}
+    assert {each for ours in ELSEWHERE.values() for each in ours} - own == set()
+    assert ELSEWHERE.keys() & own == {"rate", "timeout"}  # of `set_max_rate`, and of the client
+
+
+async def test_doors_of_a_stream():
+    """However a stream is read outside of its block, it says how it is read; it is never taken for an empty one."""
+    said = "read a stream in its block: `async with client.stream_transactions(...) as outcomes:`"
+
+    async def awaited(stream):
+        await stream
+
+    async def read(stream):
+        return [each async for each in stream]
+
+    async def advanced(stream):
+        return await anext(stream, None)
+
+    for door in (awaited, read, advanced, list, next, entered_plainly):
+        with pytest.raises(TypeError) as caught:
+            stream = client(ScriptedTransport()).stream_transactions(["T1"])
+            await door(stream)
+        assert str(caught.value) == said
+
+
+def entered_plainly(stream):
+    with stream:
+        pass
 
 
 async def test_option_of_a_stream(subtests):

@@ -105,7 +105,7 @@ CONTROLS = (
     Control("a second answer spoils its connection", "transports._parser:ResponseParser.on_message_begin",
             "if self._response_is_over:", "if False:", OURS),
     Control("a connection with something to read is not used", "transports._connections:Pool.take",
-            "if connection.is_usable and connection.is_quiet():", "if connection.is_usable:", OURS),
+            "if connection.is_usable and not connection.unread(0):", "if connection.is_usable:", OURS),
     Control("an unfinished exchange ends its connection", "transports._connections:Pool.give_back",
             "if not connection.is_usable or self.is_closed:", "if self.is_closed:", OURS),
     # A head that a connection has received before

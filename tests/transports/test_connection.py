@@ -127,8 +127,8 @@ class Kept:
     def now(self):
         return Kept.time
 
-    def is_quiet(self):
-        return not self.is_loud
+    def unread(self, timeout):
+        return [(1, 1)] if self.is_loud else []
 
     def is_silent_since(self, began):
         return False

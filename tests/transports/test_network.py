@@ -109,7 +109,7 @@ def test_refused(options, environ, message, monkeypatch):
 
 def test_unknown_option():
     """A misspelt option is a `TypeError`, as with any other function."""
-    with pytest.raises(TypeError, match="AsyncClient got an unexpected keyword argument 'proxies'"):
+    with pytest.raises(TypeError, match="AsyncClient takes no proxies; pass proxy="):
         AsyncClient(api_key=KEY, base_url=PAY, proxies="http://proxy")
 
 

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from payclient import errors
 from payclient._shared.checks import check_order, is_count, is_wait
+from payclient._shared.options import answer_other_words
 
 
 class Signal(Enum):
@@ -127,6 +128,8 @@ class RetryPolicy:
     def __attrs_post_init__(self) -> None:
         check_order("initial_backoff", self.initial_backoff, "max_backoff", self.max_backoff, defaults=(0.25, 8.0))
 
+
+answer_other_words(RetryPolicy, "__init__")
 
 MAX_OWN_WAIT = 2.0
 """Seconds up to which a `Retry-After` holds only the request that was refused."""

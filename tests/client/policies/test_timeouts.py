@@ -13,7 +13,7 @@ from payclient.client.policies._timeouts import Clock, Timeout
 
 pytestmark = pytest.mark.virtual_time
 MAX_BEFORE = 2 if sys.version_info >= (3, 11, 3) else 0
-"""Earlier cancellations, in which asyncio's own block is compared: before 3.11.3 (gh-102780) it took them for its own."""
+"""Earlier cancellations beside which asyncio's own block is compared; before 3.11.3 (gh-102780) it counted them."""
 
 
 @pytest.fixture
