@@ -240,6 +240,7 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         streams: Streams of the process.
     """
     check_run(folder, JOURNAL)
+    reference = reference.encode(errors="replace").decode()  # no ledger has bytes that are not UTF-8
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         rules = about_of(journal).rules
         judged = judging(journal, rules)
