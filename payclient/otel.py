@@ -28,7 +28,7 @@ class OpenTelemetry:
     """
     Makes a span for each lookup, and measures lookups and attempts. Pass one to `AsyncClient(tracing=…)`.
 
-    The span is named `payclient.get_transaction` and holds the number of attempts and, as `error.type`, the
+    The span is named `payclient.get_transaction` and contains the number of attempts and, as `error.type`, the
     HTTP status of an error, or else its class. A lookup that shares the request of an equal one has a span without
     attempts. The requests carry the span's `traceparent`. The metrics:
 
@@ -38,7 +38,7 @@ class OpenTelemetry:
     - `payclient.deviations`: a count by `payclient.field`
     - `payclient.limit`, and `payclient.paused` in seconds: gauges, only with `observe`
 
-    No span and no attribute holds a reference, an amount or a key.
+    No span and no attribute contains a reference, an amount or a key.
 
     Args:
         tracer_provider: Where spans go. The global provider if not given.
@@ -119,7 +119,7 @@ class _Lookup:
         self._scope = tracer.start_as_current_span(
             "payclient.get_transaction",
             kind=trace.SpanKind.CLIENT,
-            record_exception=False,  # its message may hold what the service said
+            record_exception=False,  # its message may hold the service's text
             set_status_on_exception=False,
         )
         self.headers: dict[str, str] = {}  # sent with each request

@@ -39,12 +39,12 @@ def _look_alike(text: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean 'amount'?)`, the name most like *word*. Empty if none is like it."""
+    """Return ` (did you mean 'amount'?)`, the name most like *word*. Empty without a similar name."""
     return "".join(f" (did you mean {quote(name)}?)" for name in nearest(word, known))
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return the name most like *word*, or the only one that begins with it. None if none is like it."""
+    """Return the name most like *word*, or the only one that begins with it. None without a similar name."""
     from difflib import get_close_matches  # noqa: PLC0415  only a mistake need load it
 
     names = [*known]

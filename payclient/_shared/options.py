@@ -26,7 +26,7 @@ STALL_TIMEOUT = 900.0  # seconds
 class Option:
     """One option of `AsyncClient`."""
 
-    default: str = "None"  # as Python writes it
+    default: str = "None"  # in the form of Python
     variable: str = ""
     scope: Literal["client", "view", "network"] = "client"  # `view`: `with_options` can change it
     worker: str  # the attribute of `LookupSpec`, or, in several words, the reason why none holds it
@@ -42,7 +42,7 @@ class Option:
         try:
             return environ.get(self.variable, "") if given is None else given
         finally:
-            del given, environ  # a traceback may come with the local variables of its frames
+            del given, environ  # a traceback may include the local variables of its frames
 
 
 _NO_CODE = "callables and objects stay in the process"

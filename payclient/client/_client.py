@@ -101,10 +101,10 @@ class AsyncClient(Shared):
     Args:
         api_key: The merchant's key, or a function, plain or async, that gives it;
             `PAYCLIENT_API_KEY` if not given. Never shown. The function is called at the first
-            lookup, and again when the service has refused the key; lookups that need the key meanwhile
+            lookup, and again when the service has refused the key; lookups that need the key at that time
             share the call. If it keeps raising, they fail with a `KeySourceError`.
         base_url: `https` address of the service; `PAYCLIENT_BASE_URL` if not given. Plain `http`
-            is accepted for loopback addresses only.
+            is accepted only for loopback addresses.
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
         max_concurrency: Attempts in flight at once, at most. The client starts with a few and
             adapts to what the service accepts.
@@ -136,7 +136,7 @@ class AsyncClient(Shared):
         Transaction detail specification, parts 4, 5 and 9.
     """
 
-    def __init__(  # noqa: PLR0913  one option each, by name only
+    def __init__(  # noqa: PLR0913  one option each, only by name
         self,
         *,
         api_key: str | KeySource | None = None,
@@ -256,10 +256,10 @@ class AsyncClient(Shared):
             fresh: Send the request after this call, and over a new connection, to confirm an earlier answer.
 
         Raises:
-            InvalidReferenceError: When *reference* is invalid; nothing was sent.
-            TransactionNotFoundError: When the service says that it has no such transaction.
+            InvalidReferenceError: When *reference* is invalid; it was not sent.
+            TransactionNotFoundError: When the service answers that it does not know the transaction.
             RejectedError: When the service declines the request.
-            CouldNotAskError: When nothing is known of the transaction; its subclasses say why.
+            CouldNotAskError: When the transaction's state stays unknown. The subclasses give the reason.
             ClientClosedError: When the client is closed, or used in another event loop or after a fork.
 
         Source:
@@ -385,7 +385,7 @@ class AsyncClient(Shared):
                 There is no default, because no status is documented to be final.
             unless: Statuses, or a predicate, after which `until` cannot hold any more.
             deadline: Seconds for the whole wait.
-            appear: Seconds for which "not found" is tolerated, because a reference may be new.
+            appear: Seconds to tolerate "not found", because a reference may be new.
             interval: Maximum of seconds between the first two polls; it grows by half with each poll,
                 and is shortened at random by up to 20 %.
             max_interval: Maximum of the interval, in seconds.
@@ -394,7 +394,7 @@ class AsyncClient(Shared):
             UnreachableStatusError: When `unless` holds.
             WaitDeadlineError: When neither holds after *deadline* seconds; a `WaitUnansweredError` if the service
                 could not be asked at the end.
-            TransactionNotFoundError: When there is no such transaction for *appear* seconds.
+            TransactionNotFoundError: When the transaction does not exist for *appear* seconds.
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
             ConfigurationError: When an argument is invalid.
         """

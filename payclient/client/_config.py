@@ -83,11 +83,11 @@ def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) 
     try:
         return ApiKey(OPTIONS["api_key"].value(given, environ))
     finally:
-        del given, environ  # a traceback may come with the local variables of its frames
+        del given, environ  # a traceback may include the local variables of its frames
 
 
 def read_key_file(path: str | Path) -> str:
-    """Return the beginning of a file that holds the API key; do not keep it in a variable."""
+    """Return the beginning of a file that contains the API key; do not keep it in a variable."""
     # Non-ASCII text is not an error here: `ApiKey` refuses it, and names the position.
     with Path(path).open("rb") as file:
         return decode_key(file)
@@ -101,7 +101,7 @@ def resolve_environment(given: Environment | str | None, environ: Mapping[str, s
     name = OPTIONS["environment"].value(given, environ)
     if given is None and OPTIONS["environment"].variable not in environ:
         name = Environment.LIVE
-    del environ  # it holds the API key too, and a traceback may come with the local variables of its frames
+    del environ  # it contains the API key too, and a traceback may include the local variables of its frames
     if name not in [*Environment]:
         raise unfit("environment", " or ".join(repr(str(each)) for each in Environment), repr(name))
     return Environment(name)
@@ -111,7 +111,7 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
     """Return the base URL from the argument, or from `PAYCLIENT_BASE_URL`, without a final slash."""
     url = OPTIONS["base_url"].value(given, environ)
     if problem := _url_problem(url):
-        del url, given, environ  # the URL may hold a password, and the environment the API key
+        del url, given, environ  # the URL may contain a password, and the environment the API key
         raise invalid_option("base_url", problem)
     return url.rstrip("/")
 

@@ -40,7 +40,7 @@ class Confirmation:
         reference: The reference that was looked up.
         compared: The fields that were compared.
         differences: The fields that are not as expected; empty if it is confirmed.
-        transaction: The service's transaction; None if it has none.
+        transaction: The service's transaction; None without one.
     """
 
     reference: str
@@ -81,7 +81,7 @@ class Claim:
     status: Collection[str] = field(validator=is_condition)
 
     def against(self, found: Transaction | None) -> Confirmation:
-        """Compare the claim with the service's transaction; None if it has none."""
+        """Compare the claim with the service's transaction; None without one."""
         return Confirmation(
             reference=self.reference,
             compared=("amount", "status") if self.merchant_reff is None else ("merchant_reff", "amount", "status"),

@@ -1,7 +1,7 @@
 """
 The API key of one client: given once, or asked for and asked again when the service declines it.
 
-The key source runs in a separate task, shared by all lookups that need the key meanwhile. So each of them can be
+The key source runs in a separate task, shared by all lookups that need the key at that time. So each of them can be
 cancelled, or run out of time, without ending the call for the others; the last one ends it. It does so a moment later,
 because a caller who shares its lookup may take over, and wait for the same call.
 """
@@ -105,7 +105,7 @@ class Keys:
             except ConfigurationError as error:  # such as of a vault that is starting
                 problem = error.problem
         finally:
-            del given  # a traceback may come with the local variables of its frames
+            del given  # a traceback may include the local variables of its frames
         if key is None:
             message = f"the key source gave no usable key: it {problem}"
             raise KeySourceError(message)

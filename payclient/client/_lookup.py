@@ -64,7 +64,7 @@ class LookupPhase(Timeout):
         try:
             raise failure
         finally:
-            # Otherwise the context is the cancelled attempt, whose frames hold the request.
+            # Otherwise the context is the cancelled attempt, whose frames contain the request.
             failure.__context__ = None
 
 
@@ -173,7 +173,7 @@ def is_believed(error: errors.PayClientError, unconfirmed: Unconfirmed | None, *
         return is_fresh or unconfirmed is not None
     if unconfirmed is None:
         return False
-    # Only the same refusal, twice over fresh connections; a transport that cannot tell has no fresh ones.
+    # Only the same refusal, twice over fresh connections; a transport that does not know has no fresh ones.
     before, was_fresh = unconfirmed
     return isinstance(before, errors.TransactionNotFoundError) and (was_fresh or not is_fresh)
 

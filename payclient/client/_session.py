@@ -7,7 +7,7 @@ Design rules:
 - Every attempt releases its slot and reports its result to the limiter, however it ends.
 - Errors are raised outside of the handlers that caught foreign ones, so no traceback holds the
   HTTP library's frames, and with them the request.
-- A refusal that names no reference is believed from a fresh connection only, because there it
+- A refusal that names no reference is believed only from a fresh connection, because there it
   cannot belong to another request. From a reused one, the request is sent again over a fresh
   connection, and not counted as an attempt.
 """

@@ -13,7 +13,7 @@ class Attempt:
     One HTTP exchange, for logs, metrics and traces; it holds no key and no payload.
 
     Attributes:
-        reference: The one that was looked up.
+        reference: The requested reference.
         number: 1 for the first attempt of its lookup.
         status: The HTTP status, or None when no response came.
         seconds: From the start of the request to the end of the body.
@@ -48,13 +48,13 @@ class Stats:
         throttled: Attempts that the service throttled (usually 429).
         in_flight: Attempts in flight now.
         limit: Attempts that the limiter allows in flight now.
-        paused_seconds: Seconds left of the pause that the service asked for; 0 if there is none.
+        paused_seconds: Seconds left of the pause that the service asked for; 0 without one.
         refused: Lookups that were refused in an outage.
-        outage_seconds: For how long the outage was observed; 0 if there is none, or it is no longer known to go on.
+        outage_seconds: For how long the outage was observed; 0 without one, or it is no longer known to go on.
         last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
         waiting: Lookups that wait for their turn now.
         is_overloaded: Whether more lookups come than can be answered: some have waited for seconds without a break.
-        asked_ago: Seconds since the last attempt was sent; None if there was none.
+        asked_ago: Seconds since the last attempt was sent; None without one.
         answered_ago: Seconds since the service answered last, whatever it said; None if it never did.
     """
 

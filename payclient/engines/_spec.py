@@ -112,13 +112,13 @@ class LookupSpec:
 
     Options that are not given come from the environment of the process that makes the specification, as with
     `AsyncClient`. Only the key is read by each worker. A specification can be pickled, compared, hashed and printed.
-    It holds no secret.
+    It contains no secret.
 
     Attributes:
         base_url: Address of the service. `PAYCLIENT_BASE_URL` if not given.
         environment: `live` or `sandbox`. `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
-        key_variable: Name of the worker's environment variable that holds the API key.
-        key_file: Path of the worker's file that holds the API key. Replaces *key_variable*.
+        key_variable: Name of the worker's environment variable that contains the API key.
+        key_file: Path of the worker's file that contains the API key. Replaces *key_variable*.
         reference: Name of the column with the references. It must be text.
         keep: Names of the columns to carry over, unchanged, before ours. None for all but the column of references.
         prefix: Prefix of the names of our columns, in case a kept column has one of their names.

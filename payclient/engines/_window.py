@@ -89,7 +89,7 @@ class Batch:
 
 
 NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
-"""Says whether a second lookup must confirm a first answer for a ledger row."""
+"""Decides whether a second lookup must confirm a first answer for a ledger row."""
 
 
 @define(eq=False)

@@ -1,7 +1,7 @@
 """
 Look up and reconcile Arrow batches: the kernel that every engine runs in its workers.
 
-Results have the order of the batches. A failed row does not raise. Its columns say what happened. An error that is the
+Results have the order of the batches. A failed row does not raise. Its columns have the outcome. An error that is the
 same for every row does: a refused key, an untrusted certificate, a wrong address. The extra `parquet` installs pyarrow.
 """
 
@@ -29,7 +29,7 @@ from payclient.reconcile.ledger._parquet import column_values, only_used
 
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
 
-_arrow: Any = pa  # it has no type hints
+_arrow: Any = pa  # it lacks type hints
 _RecordBatch: TypeAlias = Any
 _Schema: TypeAlias = Any
 
@@ -98,7 +98,7 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
 
     Raises:
         ConfigurationError: As with `lookup_batches`, and when the canary is not found.
-        LedgerError: When the columns cannot be understood, or if an unused one may hold money or decides what a row
+        LedgerError: When the columns cannot be understood, or if an unused one may contain money or decides what a row
             means, then at the first batch that shows it.
         PayClientError: As with `lookup_batches`.
     """
@@ -196,7 +196,7 @@ def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
     columns = find_columns(header, chosen, spec.ignore)
     known = {*check_use(columns, rules.ledger, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
     if unused := [name for name in columns.ignored if name not in known]:
-        # There is no verdict that could name them, and a batch is too small to tell by their cells.
+        # There is no verdict that could name them, and a batch is too small to judge by their cells.
         message = f"nothing uses the columns {', '.join(map(quote, unused))}; choose each in the columns of the rules"
         raise LedgerError(f"{message}, or leave it out with ignore={(*spec.ignore, *unused)!r}", line=1)
     return columns

@@ -52,7 +52,7 @@ def lookup(
         A data frame with the columns of `payclient.engines.arrow.lookup_schema`.
 
     Raises:
-        ConfigurationError: When the columns are not as *spec* says, or Spark would repeat lookups or reveal the key.
+        ConfigurationError: When the columns are not as in *spec*, or Spark would repeat lookups or reveal the key.
     """
     spec = attrs.evolve(spec, reference=reference or spec.reference)
     _check_session(df.sparkSession, spec)
@@ -83,7 +83,7 @@ def reconcile(
         spec: The service, its limits, the columns and the rules. Its `workers` are the tasks that run at the same time.
         output: Folder for Parquet files. Read it with Spark, which skips the files that a killed run left behind.
             Other programs do not.
-        checkpoint: Folder in which Spark records its progress. Use one for each output.
+        checkpoint: Folder where Spark records its progress. Use one for each output.
         reference: Name of the column with the references. Default: the one of *spec*.
         partitions: Number of tasks for each micro-batch. The partitions of *df* if not given.
 

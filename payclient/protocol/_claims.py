@@ -1,11 +1,11 @@
-"""What a confirmation and a reconciliation say alike about a transaction."""
+"""What a confirmation and a reconciliation derive alike from a transaction."""
 
 UNPAID = frozenset({"pending", "canceled", "cancelled", "expired", "failed", "refunded"})
 """Status words, in lower case, of a transaction that no money, or no more, is expected of."""
 
 
 def missing_amount(amount: int, fee: int | None, received: int | None) -> int:
-    """Return how much less was received than was due. 0 if all was, or if it cannot be told."""
+    """Return how much less was received than was due. 0 if all was, or if that is unknown."""
     due = amount - (fee or 0)
     if received is None or received >= due:
         return 0

@@ -61,7 +61,7 @@ class Failed(WithoutTruth):
 
     Attributes:
         reference: The reference, as given.
-        error: The reason. Only `TransactionNotFoundError` means that there is no such transaction.
+        error: The reason. Only `TransactionNotFoundError` means that the transaction does not exist.
         index: Position of the reference in the input, from 0.
     """
 
@@ -118,7 +118,7 @@ class Response:
         headers: Names in lower case. The values of a repeated header are joined by a comma.
         body: The bytes as received, with their `Content-Encoding`.
         is_truncated: Whether the body was longer than `BODY_LIMIT`, and the rest was not read.
-        connection: A handle by which the transport recognises the connection. None if it has none.
+        connection: The transport's handle of the connection. None without one.
         is_fresh: Whether this was the first exchange of the connection, and nothing followed the
             response. False if the transport does not know.
 

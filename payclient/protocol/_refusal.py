@@ -79,7 +79,7 @@ _PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\
 """Removed from excerpts: a payment code is enough to pay with."""
 _EVIDENT = frozenset({200, 400, 404, 410, 422})
 _BELIEVED_WITH = {Meaning.NOT_FOUND: _EVIDENT, Meaning.NO_DATA: _EVIDENT, Meaning.BARE: frozenset({404})}
-"""The statuses with which words for "not found" are believed. Any other contradicts them."""
+"""The statuses where words for "not found" are believed. Any other contradicts them."""
 _UNKNOWN_WORDS = 'message: a 404 in words that may not mean "no such transaction"; if they do, pass not_found_messages'
 _NOT_THE_OPERATION = "message: about an address or a method, not about a transaction; check base_url"
 _MAX_PARTIAL = 256
@@ -188,7 +188,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
 def _error_for(
     response: ErrorResponse, said: Meaning, words: str, *, is_envelope: bool, is_declined: bool, is_about: bool
 ) -> tuple[type[errors.ResponseError], str]:
-    """Return the class of an error and its text. The first row that holds decides."""
+    """Return the class of an error and its text. The first row that applies decides."""
     status, then, found = response.status_code, f": {words}" if words else "", words or "no message"
     is_believed = is_envelope and status in _BELIEVED_WITH.get(said, ())
     is_limited = status == 429 or bool(_RATE_LIMITED_PAGE.search(response.text))
@@ -257,7 +257,7 @@ def _looks_like(text: str) -> str:
 def _texts(value: dict[str, Any]) -> list[str]:
     """Return the service's messages, from the usual fields, shortened."""
     said = [text for place in _PLACES for text in islice(_strings(value.get(place), 4), _MAX_TEXTS)]
-    # If `data` is an object, it is a transaction, and may hold a payment code.
+    # If `data` is an object, it is a transaction, and may contain a payment code.
     return list(dict.fromkeys(said or _strings(value.get("data"), 0)))
 
 

@@ -128,7 +128,7 @@ class ApiKey:
         self._text = str(key).strip()
         self._bearer = f"Bearer {self._text}"
         self.redact = Redaction(self._text) if len(self._text) >= _MIN_REDACTED else str
-        del key  # a traceback may come with the local variables of its frames
+        del key  # a traceback may include the local variables of its frames
         if problem:
             advice = "" if self._text else "; pass api_key=… or set PAYCLIENT_API_KEY"
             raise ConfigurationError(f"api_key {problem}{advice}", option="api_key", problem=problem)

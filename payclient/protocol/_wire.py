@@ -105,7 +105,7 @@ _ECHOED = ("body: contained the API key, which was removed",)
 
 
 def endpoint(base_url: str, environment: Environment) -> str:
-    # Transaction detail specification, part 4. The environments differ in the path only.
+    # Transaction detail specification, part 4. The environments differ only in the path.
     return base_url.rstrip("/") + _PATHS[environment]
 
 

@@ -23,7 +23,7 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def own(path: str, flags: int) -> int:
-    """Open *path*, as the `opener` of `open`. A new file is readable by its owner only."""
+    """Open *path*, as the `opener` of `open`. A new file is readable only by its owner."""
     try:
         descriptor = os.open(path, flags | _FLAGS, 0o600)
     except OSError as error:

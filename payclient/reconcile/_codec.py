@@ -1,4 +1,4 @@
-"""Values as JSON has them, and back: one converter, to which a class with another form adds it."""
+"""Values to JSON and back: one converter, to which a class with another form adds it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -90,7 +90,7 @@ OnProgress: TypeAlias = Callable[[Progress], object]
 """Receives a snapshot after each step. Called on the event loop, so it must not block."""
 
 
-async def reconcile(  # noqa: PLR0913  one option each, by name only
+async def reconcile(  # noqa: PLR0913  one option each, only by name
     entries: Entries,
     lookup: LookupFunction,
     *,
@@ -129,9 +129,9 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         clock: Returns the time of each answer. Aware.
         on_progress: Receives a snapshot after each answer, and regularly in between.
         previous: The previous run, and its records about each reference. Its breaks, and its open and unresolved rows,
-            are looked up again if the ledger no longer has them, and come after all others.
+            are looked up again if the ledger no longer has them, and follow all others.
         statement: A second list of references, such as a settlement report. References that only it has are looked up
-            too, and come after all other rows.
+            too, and follow all other rows.
         reuse: Selects answers of the previous run to use again for rows that matched in it. None to look up every
             reference.
 
@@ -361,7 +361,7 @@ class _Reconciler:
             stall_timeout=self._stall_timeout,
             known=self._known,
             was_reached=self._was_reached,
-            malformed_passes=1,  # one lookup now and one to confirm. More would say the same
+            malformed_passes=1,  # one lookup now and one to confirm. More would give the same
         )
 
     def _references(self, lookups: Iterator[PendingLookup]) -> Iterator[str]:

@@ -202,7 +202,7 @@ class Assumptions:
 
 def changed(**fields: object) -> Malformation:
     """
-    Return a body for `Reply` in which these fields of the transaction are changed.
+    Return a body for `Reply` with these fields of the transaction changed.
 
     Args:
         fields: Values to send, or functions of the original value.

@@ -26,7 +26,7 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
     Args:
         app: An ASGI 3 application, such as a `FakeService`.
         host: Address to listen on. It answers every caller, so keep it a loopback address.
-        port: 0 for any that is free.
+        port: 0 for any free port.
 
     Raises:
         OSError: When the address cannot be listened on.

@@ -65,7 +65,7 @@ class ReceivedRequest:
     Attributes:
         method: The HTTP method.
         path: The path, without the query.
-        reference: The requested reference, or None if the body has none.
+        reference: The requested reference, or None if the body lacks it.
         headers: Names in lower case. The value of `authorization` is `***`.
         status: The status of the answer. None while the request is in flight, and if its client
             disconnected before the answer.
@@ -225,7 +225,7 @@ class FakeService:
         Serve one request.
 
         Raises:
-            ValueError: When it is not HTTP. This tells ASGI servers that there is no lifespan.
+            ValueError: When it is not HTTP. ASGI servers then know that it lacks a lifespan.
         """
         if scope["type"] != "http":
             raise ValueError(f"the fake service speaks http, not {scope['type']}")

@@ -8,7 +8,7 @@ http_client = httpx.AsyncClient(transport=httpx.MockTransport(router.async_handl
 ```
 
 `respx.mock` takes the same routes. A route matches the documented request: `POST`, either path,
-any base URL, and a JSON body with the reference only. A later route for the same reference
+any base URL, and a JSON body with only the reference. A later route for the same reference
 replaces the earlier one.
 """
 

@@ -176,7 +176,7 @@ class PoolAdapter:
         lookup: Request
         lookup, pool = request.extensions[_LOOKUP]
         message = partial(_message, request, lookup.body)  # with the headers that a tool has added
-        del request  # a traceback may come with the local variables of its frames
+        del request  # a traceback may include the local variables of its frames
         response = await self.connections.exchange(
             pool, message, needs_fresh=lookup.needs_fresh_connection, on_late=lookup.on_late
         )
@@ -213,7 +213,7 @@ class HttpxTransport:
         try:
             connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
         finally:
-            del proxy  # it may hold a password
+            del proxy  # it may contain a password
         self._connections, library = connections, self.library
         self.abort: Callable[[], object] = connections.abort
         # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
@@ -278,14 +278,14 @@ class HttpxTransport:
 async def _exchange(
     library: Any, request: Request, build: Callable[[Request], Any], send: Callable[[Any], Awaitable[Any]]
 ) -> tuple[Any, bytes, bool]:
-    """Return a response of *library*, its body, and whether that was truncated. Raise errors of payclient only."""
+    """Return a response of *library*, its body, and whether that was truncated. Raise only errors of payclient."""
     answered = False
     failure: BaseException
     try:
         head = await send(build(request))
         answered = True
         body, is_truncated = await _read_body(head)
-        # httpx's own stream refers to the response: a cycle that holds the request, and so the key, until it is
+        # httpx's own stream refers to the response: a cycle that contains the request, and so the key, until it is
         # collected.
         head.stream = library.ByteStream(body)
     except errors.TransportError as error:  # of our own connections
@@ -380,5 +380,5 @@ def _tell_respx(mocks: Any) -> None:
 
 
 def _message(request: Any, body: bytes) -> bytes:
-    """Return the request as it is written. Do not keep it in a variable, because it holds the API key."""
+    """Return the request as it is written. Do not keep it in a variable, because it contains the API key."""
     return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (request.method, request.url.target, header_lines(request.headers), body)

@@ -193,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail_tls(error)
 
     def _fail_tls(self, error: ssl.SSLError) -> None:
-        self._tls_error = error.with_traceback(None)  # whose frames hold the request
+        self._tls_error = error.with_traceback(None)  # whose frames contain the request
         self._break(f"TLS failed ({error.reason or type(error).__name__})")
 
     def _feed(self, data: bytes | memoryview) -> None:

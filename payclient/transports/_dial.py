@@ -40,7 +40,7 @@ class _Threads(Executor):
         done = Future[_Result]()
 
         def run() -> None:
-            with suppress(InvalidStateError):  # cancelled meanwhile
+            with suppress(InvalidStateError):  # cancelled in between
                 try:
                     result = fn(*args, **kwargs)
                 except Exception as error:  # noqa: BLE001  raised where the result is awaited

@@ -1,4 +1,4 @@
-"""The progress of an attempt towards the service, and the `TransportError` that says where it ended."""
+"""The progress of an attempt towards the service, and the `TransportError` that has the step where it ended."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def translated(error: Exception, origin: Origin, *, library: Any, answered: bool
 
 def without_library_frames(error: BaseException) -> BaseException:
     """Return *error* without the frames of HTTP libraries, including those in its causes and contexts."""
-    # Those frames hold the request, and with it the API key, in their local variables, which crash reporters store.
+    # Those frames contain the request, and with it the API key, in their local variables, which crash reporters store.
     links: list[BaseException] = [error]
     for link in links:
         links += [other for other in (link.__cause__, link.__context__) if other is not None and other not in links]
@@ -184,7 +184,7 @@ def _peer(origin: Origin, progress: Progress) -> str:
 
 
 def _step_of(error: Exception) -> errors.Step:
-    """Return the step at which a library failed to connect, from its exception."""
+    """Return the step where a library failed to connect, from its exception."""
     links = list(chain(error))
     if type(error).__name__ == "ProxyError":
         return "proxy"

@@ -33,7 +33,7 @@ class NetworkOptions(TypedDict, total=False):
         trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as urllib does it.
         ca_file: PEM file with the authorities to trust, instead of all others.
         client_cert: PEM file with the certificate to show to the service, and its issuers' certificates.
-        client_key: PEM file with its key, if *client_cert* does not hold it.
+        client_key: PEM file with its key, if *client_cert* does not contain it.
         ssl_context: Instead of the three above.
         connect_timeout: Seconds to wait for a connection, within the time-out of the attempt.
         keepalive: Seconds that an idle connection is kept.
@@ -87,7 +87,7 @@ def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
     """Return the proxy of our variable, or else of the environment or the system, unless *url* is excepted there."""
     variable = OPTIONS["proxy"].variable
     if os.environ.get(variable):
-        return Proxy(os.environ[variable], variable)  # no local variable holds its password
+        return Proxy(os.environ[variable], variable)  # no local variable contains its password
     has_settings = sys.platform in _HAS_SYSTEM_PROXY or any(name.lower().endswith("_proxy") for name in os.environ)
     if not (url.scheme == "https" and has_settings and trust_env):
         return None
@@ -100,7 +100,7 @@ def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
         scheme = next((scheme for scheme in ("https", "all") if found.get(scheme)), None)
         return None if is_excepted or scheme is None else Proxy(found[scheme], f"{scheme.upper()}_PROXY")
     finally:
-        del found  # it may hold a password
+        del found  # it may contain a password
 
 
 def make_transport(

@@ -11,7 +11,7 @@ connection, so the parser knows at each byte whether a request is waiting for it
     A body in one of them is malformed: llhttp and a proxy may disagree on what follows it.
 3.  *Body.* The head of the final response is complete: `has_head`. It ends by its length, by its last chunk, at the
     limit of the body, or with the connection (`end`).
-4.  *Idle* again, after `feed` or `end` returned the response. `is_reusable` says whether another request may follow:
+4.  *Idle* again, after `feed` or `end` returned the response. `is_reusable` is whether another request may follow:
     the response was complete, allows it, its end was unambiguous, and nothing followed in the same bytes.
 
 A malformed message ends the last exchange of the connection: `feed` raises, and the parser is not used again. If the
@@ -21,9 +21,9 @@ Limits of the strictness:
 
 - Lines that end with LF only and folded headers are accepted, as browsers do: they are not ambiguous.
 - A chunked body together with a `Content-Length` is read by its chunks (RFC 9112, section 6.3). An intermediary may
-  have read it by its length, so the connection is not reused. The same holds for 204 and 304, behind which some
+  have read it by its length, so the connection is not reused. The same is true of 204 and 304, behind which some
   services send a body.
-- A head that this connection has received before is read without llhttp (`_known_head`), as llhttp reads it.
+- A head that this connection has received before is read without llhttp (`_known_head`), with the same result.
 - Everything received counts against a limit, headers, trailers and framing included, so nothing grows without bound.
 """
 

@@ -20,13 +20,13 @@ class Transport(Protocol):
 
     async def send(self, request: Request) -> Response:
         """
-        Send *request*, and return the complete response, whatever its status.
+        Send *request*, and return the complete response, of any status.
 
         Cancelling must release all resources of the attempt: time-outs are cancellations.
 
         Raises:
             TransportError: When no complete response was received. It must not have the original
-                error as cause or context, because that holds the request and with it the API key.
+                error as cause or context, because that contains the request and with it the API key.
         """
         ...
 
@@ -35,7 +35,7 @@ class Transport(Protocol):
 
 
 class HttpClient(Protocol):
-    """An `httpx.AsyncClient`, or one of `httpx2`, as told from a synchronous client."""
+    """An `httpx.AsyncClient`, or one of `httpx2`, as distinct from a synchronous client."""
 
     @property
     def is_closed(self) -> bool:

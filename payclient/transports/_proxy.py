@@ -51,7 +51,7 @@ class Proxy:
 
     def __init__(self, url: object, source: str = "proxy") -> None:
         parts, problem = _read(url)
-        del url  # a traceback may come with the local variables of its frames
+        del url  # a traceback may include the local variables of its frames
         self._authorization = _authorization(parts)
         self.has_password: bool = bool(self._authorization)
         self.host: str = parts.hostname or ""
@@ -63,7 +63,7 @@ class Proxy:
             raise invalid_option(source, problem)
 
     def connect_message(self, host: str, port: int) -> bytes:
-        """Return the request for a tunnel. Do not keep it in a variable, for it holds the password."""
+        """Return the request for a tunnel. Do not keep it in a variable, for it contains the password."""
         # RFC 9110, part 9.3.6.
         target = f"{_bracketed(host)}:{port}".encode("ascii")
         return b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (target, target, self._authorization)
@@ -80,7 +80,7 @@ def as_proxy(given: str | Proxy | None) -> Proxy | None:
     try:
         return given if given is None or isinstance(given, Proxy) else Proxy(given)
     finally:
-        del given  # it may hold a password
+        del given  # it may contain a password
 
 
 class TunnelError(Exception):

@@ -35,7 +35,7 @@ class FastTransport:
         ssl_context: Which certificates are trusted. The system's own if not given.
         connect_timeout: Seconds to wait for a connection.
         keepalive: Seconds an idle connection is kept.
-        proxy: Address of the proxy through which `https` goes, such as `http://proxy:3128`. None for none.
+        proxy: Address of the proxy for `https`, such as `http://proxy:3128`. None for none.
 
     Raises:
         ConfigurationError: When *proxy* is not such an address.
@@ -55,7 +55,7 @@ class FastTransport:
         try:
             self._connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
         finally:
-            del proxy  # it may hold a password
+            del proxy  # it may contain a password
         self.abort: Callable[[], object] = self._connections.abort
         self._shared = SharedPart(lambda request: (self._connections.pool(Origin.of(request.url)), head(request)))
 
@@ -116,14 +116,14 @@ def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
     lines = [b"%b: %b\r\n" % header for header in headers]
     if not all(map(_LINE.fullmatch, lines)):
         wrong = next(line for line in lines if not _LINE.fullmatch(line)).partition(b": ")[0]
-        del headers, lines  # a traceback may come with the local variables of its frames, and these hold the API key
+        del headers, lines  # a traceback may include the local variables of its frames, and these contain the API key
         message = f"the header {wrong.decode('latin-1')!r} has a name that is not one, or a control character"
         raise ConfigurationError(message)
     return b"".join(lines)
 
 
 def _message(beginning: bytes, request: Request) -> bytes:
-    """Return the whole message. Do not keep it in a variable, because it holds the API key."""
+    """Return the whole message. Do not keep it in a variable, because it contains the API key."""
     return b"%bContent-Length: %d\r\nAuthorization: %b\r\n\r\n%b" % (
         beginning,
         len(request.body),

@@ -148,7 +148,7 @@ class Retries:
     _waits: int = field(default=0, init=False)
 
     def delay(self, verdict: Classification) -> float | None:
-        """Return the seconds to wait before the next attempt, or None if there is none."""
+        """Return the seconds to wait before the next attempt, or None without one."""
         if verdict.again is Again.NEVER or self.policy.max_attempts == 1:
             return None
         if verdict.again is Again.UNCOUNTED:

@@ -6,7 +6,7 @@ Design rules:
 - Money is exact or refused: a whole number, however it is written, and nothing else.
 - `reference`, `amount` and `status` are required. Any other field may be absent, null or malformed,
   and is then None: an optional field must not make the row unusable.
-- Nothing is tolerated silently. `deviations` is computed afterwards, by comparing the data with the
+- Every tolerated fault is listed. `deviations` is computed afterwards, by comparing the data with the
   specification, so no reading rule can forget to report itself.
 """
 
@@ -31,7 +31,7 @@ _MAX_DEVIATIONS = 20
 _ABSENT = object()
 
 
-class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data. The error is made of it
+class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data. The error is built from it
     """A field cannot be read. The text has its name, the value and the requirement."""
 
 

@@ -15,7 +15,7 @@ _MAX_DEPTH = 32
 _TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
 
 
-class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data. The error is made of it
+class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data. The error is built from it
     """The bytes are not acceptable JSON. The text names the fault."""
 
 

@@ -94,7 +94,7 @@ class Transaction:
 
     def as_json(self, *, with_payment_code: bool = False) -> dict[str, str | int | None]:
         """
-        Return the ten fields as JSON has them, in the order of the specification.
+        Return the ten fields in the form of JSON, in the order of the specification.
 
         Args:
             with_payment_code: Include the whole payment code, instead of masking all but its last four characters.
@@ -141,7 +141,7 @@ class Transaction:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        """Make it a field of a pydantic model, and a response model of FastAPI. Called by pydantic only."""
+        """Make it a field of a pydantic model, and a response model of FastAPI. Only pydantic calls it."""
         from payclient.protocol.transaction._pydantic import transaction_schema  # noqa: PLC0415  it imports pydantic
 
         return transaction_schema(cls, read=cls.from_json, write=cls.as_json)
@@ -198,7 +198,7 @@ def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
         values: tuple[Any, ...] = _documented_values(data)
         if success != "success" or is_success is not True or name != "data" or pairs[_COUNT:]:
             return None
-        if said and (said[1:] or said[0][0] != "message" or type(said[0][1]) is not str):  # which says nothing here
+        if said and (said[1:] or said[0][0] != "message" or type(said[0][1]) is not str):  # which has no meaning here
             return None
         if type(pairs) is not tuple or tuple(map(type, values)) != _TYPES or "" in values:
             return None

@@ -200,7 +200,7 @@ def open_past_run(folder: Path) -> PastRun:
     Raises:
         PastRunError: When there is no report, a file of it was changed, or its run has not ended.
     """
-    # The work list may be edited or missing, because nothing is read from it.
+    # The work list may be edited or missing, because it is never read.
     if not folder.is_dir():
         raise PastRunError(f"there is no report at {folder}")
     problems = {each.file: each.what for each in verify(folder)}
@@ -257,7 +257,7 @@ def runs_without_report(previous: Path, out: Path) -> Iterator[Path]:
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:
-    """Return the first problem of a report's files, given *problems* of some. Empty if there is none."""
+    """Return the first problem of a report's files, given *problems* of some. Empty without one."""
     journal = folder / JOURNAL
     # SQLite would put the log of a killed run into the journal, and so change the folder.
     if os.path.lexists(folder / f"{JOURNAL}-wal"):

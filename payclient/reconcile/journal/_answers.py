@@ -201,7 +201,7 @@ class Answers:
             self._execute(statement)
 
     def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], StatementSide | None]) -> None:
-        """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
+        """Decide by other *rules* which answers a second lookup must confirm, and which mean *paid*."""
         last = 0
         while page := self._fetch(_NEXT_ANSWERED, last):
             for last, *marks in page:

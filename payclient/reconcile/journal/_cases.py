@@ -336,7 +336,7 @@ def carry_over(
 
 
 def _without_smallest(cells: Iterable[StoredCell]) -> str | None:
-    """Return the sum of some amounts without the smallest. None if there is none."""
+    """Return the sum of some amounts without the smallest. None without one."""
     # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
     total, smallest, is_stated = 0, None, False
     for cell in cells:

@@ -132,7 +132,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
 
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
-    """Return the answer from its `observation_cells`, without `Transaction.raw`. None if there is none."""
+    """Return the answer from its `observation_cells`, without `Transaction.raw`. None without one."""
     answer, at, error, message, reused_from, *found, deviations = cells
     if answer is None:
         return None
@@ -151,7 +151,7 @@ def observation_from(cells: Sequence[Any]) -> Observation | None:
 
 
 def _cells(values: Iterable[Any]) -> list[Any]:
-    # Without a call for what most cells are: text, nothing, or a number of 64 bits, which SQLite can hold.
+    # Without a call for what most cells are: text, nothing, or a number of 64 bits, which SQLite can store.
     return [
         each if each is None or type(each) is str or (type(each) is int and -_BOUND <= each < _BOUND) else _cell(each)
         for each in values

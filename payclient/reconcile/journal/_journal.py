@@ -54,7 +54,7 @@ from payclient.reconcile.values import Bucket, JournalError, Observation, Statem
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 
 _OF_READING = frozenset({"ledger", "rules", "statement"})
-"""The parts of an identity that say how both sides are written, read and judged."""
+"""The parts of an identity that describe how both sides are written, read and judged."""
 
 _REPEATS_FIRST = "(SELECT first FROM repeats WHERE repeats.reference = entries.reference)"
 _FINISH_LEDGER = (
@@ -137,7 +137,7 @@ class OpenJournal:
     # Notes
 
     def note(self, name: str) -> str | None:
-        """Return the note called *name*. None if there is none."""
+        """Return the note called *name*. None without one."""
         found = self._database.fetch("SELECT value FROM notes WHERE name = ?", (name,))
         return str(found[0][0]) if found else None
 
@@ -318,7 +318,7 @@ class Journal(closing[OpenJournal]):
 
     Note:
         A killed process loses nothing. After a power cut, the last answers may be looked up again. Memory stays
-        within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
+        within some 32 MiB. The disk takes about 0.3 KB for each ledger row. The API key is
         never in it.
 
     Raises:

@@ -29,7 +29,7 @@ def are_parts(entries: Sequence[Entry], rules: Rules) -> bool:
 def why_not_summed(lines: Iterable[Entry], rules: Rules) -> str:
     """Return the reason why *lines* of one reference are not one payment. Empty if they are. Read lazily."""
     # Only the status must be the same, on all charges or, without a charge, on all lines: money that is paid and money
-    # that is not have no sum.
+    # that is not cannot be summed.
     firsts: dict[bool, Entry] = {}
     problems: dict[bool, str] = {}
     for line in lines:
@@ -155,10 +155,10 @@ class Case:
 
     Attributes:
         entry: The ledger's side.
-        first: The answer to the first lookup. None when there was none.
+        first: The answer to the first lookup. None without one.
         second: The answer to the second lookup.
         rows: The number of ledger rows with this reference.
-        duplicated: The sum of their amounts without the smallest. None if the ledger has none.
+        duplicated: The sum of their amounts without the smallest. None if the ledger lacks amounts.
         is_repeat: A row before this one has the same reference.
         paid_with: Other references that are paid under the same merchant_reff. The first few.
         stands: It is the smallest of the payments under this merchant_reff, so the others are at stake.

@@ -22,7 +22,7 @@ from payclient.reconcile.values import CLOSED, Assumed, Code, Finding, Severity,
 
 
 def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
-    """Return the reason why a row may still be missing, or pending on one side. Empty if there is none."""
+    """Return the reason why a row may still be missing, or pending on one side. Empty without one."""
     # A row without an age is not excused. One from the future is excused within the grace, because clocks
     # differ, and not beyond, because a mistyped year would hide it for good.
     is_young = is_younger(entry, at, rules.grace, rules)
@@ -30,7 +30,7 @@ def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
 
 
 def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
-    """Return whether a row is younger than *limit* at the time of an answer; never if it does not say its age."""
+    """Return whether a row is younger than *limit* at the time of an answer; never if it has an unknown age."""
     created = entry.created_at
     if not limit or not isinstance(created, datetime):
         return False
@@ -119,7 +119,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
 
     Args:
         entry: The ledger row. Columns that the ledger lacks are not compared. Without a status column, the row
-            counts as *paid* unless the rules say otherwise.
+            counts as *paid* by default.
         transaction: The service's answer.
         at: Aware time of the answer. Decides whether an expiry has passed.
         rules: For the judgement of differences.

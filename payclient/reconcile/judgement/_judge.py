@@ -3,7 +3,7 @@ Decide the bucket of a row, from the ledger entry and the answers of the service
 
 Design rules:
 
-- A pure function of values that a journal stores, so a report can be made again at any time.
+- A pure function of values that a journal stores, so a report can be written again at any time.
 - A difference counts when it was seen twice. Seen once, it is unresolved.
 - "Not found", and an answer that cannot be used, count when another reference was found: a wrong key finds none.
 - A difference that a tolerance or the grace waives needs no second lookup. An accepted one does, because only a
@@ -87,7 +87,7 @@ def differing(
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
-    """Return the normalised merchant_reff of an answer that says paid. None for any other."""
+    """Return the normalised merchant_reff of an answer with the meaning *paid*. None for any other."""
     found = answer.transaction
     if found is None or rules.read_status(found.status) is not Status.PAID:
         return None

@@ -163,7 +163,7 @@ def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
 
 
 def stated_money(line: Entry | RejectedEntry) -> int | None:
-    """Return the amount received of a line or, if it has none, the amount."""
+    """Return the amount received of a line or, without one, the amount."""
     amount, net = _stated(line)
     return amount if net is None else net
 

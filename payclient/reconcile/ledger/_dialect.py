@@ -198,4 +198,4 @@ class Dialect:
 
 
 PLAIN = Dialect()
-"""Nothing is declared."""
+"""Without any declaration."""

@@ -2,7 +2,7 @@
 What a number format of a spreadsheet shows for a value, so that a cell is not read as something else.
 
 A format is rendered, not looked up: its part for the number is chosen, and the signs, words and digits that it puts
-around the number are judged as a reader would. A colour says nothing to a reader of values.
+around the number are judged as a reader would. A colour has no meaning for a value.
 """
 
 import operator
@@ -31,7 +31,7 @@ _WHOLE = re.compile(r"(?:general|[0#?,]*)(?:(?:\|[0#?]{2,3})*\|[0#?]{3})?(?:\.[0
 """The places of a number without a scale. A mark between thousands, or lakhs, may be written as text."""
 _SCALED = re.compile(r",(?=\.|\Z)|%")
 _NO_FRACTION = re.compile(r"\A[.,](?:0+|\s?[-\u2013\u2014]{1,2})\s*\Z")
-"""Text behind a number that says that it has no fraction, as in 15.000,-."""
+"""Text behind a number that marks it as whole, as in 15.000,-."""
 _WORD = re.compile(r"[^\W\d_]+[$\u00a3\u00a5\u20a0-\u20bf]?|[$\u00a3\u00a5\u20a0-\u20bf]")
 _TRIANGLES = "\u25b2\u25b3\u25bc\u25bd"
 """Minus signs in Japan."""
@@ -60,7 +60,7 @@ class _Part:
 
     @property
     def unit(self) -> str:
-        """Its words and currencies. Empty if there is none."""
+        """Its words and currencies. Empty without one."""
         return " ".join(_WORD.findall(f"{self.before} {self.behind}"))
 
 
@@ -70,9 +70,9 @@ class Shown:
     A number as its format shows it.
 
     Attributes:
-        text: The text, if it says credit or debit, which is then read.
+        text: The text, if it shows credit or debit, which is then read.
         label: A currency next to the number.
-        problem: The difference between what the cell shows and what it holds. Empty if there is none.
+        problem: The difference between what the cell shows and what it contains. Empty without one.
     """
 
     text: str = ""
@@ -95,7 +95,7 @@ class NumberFormat:
         """Whether it changes nothing but the number of digits."""
 
     def of_text(self, text: str) -> str:
-        """Return the problem with a cell that holds *text*. Empty if the format shows it as it is."""
+        """Return the problem with a cell that contains *text*. Empty if the format shows it as it is."""
         part = self._of_text
         around = "" if part is None else f"{part.before}{part.behind}".strip()
         if part is None or (part.is_text and not around):

@@ -1,9 +1,9 @@
 """
 Read an amount as it is declared to be written: exactly, or not at all.
 
-Nothing is guessed. A mark that is not declared is refused, and the reason names the option that would declare it.
+payclient never guesses. A mark that is not declared is refused, and the reason names the option that would declare it.
 
-A sign is said once: in its cell, by a column of debits or of directions, or by the kind of line. Where the cell and
+A sign stands once: in its cell, by a column of debits or of directions, or by the kind of line. Where the cell and
 something next to it both say it, they must agree, and must do so in each debit of the column: otherwise some of them
 would be read as money that came.
 """
@@ -71,7 +71,7 @@ class MoneyReader:
         return self._value(text, match)
 
     def sign(self, cell: Any, number: int) -> int:
-        """Return -1 or 1 for a *cell* that says the sign of its *number*. 0 if it has digits alone."""
+        """Return -1 or 1 for a *cell* that shows the sign of its *number*. 0 if it has digits alone."""
         if number < 0 or not isinstance(cell, str) or cell.isdigit():
             return -1 if number < 0 else 0
         match = self._pattern.fullmatch(cell.strip(BLANK))
@@ -112,7 +112,7 @@ class MoneyReader:
 
 def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
     """Return a number with *places* decimal places as a whole number of its smallest units."""
-    # The only place in which digits of any length become a number: `int` refuses long ones with a plain error.
+    # The only place where digits of any length become a number: `int` refuses long ones with a plain error.
     digits = fraction.rstrip("0")
     if len(digits) > places:
         if places:
@@ -232,7 +232,7 @@ _PLAIN_READER = MoneyReader()
 
 @define
 class SignLaw:
-    """Applies the sign that is said next to the cells of one column."""
+    """Applies the sign that stands next to the cells of one column."""
 
     _said_by: str
     """Such as `the column 'D/C'`."""

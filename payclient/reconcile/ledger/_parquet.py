@@ -18,7 +18,7 @@ from payclient.reconcile.ledger._columns import Columns, Finder
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table
 from payclient.reconcile.ledger._scope import Scope
 
-_arrow: Any = pa  # pyarrow has no type hints
+_arrow: Any = pa  # pyarrow lacks type hints
 _parquet: Any = pq
 _BATCH_ROWS = 4096
 _BUFFER_BYTES = 1 << 20

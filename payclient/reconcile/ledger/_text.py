@@ -5,7 +5,7 @@ Design rules:
 - One line is one row. A quote that opens on one line and closes on another is refused, because a
   line break in a cell cannot be distinguished from a stray quote that swallows rows.
 - A problem in one row rejects that row. A problem that makes the rows uncertain refuses the file: bytes that are not
-  UTF-8, a first line of JSON that is not an object, because then there are no columns.
+  UTF-8, a first line of JSON that is not an object, because then columns are missing.
 - The keys of the first object are the columns. An additional key in a later object rejects its row
   if it names a field, which would otherwise not be compared. Any other is ignored, with one
   warning. A key that is missing in a later object is an empty cell, like null.
@@ -104,11 +104,11 @@ _OLDER = (
 
 DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
-"""A first line that tells Excel the delimiter."""
+"""A first line with the delimiter for Excel."""
 
 
 def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
-    # A delimiter that is not given is recognised from the header. A first line `sep=;`, as Excel reads it, declares it.
+    # A delimiter that is not given is recognised from the header. A first line `sep=;`, known from Excel, declares it.
     dialect = scope.dialect
     lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())

@@ -41,7 +41,7 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 )
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _FIRST_CENTURY = 69
-"""Two digits from here on are of the 1900s, as POSIX has it."""
+"""Two digits from here on are of the 1900s, as in POSIX."""
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)\.0{1,9})?()", re.ASCII)
 _CREATION = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",

@@ -57,7 +57,7 @@ _TIMES, _TIMES_BESIDE = (frozenset(word_list("quiet", key)) for key in ("times",
 @frozen
 class UnusedColumn:
     """
-    A column that nothing uses, and that may say what a row means.
+    A column that nothing uses, and that may change the meaning of a row.
 
     Attributes:
         name: Name in the header.
@@ -76,7 +76,7 @@ class UnusedColumn:
 
     @property
     def is_constant(self) -> bool:
-        """Whether all rows, and more than one, have the same text or time, so that it cannot tell them apart."""
+        """Whether all rows, and more than one, have the same text or time, so that it cannot distinguish them."""
         ((word, rows), *others) = self.words.items() or [("", 0)]
         return rows > 1 and not others and word != _FILLED and (is_time(word) or _LETTER.search(word) is not None)
 
@@ -172,7 +172,7 @@ class Evidence:
         return (len(numbers) <= _MAX_WORDS or is_like_code) and sum(numbers.values()) >= 2 * len(numbers)
 
     def found(self, rows: int) -> UnusedColumn | None:
-        """Return what its cells may say about *rows*. None if they say nothing."""
+        """Return what its cells may mean for *rows*. None if they have no meaning."""
         if not self._filled:
             return None
         empty = {_EMPTY: rows - self._filled} if rows > self._filled else {}
@@ -184,7 +184,7 @@ class Evidence:
 
     @property
     def _few(self) -> Mapping[str, int]:
-        """The texts of its cells, or the few ways in which they are written or begin. Empty if there are many."""
+        """The texts of its cells, or the few ways they are written or begin. Empty if there are many."""
         are_times = self._times == self._filled
         eras = self._eras if are_times else {}
         if are_times and len(eras) < 2 and _words_of(self.name) - _TIMES_BESIDE <= _TIMES:

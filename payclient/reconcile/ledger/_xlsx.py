@@ -145,7 +145,7 @@ def _take_ended(top: Element, wanted: Sequence[str]) -> list[Element]:
 
 
 def _text(element: Element) -> str:
-    """Return the text of an element that holds no others."""
+    """Return the text of an element that contains no others."""
     if len(element):
         raise ValueError("elements where only text may be")
     return element.text or ""
@@ -205,7 +205,7 @@ def _count_rows(book: _Workbook, sheet: _Sheet) -> int:
 
 
 FORMULA = Unreadable("is a formula")
-"""Value of a cell with a formula in `read_cells`, whatever its result."""
+"""Value of a cell with a formula in `read_cells`, regardless of its result."""
 
 
 def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
@@ -262,7 +262,7 @@ class _SheetReader:
         self.currencies: dict[int, dict[str, str]] = {}
         """The currencies that formats show in each column, with their first spelling."""
         self.marks: list[str] = []
-        """What a reader of the sheet sees of the last row, and its cells do not say."""
+        """What a reader of the sheet sees of the last row, and its cells do not show."""
         self._formula = formula
         self._book = book
 
@@ -340,7 +340,7 @@ class _SheetReader:
         return time.date() if is_day and number.is_integer() else time
 
     def _shown(self, number: float, style: NumberFormat, place: int) -> Any:
-        """Return a number as its format shows it if that says credit or debit. Its currency is kept otherwise."""
+        """Return a number as its format shows it if that shows credit or debit. Its currency is kept otherwise."""
         shown = style.of_number(number)
         if shown.problem:
             return Unreadable(shown.problem)
@@ -458,5 +458,5 @@ def _text_of(element: Element) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Return *text* with escapes such as `_x000D_` as the character. XML cannot hold it."""
+    """Return *text* with escapes such as `_x000D_` as the character. XML cannot contain it."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text

@@ -3,7 +3,7 @@ Decisions of people about breaks: one line of JSON each, with the checksum of th
 
 Design rules:
 
-- A decision is about a finding of a reference in one run, and holds what both sides said in it. Accepted, it covers
+- A decision is about a finding of a reference in one run, and has the values of both sides. Accepted, it covers
   that difference and no other, as an accepted difference of the rules does.
 - Lines are only added. The last one about a finding counts.
 - A line that is changed, moved, or missing before others is noticed. A missing end is noticed by the manifest of a
@@ -64,7 +64,7 @@ class Decision:
         run: Name of the run whose work list it stood in.
         reference: Reference of the row.
         code: Code of the finding. `unresolved` for an unresolved row.
-        owner: Who is responsible. Empty if it is not said.
+        owner: Who is responsible. Empty if not given.
         resolution: The decision. None if there is none yet.
         until: The last day of what is accepted. None for any other resolution.
         comment: Why.

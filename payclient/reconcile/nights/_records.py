@@ -315,7 +315,7 @@ def with_history(row: Row, earlier: ReferenceRecord, *, run: str) -> Row:
 
 
 def record_cell(record: ReferenceRecord) -> str:
-    """Return *record* as the journal stores it: empty for a payment of the ledger alone, as most are."""
+    """Return *record* as the journal stores it: empty for a payment only of the ledger, as most are."""
     if record == ReferenceRecord(reference=record.reference, is_paid=True):
         return ""
     fields = as_json(evolve(record, reference=""))

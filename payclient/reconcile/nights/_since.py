@@ -84,7 +84,7 @@ class SincePrevious:
     carried: Mapping[Bucket, int]  # rows dropped from the ledger since, by current bucket
     changed_rules: tuple[str, ...] = ()
     rule_changes: tuple[RuleChange, ...] = ()
-    changed_by: str = ""  # as the rules say
+    changed_by: str = ""  # as in the rules
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
@@ -101,7 +101,7 @@ _MAX_LENGTH = 80
 _MAX_KNOWN = 1_000
 """Limit of each kind. A service that shows more does not use words."""
 _MAX_WORDS = 20
-"""Limit of each column that is not used. One with more has names, and a new name says nothing."""
+"""Limit of each column that is not used. One with more has names, and a new name has no meaning."""
 _OF_COLUMN = ": "
 
 

@@ -35,12 +35,12 @@ class LedgerAbout:
         name: The file's name without its folder. Empty for a stream.
         format: `csv`, `jsonl`, `xlsx` or `parquet`.
         size_bytes: How much was read.
-        sha256: Hash of all that was read, in hexadecimal.
+        sha256: Hash of everything read, in hexadecimal.
         columns: The name in the header, by field.
         ignored_columns: The other columns, in their order.
         warnings: Warnings from reading the ledger.
         excluded: Rows that are left out, by reason. Each is a warning, too.
-        unused: Other columns that may say what a row means, and were not ignored by name.
+        unused: Other columns that may change the meaning of a row, and were not ignored by name.
         ignored: The same of those that were ignored by name.
         unread_sheets: Other sheets of the workbook that have rows, if no sheet was chosen by name.
     """

@@ -61,11 +61,11 @@ def _write_json(file: IO[str], value: dict[str, Any]) -> None:
 
 class ReportFiles:
     """
-    The report of one run, written while its rows come.
+    The report of one run, written while its rows arrive.
 
     Args:
-        folder: Where the files go. Made if it is not there.
-        rules: By which the rows were judged.
+        folder: Where the files go. Created if missing.
+        rules: The rules of the run.
         formats: Names of the files to write. `manifest.json` comes with them. An older file that is not among them
             stays as it is. Default: all, but `rows.parquet` only if the extra `parquet` is installed.
         previous: The previous run. None without one. With one, there is a `history.jsonl` too.

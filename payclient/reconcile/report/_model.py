@@ -105,7 +105,7 @@ OUTPUTS = (
     Output(HISTORY, 4, "breaks of earlier runs that are gone, or not known", needs="previous"),
     Output(PAYOUTS, 3, "the payments of each payout of the statement", needs="statement"),
 )
-"""In the order in which the files take their places."""
+"""In the order of replacing the files."""
 
 FORMATS: tuple[str, ...] = tuple(each.name for each in OUTPUTS if not each.needs)
 """The files of every report, among which a caller may choose."""

@@ -416,7 +416,7 @@ class RowLine:
 
     @property
     def listed(self) -> ListedRow | None:
-        """The line of the ledger of its run. None for a row that was carried over, or is of the statement alone."""
+        """The line of the ledger of its run. None for a row that was carried over, or is only in the statement."""
         data = self.data
         if data["carried_from"] or not data.get("statement", {"is_in_ledger": True})["is_in_ledger"]:
             return None

@@ -70,7 +70,7 @@ class BreakItem:
 
 @define
 class _Items:
-    """The highest-ranking items, each key once. Memory grows with the room alone."""
+    """The highest-ranking items, each key once. Memory grows only with the room."""
 
     _room: int
     _kept: dict[Hashable, BreakItem] = field(init=False, factory=dict)

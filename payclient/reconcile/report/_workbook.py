@@ -33,10 +33,10 @@ _EXACT = 10**15
 """Spreadsheets show 15 digits, and zeros for the digits after them."""
 
 _MAX_TEXT = 10_000
-"""Far below the 32,767 UTF-16 units that a cell holds, whatever the characters are."""
+"""Far below the 32,767 UTF-16 units that a cell can contain, for any characters."""
 
 _PLAIN = re.compile("(?! )[ -%'-;=?-^`-~]*(?<! )")
-"""Text that XML holds as it is: ASCII without markup, spaces at an end, or `_`, which may begin an escape."""
+"""Text that XML takes as it is: ASCII without markup, spaces at an end, or `_`, which may begin an escape."""
 
 _SHARED_ESCAPE = re.compile("(?<=_x[0-9A-Fa-f]{4})_(?=x[0-9A-Fa-f]{4}_)")
 """The middle of `_x0041_x0042_`. XlsxWriter escapes only the first of two escapes that share an underscore."""
@@ -137,7 +137,7 @@ class BookWriter:
     def __init__(self, file: IO[bytes], folder: Path) -> None:
         self._output = GivenFile(file)
         self._book: Any = _Workbook(self._output, {"constant_memory": True, "tmpdir": str(folder)})
-        self._book.use_zip64()  # which makes a difference beyond 4 GB only
+        self._book.use_zip64()  # which matters only beyond 4 GB
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
         self._formats = {style: self._book.add_format({"num_format": style.value}) for style in Style}
         self._header = self._book.add_format({"num_format": "@", "bold": True, "bg_color": "#E8ECF1"})

@@ -1,12 +1,12 @@
 """The bridges without a residual: from the ledger's paid total to the service's, and from there to a statement.
 
-The ledger's total is the sum of all rows that say *paid*, or are assumed to. It can be checked with the ledger alone.
+The ledger's total is the sum of all rows that are *paid* by their word or by assumption. Only the ledger is needed.
 The service's total is the sum that the service has as paid for the references in the ledger, each reference once. It
 can be tied to a statement. The difference that a row makes belongs to exactly one step. Money in other states is not
 part of the bridge. It is summed by state on both sides.
 
 The second bridge begins where the first ends, and goes to the total of a statement, and to the money that came to the
-bank. The statement's total is the sum of all its lines. It can be checked with the statement alone. The money of each
+bank. The statement's total is the sum of all its lines. Only the statement is needed. The money of each
 reference belongs to exactly one step, but for the fee of a settled one.
 """
 

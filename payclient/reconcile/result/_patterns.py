@@ -3,7 +3,7 @@ Patterns: what many breaks have in common.
 
 Design rules:
 
-- A pattern is a fact about rows, with the rule or option that would treat it. It never says who is to blame.
+- A pattern is a fact about rows, with the rule or option that would treat it. It never names who is to blame.
 - A pattern explains at least a twentieth of the breaks, and at least twenty rows.
 """
 
@@ -25,7 +25,7 @@ SETTLED = "settled amount"
 
 
 Cause: TypeAlias = tuple[Any, ...]
-"""A `PatternKind`, and the values that the rows share, as JSON has them."""
+"""A `PatternKind`, and the values that the rows share, in the form of JSON."""
 
 
 def causes(row: Row) -> Iterator[Cause]:
@@ -96,7 +96,7 @@ class UnknownWord:
 @define
 class UnknownWords:
     """
-    Counts the words of a ledger that would not agree with any of the service, as far as rules and earlier runs say.
+    Counts the words of a ledger that would not agree with any of the service, by the rules and earlier runs.
 
     Args:
         rules: For the meaning of words.

@@ -77,14 +77,14 @@ class Compared:
     The number of comparisons by field.
 
     Attributes:
-        fields: Rows in which each field was compared with an answer, for every field there is, the amount first.
+        fields: Rows with an answer to compare each field with, for every field there is, the amount first.
         stated: The fields that the ledger has a column for.
         assumed_paid: Rows that were assumed paid, because the ledger has no status column.
         status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
         not_paid: The rows of these that are not paid at the service.
-        unused: The columns of the ledger that are neither used nor ignored by name, and that may say what a row means.
+        unused: The ledger's columns that are neither used nor ignored by name, and may change the meaning of a row.
         unused_in_statement: The same of the statement.
-        ignored: The columns of both files that are ignored by name, and may say what a row means.
+        ignored: The columns of both files that are ignored by name, and may change the meaning of a row.
         unread_sheets: Other sheets of the files that have rows, if no sheet was chosen by name.
         news: What was compared in the previous run, or was not there: kind and name, as in `left_out`, or a new word.
     """
@@ -124,7 +124,7 @@ class Leakage:
     The leakage of one payment method.
 
     Attributes:
-        method: The service's short code. Empty if it has none.
+        method: The service's short code. Empty without one.
         rows: Rows with such a finding that is not waived.
         short_received: Money of paid transactions that did not arrive.
         fee_off_schedule: Fees above their schedule. Negative if below.
@@ -182,7 +182,7 @@ AGES: Mapping[str, int | None] = MappingProxyType(
 class OpenFindings:
     """The findings that make rows breaks, with the amounts at stake in them, and their roll-forward."""
 
-    # A finding is counted once for its reference and code, whatever number of rows has it. Its amount is the largest of
+    # A finding is counted once for its reference and code, even if many rows have it. Its amount is the largest of
     # the rows, or its own if it is about all rows. It stays open until it is resolved, even while its state is not
     # known. A payment with several findings has its money at stake in each of them. `payments` counts it once, with its
     # largest. The closing count is `opening + new + reopened - resolved`, and its amount is that `+ changed`.
@@ -263,7 +263,7 @@ class Summary:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """All conditions that hold, in their order. There is at least one."""
+        """All conditions that are true, in their order. There is at least one."""
         return tuple(each for each in Condition if each.holds(self))
 
     @property
@@ -297,7 +297,7 @@ class Summary:
         return next((status for status in EXIT_STATUSES if status in found), 0)
 
 
-# How a run ends: of the conditions that hold, the first gives the verdict and the advice.
+# How a run ends: of the conditions that are true, the first gives the verdict and the advice.
 
 EXIT_STATUSES: Mapping[int, str] = MappingProxyType(
     {
@@ -320,7 +320,7 @@ class Verdict(StrEnum):
         PARTIAL: Every row matched, or is open, but the amounts, the status, a sheet or a column that may decide what a
             row means were not compared, or a column that is ignored has a new word.
         BREAKS: Something differs, or a row was rejected.
-        INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
+        INCOMPLETE: Some rows have no trustworthy answer yet, regardless of the others.
     """
 
     EMPTY = "empty"
@@ -388,10 +388,10 @@ def _unpaid(summary: Summary, fail_on: FailOn) -> bool:
 
 class Condition(StrEnum):
     """
-    What is the case after a run. The first one that holds gives the verdict and the advice.
+    What is the case after a run. The first one that is true gives the verdict and the advice.
 
     Attributes:
-        verdict: The verdict if no condition before it holds.
+        verdict: The verdict if it is the first that is true.
         status: The exit status of such a run.
         follow_ups: What leads on, the best first.
         holds: Whether it is the case in a summary.

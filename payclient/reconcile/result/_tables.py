@@ -1,6 +1,6 @@
 """The tables of a report in a temporary file: findings by reference, and what breaks have in common.
 
-Their number grows with the breaks, so they are not kept in memory. They are made again with each report, and never
+Their number grows with the breaks, so they are not kept in memory. They are written again with each report, and never
 read by another run: the files that a person signs are the truth.
 """
 

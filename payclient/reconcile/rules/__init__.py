@@ -1,4 +1,4 @@
-"""Internal: the rules of a comparison, and the file that holds them."""
+"""Internal: the rules of a comparison, and the file that contains them."""
 
 from payclient.reconcile.rules._line_rules import IgnoredCount as IgnoredCount
 from payclient.reconcile.rules._line_rules import IgnoredLines as IgnoredLines

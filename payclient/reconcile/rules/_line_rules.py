@@ -97,12 +97,12 @@ class IgnoredLines:
 
 @define
 class KindGuard:
-    """Checks that the kinds of lines have a meaning, and that each says the sign of its amounts once."""
+    """Checks that the kinds of lines have a meaning, and that each shows the sign of its amounts once."""
 
     _kinds: Kinds | None
     _table: str = "lines.kind"
     _are_fees_signed: bool = field(default=False, alias="are_fees_signed")
-    """Whether columns for debit and credit say the sign of fees, which may then come back."""
+    """Whether columns for debit and credit show the sign of fees, which may then come back."""
     _laws: dict[tuple[str, str], SignLaw] = field(init=False, factory=dict)
 
     def check(self, line: Entry | RejectedEntry) -> None:

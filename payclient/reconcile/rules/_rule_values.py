@@ -31,7 +31,7 @@ _Member = TypeVar("_Member", bound=StrEnum)
 Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
 FIRST_ON_EARTH = timezone(timedelta(hours=14))
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
-"""The zone in which a local time passes last. A time that has passed there has passed everywhere."""
+"""The zone where a local time passes last. A time that has passed there has passed everywhere."""
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
@@ -123,7 +123,7 @@ def to_table(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def has_only(*names: str) -> Validator:
-    """Return the validator of names, or of a table by name, that may be these only."""
+    """Return the validator of names, or of a table by name, that may only be these."""
 
     def check(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
         if unknown := next((name for name in value if name not in names), None):

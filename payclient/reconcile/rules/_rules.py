@@ -37,7 +37,7 @@ class Tolerance:
         above_percent: Largest excess, in percent of the ledger's number.
         below_percent: Largest shortfall, in percent of it.
 
-    Where both bounds of one side are given, both must hold. A side without a bound allows no difference.
+    Where both bounds of one side are given, both apply. A side without a bound allows no difference.
     """
 
     above: int | None = field(default=None, validator=optional(values.is_whole))
@@ -119,9 +119,9 @@ class Accepted:
         largest_difference: The largest amount at stake, in the unit of the service.
         reason: For the reader of the report.
         owner: The person responsible for it.
-        expires: The last day on which it holds. From the next day it is a break again.
+        expires: The last day of its validity. From the next day it is a break again.
 
-    Either both sides or a largest difference must be given. If both are, both must hold.
+    Either both sides or a largest difference must be given. If both are, both apply.
     """
 
     code: Code = field(converter=_to_code)
@@ -185,7 +185,7 @@ class StatementRules:
     Rules for reading and comparing a statement: a second list of references, such as a settlement report.
 
     Attributes:
-        settles_within: A paid row younger than this may be missing in the statement. The ledger's `created_at` tells
+        settles_within: A paid row younger than this may be missing in the statement. The ledger's `created_at` gives
             its age. A row without is never young.
         columns: Name of the statement's column, by field, if it is not recognised.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
@@ -285,13 +285,13 @@ _are_texts = values.are_texts("a list of texts, each with a word in it", plain)
 @frozen(kw_only=True)
 class Rules:
     """
-    The rules by which differences are judged.
+    The rules for judging differences.
 
     Attributes:
         time_zone: Zone of the service's and the ledger's times. Without it, an expiry has passed when it
             has passed in every zone, and a row is young when it is young in every zone.
-        grace: A row younger than this that is missing, or pending on one side only, is open. The
-            ledger's `created_at` tells its age. A row without is never young.
+        grace: A row younger than this that is missing, or pending on only one side, is open. The
+            ledger's `created_at` gives its age. A row without is never young.
         calendar: The business days, if `grace` or `settles_within` counts them.
         assume_status: Status of each row if the ledger has no such column: `paid`, or `none`, with which the status
             is not compared and no report is clean.
@@ -299,7 +299,7 @@ class Rules:
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, and are not named in the verdict.
         may_leave: Whether rows may leave the ledger, so that a run does not miss rows of the previous run.
-        material_from: The amount at stake from which a break is material, and is listed before others.
+        material_from: The lowest amount at stake of a material break, which is listed before others.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up. A journal with other ones is of another run.
         ledger: The notation of the ledger.
@@ -372,7 +372,7 @@ class Rules:
         return self.read_status(entry.status)
 
     def acceptance(self, code: Code, reference: str) -> Accepted | None:
-        """Return the acceptance of a finding, whether or not it still holds. None if there is none."""
+        """Return the acceptance of a finding, even a lapsed one. None without one."""
         return self._accepted_by.get((code, reference))
 
     @property

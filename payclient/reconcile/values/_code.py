@@ -1,4 +1,4 @@
-"""The codes of findings, each with all that is known about it, such as its step of a bridge between two totals."""
+"""The codes of findings, each with everything known about it, such as its step of a bridge between two totals."""
 
 from enum import Flag, IntEnum, StrEnum, auto
 from typing import Generic, Self, TypeVar

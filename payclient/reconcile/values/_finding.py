@@ -27,8 +27,8 @@ class BreakState(StrEnum):
         STILL_OPEN: Both runs have it, with the same values.
         CHANGED: Both runs have it, with another amount or word.
         REOPENED: It was resolved in an earlier run, and is back.
-        RESOLVED: It is gone. `BreakChange.by` says why.
-        NOT_KNOWN: The later run cannot tell: the row is unresolved or rejected now, or was not asked about.
+        RESOLVED: It is gone. `BreakChange.by` has the reason.
+        NOT_KNOWN: The later run does not know: the row is unresolved or rejected now, or was not asked about.
     """
 
     NEW = "new"
@@ -49,11 +49,11 @@ class ResolvedBy(StrEnum):
     Reason for the end of a break.
 
     Attributes:
-        LEDGER: The ledger says something else now.
-        SERVICE: The service says something else now.
+        LEDGER: The ledger differs from before.
+        SERVICE: The service differs from before.
         STATEMENT: The statement lists it otherwise now.
-        BOTH: Both sides say something else now, and agree.
-        RULE: Both say the same as before, and the rules judge it otherwise.
+        BOTH: Both sides differ from before, and agree.
+        RULE: Both sides are unchanged, and the rules judge it otherwise.
         ACCEPTANCE: The difference was accepted.
     """
 
@@ -66,7 +66,7 @@ class ResolvedBy(StrEnum):
 
 
 def as_list(texts: Iterable[str]) -> str:
-    """Return *texts* as one line, from which `read_list` gives them again. One with a comma is in quotes."""
+    """Return *texts* as one line, which `read_list` reads. One with a comma is in quotes."""
     return ", ".join('"' + each.replace('"', '""') + '"' if {*each} & {*',"'} else each for each in texts)
 
 
@@ -95,7 +95,7 @@ class History:
 
     Attributes:
         state: Its change since the previous run.
-        first_seen: When the first run that had it looked it up, in UTC. None if no time is known.
+        first_seen: When the first run that had it looked it up, in UTC. None if unknown.
         first_run: The name of that run: of its folder.
         age_days: Days from then to the answer of this run, as a calendar in UTC counts them.
     """
@@ -196,7 +196,7 @@ class Origin(StrEnum):
 
     Attributes:
         LEDGER: The ledger of this run.
-        STATEMENT: The statement of this run alone.
+        STATEMENT: Only the statement of this run.
         CARRIED: The ledger or the statement of an earlier run.
     """
 
@@ -292,7 +292,7 @@ class Row:
 
     @property
     def reference(self) -> str | None:
-        """The reference that was looked up. None if the ledger row has none."""
+        """The reference that was looked up. None if the ledger row lacks it."""
         return self.entry.reference
 
     @property
@@ -318,7 +318,7 @@ class Row:
 
     @property
     def at_stake(self) -> int:
-        """The money that depends on it: of the primary finding, or else the larger amount. 0 if none is known."""
+        """The money that depends on it: of the primary finding, or else the larger amount. 0 if unknown."""
         if self.findings and self.findings[0].at_stake is not None:
             return self.findings[0].at_stake
         return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))
@@ -338,7 +338,7 @@ class Row:
 
     @property
     def ledger_amount(self) -> int | None:
-        """The ledger's amount. None if it has none."""
+        """The ledger's amount. None without one."""
         amount = self.entry.amount
         return amount if isinstance(amount, int) else None
 

@@ -22,7 +22,7 @@ class Answer(Enum):
 
     Attributes:
         FOUND: There is such a transaction.
-        NOT_FOUND: The service says that there is none.
+        NOT_FOUND: The service does not know it.
         UNASKABLE: The reference is invalid and was not sent, so the ledger row is at fault.
         UNUSABLE: Nothing: the service declined, or a field of its answer about this reference cannot be read.
         FAILED: Nothing. The lookup failed, or what came names no reference, such as a web page.
@@ -43,7 +43,7 @@ class Observation:
     Attributes:
         answer: Its evidence.
         at: When it came, in UTC.
-        transaction: The one that was found.
+        transaction: The found transaction.
         error: Name of the error class, when nothing was.
         message: The error's text.
         status_code: Status of the last attempt. None when it got no response, or was not watched.
@@ -64,7 +64,7 @@ class Observation:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it says something about the transaction."""
+        """Whether it is about the transaction."""
         return self.answer not in (Answer.UNUSABLE, Answer.FAILED)
 
     def differs_from(self, first: Observation) -> bool:

@@ -26,8 +26,8 @@ class Settled:
 
     Attributes:
         lines: Lines of the statement.
-        amount: Money paid, less refunds. None if no line has it.
-        amount_received: Money paid out for it. None if no line has it.
+        amount: Money paid, less refunds. None if all lines lack it.
+        amount_received: Money paid out for it. None if all lines lack it.
         money: The money paid out or, without it, the money paid. It adds to the total of the statement.
         before: The part that only statements of earlier runs have. None if they do not list it.
         charged: The money paid, before anything was taken back. None if no line charges it, so that its charge may be
@@ -93,7 +93,7 @@ class StatementSide:
     Attributes:
         settled: Its lines for the reference, summed. None if it does not list it as settled.
         is_in_ledger: Whether the ledger has a usable row with the reference, too.
-        unusable_line: A line with the reference that cannot be used. None if there is none.
+        unusable_line: A line with the reference that cannot be used. None without one.
     """
 
     settled: Settled | None
@@ -144,7 +144,7 @@ PAYOUT_SUMS = ("lines", "gross", "refunds", "fees", "refund_fees", "unusable", "
 @frozen(kw_only=True)
 class StatementTotals:
     """
-    A statement as a whole. It can be checked with the statement alone.
+    A statement as a whole. Only the statement is needed.
 
     Attributes:
         lines: Lines that were read.

@@ -74,7 +74,7 @@ def normalise(word: str) -> str:
 
 def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType({})) -> Status | None:
     """
-    Return the meaning of *word*, whatever its case and its spaces, dashes and underscores. None if not known.
+    Return the meaning of *word*, ignoring case, spaces, dashes and underscores. None if not known.
 
     Args:
         word: As a side wrote it. None if it wrote nothing.
