@@ -1,13 +1,13 @@
 """
 The client for code without an event loop: scripts, notebooks, WSGI applications, tasks of a worker.
 
-One event loop runs in one daemon thread; every method runs its namesake of `AsyncClient` there, and waits for the
+One event loop runs in one daemon thread. Every method runs its namesake of `AsyncClient` there, and waits for the
 result.
 
 Design rules:
 
 - No lock: a signal handler may call while its thread is anywhere in this file. A call enters its future in a set and
-  then looks whether the client is closed; the thread marks the client as closed and then fails what is in the set.
+  then looks whether the client is closed. The thread marks the client as closed and then fails what is in the set.
 - However the loop ends, the thread that runs it cancels all tasks, closes the client and fails each open call. So
   closing is to ask the loop to stop, and an interrupted `close` leaves nothing undone.
 """
@@ -41,7 +41,7 @@ _GREEN_THREADS = (
 
 
 class LoopThread:
-    """The thread with one client's event loop, and the calls waiting for it; engines use it, too."""
+    """The thread with one client's event loop, and the calls waiting for it. Engines use it, too."""
 
     def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.client = client
@@ -58,7 +58,7 @@ class LoopThread:
 
     @property
     def is_this_process(self) -> bool:
-        """Whether the caller is in the process that made it; a fork has no such thread."""
+        """Whether the caller is in the process that made it. A fork has no such thread."""
         return self._process == os.getpid()
 
     @property
@@ -79,12 +79,12 @@ class LoopThread:
         except CancelledError:
             pass
         finally:
-            answer.cancel()  # this thread was interrupted; otherwise it is done
+            answer.cancel()  # this thread was interrupted. Otherwise it is done
             self._open.discard(answer)
         raise closed(self.problem or _IS_CLOSED)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Refuse new calls, and ask the loop to end, at once without those under way; no effect after a fork."""
+        """Refuse new calls, and ask the loop to end, at once without those under way. No effect after a fork."""
         if self.is_this_process:
             self.problem = self.problem or _IS_CLOSED
             with suppress(RuntimeError):  # the loop is closed
@@ -92,7 +92,7 @@ class LoopThread:
                     self.loop.call_soon_threadsafe(step)
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the client is closed, and raise its closing error; no effect in the thread itself."""
+        """Wait until the client is closed, and raise its closing error. No effect in the thread itself."""
         if self.is_this_process and not self.is_this_thread:
             error = self._ended.exception(timeout)
             self._thread.join()
@@ -274,12 +274,12 @@ class Client(Shared):
     Create one per process, after a fork, and close it at the end.
 
     Args:
-        client: A client that nothing else uses; it is closed with this one. If not given, one with *options* is made.
+        client: A client that nothing else uses. It is closed with this one. If not given, one with *options* is made.
         options: The options of `AsyncClient`, as in `Client(deadline=5.0)`.
 
     Note:
         `stream_transactions` gives a plain iterator, for `with` and `for`. Its references are read in the client's own
-        thread, lazily; an input that blocks holds up all calls.
+        thread, lazily. An input that blocks holds up all calls.
 
     Raises:
         ConfigurationError: When the client cannot be created, such as in a process that gevent or eventlet has patched.
@@ -306,7 +306,7 @@ class Client(Shared):
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> Self:
         """
-        Return a view of this client with other options; closing either closes both.
+        Return a view of this client with other options. Closing either closes both.
 
         Args:
             changes: Any of `timeout`, `deadline`, `retry`, `on_attempt`, `tracing` and `on_outage`.
@@ -322,11 +322,11 @@ class Client(Shared):
         Change `max_rate` or `workers` at run time, for this client and all its views.
 
         Args:
-            rate: Attempts per second that all clients of the key together may start; None for no limit.
-            workers: Clients that share the key now; unchanged if not given.
+            rate: Attempts per second that all clients of the key together may start. None for no limit.
+            workers: Clients that share the key now. Unchanged if not given.
 
         Raises:
-            ConfigurationError: When an argument is invalid; nothing has changed.
+            ConfigurationError: When an argument is invalid. Nothing has changed.
         """
         self._thread.wait(lambda: _done(partial(self._client.set_max_rate, rate, workers=workers)))
 

@@ -1,7 +1,7 @@
 """
 The table of the client's options, the defaults that others need, and the words that other libraries have for them.
 
-Signatures and pages write the options out, because editors and readers show what is written;
+Signatures and pages write the options out, because editors and readers show what is written.
 `tests/client/test_options.py` compares each of them with this table.
 """
 
@@ -17,7 +17,7 @@ from payclient._shared.escape import did_you_mean
 
 MAX_CONCURRENCY = 64
 TIMEOUT = 10.0  # seconds
-DEADLINE: float | None = 30.0  # seconds; None: no limit
+DEADLINE: float | None = 30.0  # seconds. None: no limit
 CONNECT_TIMEOUT, KEEPALIVE = 5.0, 30.0  # seconds
 STALL_TIMEOUT = 900.0  # seconds
 
@@ -34,11 +34,11 @@ class Option:
 
     @property
     def attribute(self) -> str:
-        """The attribute that holds its option of the command line; "" if there is none."""
+        """The attribute that holds its option of the command line. "" if there is none."""
         return self.command[2:].replace("-", "_") if self.command.startswith("--") else ""
 
     def value(self, given: str | None, environ: Mapping[str, str] = os.environ) -> str:
-        """Return the given value, or else the variable's; it may be a secret."""
+        """Return the given value, or else the variable's. It may be a secret."""
         try:
             return environ.get(self.variable, "") if given is None else given
         finally:
@@ -115,11 +115,11 @@ _FORMS = {
 }
 """How an argument is written, if not as `name=`."""
 ELSEWHERE = {word: tuple(ours.split()) for ours, words in _WORDS.items() for word in words.split()}
-"""Words of other libraries with ours; the first that a function takes is meant."""
+"""Words of other libraries with ours. The first that a function takes is meant."""
 
 
 def refuse_other(called: str, other: Iterable[str], known: Collection[str]) -> None:
-    """Raise for the first of the arguments that a function does not have; it has *known*."""
+    """Raise for the first of the arguments that a function does not have. It has *known*."""
     for name in other:
         ours = ELSEWHERE.get(name, ())
         advice = [f"pass {_FORMS.get(each, f'{each}=')}" for each in ours if each in known][:1]

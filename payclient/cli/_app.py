@@ -74,7 +74,7 @@ with PAYCLIENT_API_KEY or a file: other users of the machine can read arguments.
 
 
 def make_app(named: Container[str]) -> App:
-    """Return the table of commands; those not *named* are registered by import path, with one line of help."""
+    """Return the table of commands. Those not *named* are registered by import path, with one line of help."""
     app = App(
         name="payclient",
         help="Look up transactions at the payment service, or reconcile a whole ledger with it.",
@@ -113,7 +113,7 @@ def _epilogue(examples: str) -> str:
 
 
 class _Headings(DefaultFormatter):
-    """Headings with their rows; frames around them would take a third more lines."""
+    """Headings with their rows. Frames around them would take a third more lines."""
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         from cyclopts.help.specs import DefaultStyled, get_default_command_columns, get_default_parameter_columns  # noqa: PLC0415  `--help` alone needs them, and rich
@@ -176,7 +176,7 @@ def _end(streams: Streams, status: Exit, message: str) -> Exit:
 
 
 def _call(app: App, arguments: Sequence[str]) -> Call:
-    """Return the call of a command, without options that show a password; an empty one for an unknown command."""
+    """Return the call of a command, without options that show a password. An empty one for an unknown command."""
     if not {*arguments[:1]} & COMMANDS.keys():
         return Call()
     options = app[arguments[0]].assemble_argument_collection()
@@ -260,7 +260,7 @@ def _check_secrets(arguments: Sequence[str]) -> None:
 
 
 def _dispatch(app: App, arguments: Sequence[str], streams: Streams, taken: dict[str, Any]) -> int:
-    """Run the command; *taken* gets its arguments once they are understood."""
+    """Run the command. *taken* gets its arguments once they are understood."""
     _check_secrets(arguments)
     if arguments and arguments[0] in ("help", "version"):
         arguments = [*arguments[1:], f"--{arguments[0]}"]
@@ -268,7 +268,7 @@ def _dispatch(app: App, arguments: Sequence[str], streams: Streams, taken: dict[
         _check_options(app[arguments[0]], arguments[1:])
     command: Callable[..., Any]
     command, bound, injected = app.parse_args(list(arguments), exit_on_error=False, print_error=False)
-    if "console" in bound.arguments:  # help or version; no other command need load rich
+    if "console" in bound.arguments:  # help or version. No other command need load rich
         bound.arguments["console"] = streams.console()
     taken.update(bound.arguments)
     result = command(*bound.args, **bound.kwargs, **({"streams": streams} if injected else {}))

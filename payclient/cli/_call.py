@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from payclient._shared.remedy import Side, Way, quote_word
 
 Option: TypeAlias = tuple[str, str | None]
-"""A flag, and its value; None for a switch."""
+"""A flag, and its value. None for a switch."""
 
 _SEVERAL = (
     "--allow-reference",
@@ -37,7 +37,7 @@ def new_path(path: Path, ending: str = "") -> str:
     path = path if path.name.strip(".") else path.resolve()  # nothing can be added to the names `.` and `..`
     path = path.parent / f"{path.name}{ending}"
     stem, first = path.stem, 2
-    if re.search(r"-[2-9]\Z", stem):  # a number from here; a month or a day has two digits
+    if re.search(r"-[2-9]\Z", stem):  # a number from here. A month or a day has two digits
         stem, first = stem[:-2], int(stem[-1]) + 1
     numbered = (path.parent / f"{stem}-{number}{path.suffix}" for number in count(first))
     return str(next(each for each in chain([path], numbered) if not each.exists()))
@@ -60,7 +60,7 @@ class Call:
 
     @classmethod
     def of(cls, arguments: Sequence[str], switches: Collection[str] = ()) -> Call:
-        """Return the call of these *arguments*, the name first; every option but the *switches* takes a value."""
+        """Return the call of these *arguments*, the name first. Every option but the *switches* takes a value."""
         rest, words, options = list(arguments[1:]), list[str](), list[Option]()
         while rest:
             word = rest.pop(0)
@@ -92,7 +92,7 @@ class Call:
         return evolve(self, options=tuple(each for each in self.options if each[0] in flags))
 
     def text(self) -> str | None:
-        """Return the command as the shell takes it; None if no quoting is safe, or if it would show a password."""
+        """Return the command as the shell takes it. None if no quoting is safe, or if it would show a password."""
         flat: list[str] = []
         for flag, value in self.options:
             is_joined = value is not None and (not value or value[0] == "-")

@@ -65,7 +65,7 @@ class ConnectionOptions:
         not_found_messages: tuple[str, ...] = (),
         transport: Transport | None = None,
     ) -> AsyncClient:
-        """Return a client for the service; the caller closes it, and the *transport*, made for `network`."""
+        """Return a client for the service. The caller closes it, and the *transport*, made for `network`."""
         if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
             first = "set PAYCLIENT_BASE_URL"
             refuse("no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL", first=first)
@@ -92,7 +92,7 @@ class ConnectionOptions:
         }
 
     def _api_key(self, streams: Streams) -> str | None:
-        """Return the key from the file or standard input; None when the client takes it from the environment."""
+        """Return the key from the file or standard input. None when the client takes it from the environment."""
         if self.api_key_file is None:
             if not os.environ.get("PAYCLIENT_API_KEY", "").strip():
                 refuse("no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH", first="set PAYCLIENT_API_KEY")

@@ -51,7 +51,7 @@ _Planted: TypeAlias = tuple[Fields, Fields | None, set[Code]]
 """A ledger row, the transaction of the service, and the findings to expect."""
 
 MIN_ROWS = len(_KINDS) + 4
-"""Room for one discrepancy of each kind; two kinds take two rows."""
+"""Room for one discrepancy of each kind. Two kinds take two rows."""
 
 
 def generate(rows: int, *, seed: int) -> list[_Planted]:
@@ -91,7 +91,7 @@ def agreed(number: int, random: Random) -> Fields:
 
 
 def _changed(fields: Fields, changes: Fields) -> Fields:
-    """Return *fields* with *changes*: a text, which may name fields, replaces one; a number is added."""
+    """Return *fields* with *changes*: a text, which may name fields, replaces one. A number is added."""
     new = {
         name: value.format(**fields) if isinstance(value, str) else fields[name] + value
         for name, value in changes.items()

@@ -32,7 +32,7 @@ Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this a
 75 the service could not be asked, try again. 130 interrupted.
 """
 
-_MADE_UP = "PAYCLIENT-DOCTOR"  # no transaction has it; it is enough that the service says so
+_MADE_UP = "PAYCLIENT-DOCTOR"  # no transaction has it. It is enough that the service says so
 
 
 async def doctor(
@@ -93,7 +93,7 @@ class _Watched(FastTransport):
         return response
 
 
-_STATES = ("ok", "look", "wrong")  # from good to bad; `look` works, and needs attention
+_STATES = ("ok", "look", "wrong")  # from good to bad. `look` works, and needs attention
 
 
 @frozen
@@ -120,7 +120,7 @@ def table(checks: Iterable[Check]) -> list[str]:
 
 
 def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
-    """Check the options and their sources; return how the service is reached, if nothing is wrong."""
+    """Check the options and their sources. Return how the service is reached, if nothing is wrong."""
     try:
         url = resolve_base_url(connection.base_url)
     except errors.ConfigurationError as error:
@@ -221,7 +221,7 @@ _SIGN_IN = "if this network wants you to sign in first, open a page in a browser
 
 
 def advice_for(error: errors.PayClientError, url: str = "") -> str:
-    """Return advice on a failed lookup at *url*; "" when the message has it."""
+    """Return advice on a failed lookup at *url*. "" when the message has it."""
     if isinstance(error, errors.ProxyRefusedError) and 300 <= error.status_code < 400:  # a captive portal
         return _SIGN_IN
     if isinstance(error, errors.TransportError):

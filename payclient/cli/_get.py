@@ -46,7 +46,7 @@ _MAX_ROWS = 1000
 
 
 def record_of(outcome: Outcome) -> dict[str, Any]:
-    """Return *outcome* as a flat JSON object; `error` is there only when there is no transaction."""
+    """Return *outcome* as a flat JSON object. `error` is there only when there is no transaction."""
     if isinstance(outcome, Found):
         transaction = outcome.transaction
         return {**transaction.as_json(with_payment_code=True), "deviations": list(transaction.deviations)}
@@ -62,7 +62,7 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
 @define
 class Outcomes:
     # JSON is one line per outcome, as it comes, in ASCII: any terminal and any encoding can take that. A table is in
-    # the order of the references; beyond a thousand rows, there are several.
+    # the order of the references. Beyond a thousand rows, there are several.
 
     _streams: Streams
     as_json: bool
@@ -131,7 +131,7 @@ Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the service r
 
 
 async def _references(stream: BinaryIO) -> AsyncIterator[str]:
-    """Yield the lines of *stream*; refuse the header of a ledger, whose rows are no references."""
+    """Yield the lines of *stream*. Refuse the header of a ledger, whose rows are no references."""
     is_first = True
     async for line in read_references(stream):
         if is_first and not _HAS_DIGIT(line):
@@ -155,10 +155,10 @@ async def get(
     Look up transactions.
 
     Args:
-        references: References of the service. A single `-` reads any number from standard input, one per line; then
+        references: References of the service. A single `-` reads any number from standard input, one per line, then
             temporary failures are retried until they pass, and answers come in the order of completion.
         as_json: One JSON object per line: the ten fields and `deviations`, or `error`, `message`, `is_retryable`.
-        deadline: Time for all lookups together, waits included; with `-`, for each lookup. `none` for no limit.
+        deadline: Time for all lookups together, waits included. With `-`, for each lookup. `none` for no limit.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
     """

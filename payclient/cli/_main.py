@@ -1,4 +1,4 @@
-"""The entry point of the command; without the extra `cli`, it names the extra to install."""
+"""The entry point of the command. Without the extra `cli`, it names the extra to install."""
 
 import gc
 import sys
@@ -10,7 +10,7 @@ _MIN_COLLECTED = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; *arguments* are the process's own if not given."""
+    """Run one command and return its exit status. *arguments* are the process's own if not given."""
     gc.set_threshold(_MIN_COLLECTED)
     try:
         from payclient.cli._app import run  # noqa: PLC0415  it imports the extra

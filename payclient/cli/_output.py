@@ -53,11 +53,11 @@ class OutputOptions:
     Output and exit status.
 
     Attributes:
-        fail_on: Least severe break with exit status 1: info, low, medium, high, critical; or `partial`: as medium, and
+        fail_on: Least severe break with exit status 1: info, low, medium, high, critical, or `partial`: as medium, and
             something that was not compared.
         fail_on_new: Like --fail-on, but counts only new, changed and reopened breaks.
         as_json: Print `summary.json` instead of the verdict.
-        quiet: Print errors only; with `--json`, also the summary.
+        quiet: Print errors only. With `--json`, also the summary.
     """
 
     fail_on: Annotated[Severity | Literal["partial"], SEVERITY] = Severity.MEDIUM
@@ -92,7 +92,7 @@ def check_own_files(out: Path) -> None:
 
 
 MAX_LINES = 45
-"""Lines that the result of a run has at most, the next steps included; what does not fit is on the page."""
+"""Lines that the result of a run has at most, the next steps included. What does not fit is on the page."""
 
 _MAX_LISTED = 5
 _NEXT_STEPS = 4
@@ -172,7 +172,7 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
 
 
 def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
-    """Return the bridge to the statement in a few lines, and as a table; neither without a statement."""
+    """Return the bridge to the statement in a few lines, and as a table. Neither without a statement."""
     if settlement is None:
         return [], []
     total, paid = settlement.statement.total, settlement.service_paid_total
@@ -228,7 +228,7 @@ def _sums(label: str, total: Total) -> tuple[str, ...]:
 
 
 def roll_forward(found: OpenFindings) -> list[str]:
-    """Return the roll-forward as a table below an empty line; nothing if neither run has a finding."""
+    """Return the roll-forward as a table below an empty line. Nothing if neither run has a finding."""
     rows = [("open findings", "number", "at stake")]
     for label, count, amount in roll_forward_lines(found):
         rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))

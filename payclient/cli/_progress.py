@@ -53,7 +53,7 @@ async def shown(streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[
     samples = deque[tuple[float, int]](maxlen=1 + max(1, round(_RATE_WINDOW / every)))
 
     def update(progress: Progress) -> None:
-        """Take the latest; called for each thing done, so it does next to nothing."""
+        """Take the latest. Called for each thing done, so it does next to nothing."""
         nonlocal latest
         if latest is None or latest.phase is not progress.phase:  # rows of an earlier run do not count
             samples.clear()

@@ -215,7 +215,7 @@ def _worst(summary: Mapping[str, Any], worst: Sequence[Row]) -> Iterator[str]:
 
 
 def _next(references: Sequence[str], folder: Path, streams: Streams) -> list[str]:
-    """Return the line with the command that shows the worst break of a report; none without one."""
+    """Return the line with the command that shows the worst break of a report. None without one."""
     steps = [Step(about_folder("explain", folder, each)) for each in references[:1]]
     return lines_of(steps, streams.call)
 
@@ -365,7 +365,7 @@ def diff(
         later: Folder of the later report.
         fail_on: Least severe news with exit status 1: info, low, medium, high, critical.
         as_json: Print one JSON object with everything instead.
-        quiet: Print errors only; with `--json`, also the object.
+        quiet: Print errors only. With `--json`, also the object.
         streams: Streams of the process.
     """
     for folder in (earlier, later):
@@ -457,12 +457,12 @@ def rejudge(
     Judge the answers of a run again by other rules, without a network or a key.
 
     The new report names the run and the rules that changed. A difference that only the new rules see has no second
-    lookup, so its row is unresolved; `payclient reconcile` with the same ledger and rules and the new folder makes the
+    lookup, so its row is unresolved. `payclient reconcile` with the same ledger and rules and the new folder makes the
     missing lookups. Nothing in FOLDER is changed.
 
     Args:
         folder: Folder of the run.
-        out: Folder for the new report; not FOLDER.
+        out: Folder for the new report. Not FOLDER.
         judging: Judging differences. Default: the rules of the run.
         settles_within: Time until a payment is in the statement, such as `3d` or `2 business days`.
         output: Output and exit status.
@@ -483,7 +483,7 @@ def rejudge(
 
 
 def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
-    """Put a copy of the journal of *folder* into *out*, judged again; return its warnings."""
+    """Put a copy of the journal of *folder* into *out*, judged again. Return its warnings."""
     with AtomicFiles(out, [JOURNAL]) as new:
         for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # of a killed process with the same id
             beside.unlink()
@@ -508,7 +508,7 @@ def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within
 
 
 def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
-    """Return whether *out* holds the same run judged again alike, perhaps with more lookups; refuse any other."""
+    """Return whether *out* holds the same run judged again alike, perhaps with more lookups. Refuse any other."""
     if not (out / JOURNAL).exists():
         return False
     with Journal(out / JOURNAL, must_exist=True) as journal:

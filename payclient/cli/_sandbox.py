@@ -73,7 +73,7 @@ class SandboxService(FakeService):
 
 
 def limit_of(rate: str) -> tuple[int, int]:
-    """Return a number of requests, and the seconds for them; only a limit per minute sends `Retry-After`."""
+    """Return a number of requests, and the seconds for them. Only a limit per minute sends `Retry-After`."""
     match = _RATE.fullmatch(rate)
     if match is None or not int(match[1]):
         refuse(f"--rate-limit must be like 50/s or 600/min, got {rate!r}")
@@ -112,11 +112,11 @@ async def sandbox(
     assumptions.
 
     Args:
-        port: Port to listen on; 0 for any free port.
+        port: Port to listen on. 0 for any free port.
         host: Address to listen on.
         transactions: JSON Lines file, one object per line with any of the ten fields, and `becomes`: pairs of seconds
             and a status. Default: five examples.
-        rate_limit: Requests admitted, such as `50/s` or `600/min`; the others get status 429.
+        rate_limit: Requests admitted, such as `50/s` or `600/min`. The others get status 429.
         fault_share: Share of answers that fail, from 0 to 1.
         latency: Time until an answer.
         seed: Seed of the faults.

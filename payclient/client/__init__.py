@@ -1,4 +1,4 @@
-"""Internal: the client: options, one lookup, many lookups, waits; its room is `policies`."""
+"""Internal: the client: options, one lookup, many lookups, waits. Its room is `policies`."""
 
 # The names are loaded at their first use, so the reconciliation can use a stream without the client.
 

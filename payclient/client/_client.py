@@ -42,7 +42,7 @@ def _user_agent(application: str | None) -> str:
 
 
 def _kind(options: Options) -> str:
-    """Return the options that lookups must have in common to share a request; a deadline is each caller's own."""
+    """Return the options that lookups must have in common to share a request. A deadline is each caller's own."""
     return f"{options.timeout} {options.retry} {id(options.on_attempt)} {id(options.tracing)}"
 
 
@@ -99,35 +99,35 @@ class AsyncClient(Shared):
     connections and learns how many requests the service accepts.
 
     Args:
-        api_key: The merchant's key, or a function, plain or async, that gives it;
+        api_key: The merchant's key, or a function, plain or async, that gives it.
             `PAYCLIENT_API_KEY` if not given. Never shown. The function is called at the first
-            lookup, and again when the service has refused the key; lookups that need the key at that time
+            lookup, and again when the service has refused the key. Lookups that need the key at that time
             share the call. If it keeps raising, they fail with a `KeySourceError`.
-        base_url: `https` address of the service; `PAYCLIENT_BASE_URL` if not given. Plain `http`
+        base_url: `https` address of the service. `PAYCLIENT_BASE_URL` if not given. Plain `http`
             is accepted only for loopback addresses.
-        environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
+        environment: `live` or `sandbox`. `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
         max_concurrency: Attempts in flight at once, at most. The client starts with a few and
             adapts to what the service accepts.
         max_rate: Attempts per second, retries included, that all clients of the key together may
-            start; None if it is unknown. This client starts `max_rate / workers` of them, evenly spaced.
+            start. None if it is unknown. This client starts `max_rate / workers` of them, evenly spaced.
         workers: Clients that share the key, this one included: in other tasks, processes or machines.
         timeout: Seconds for one attempt, from the request to the last byte of the body.
         deadline: Seconds for one lookup, with queueing, all attempts and the waits between them. None
-            for no such limit. It bounds the default `timeout`; a longer one of your own is refused.
-        retry: When to retry; None for never.
+            for no such limit. It bounds the default `timeout`. A longer one of your own is refused.
+        retry: When to retry. None for never.
         transport: `httpx`, `httpx2`, `fast`, or your own transport, which you close. If not
             given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
         http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
-        tracing: Makes a context around each lookup; `payclient.otel.OpenTelemetry()` is one.
+        tracing: Makes a context around each lookup. `payclient.otel.OpenTelemetry()` is one.
         on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
             `fail` soon, with an `OutageError`, or `wait` until `deadline` or the last attempt that
             `retry` allows. Streams and waits always wait.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
-        application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
+        application: Name and version of your application, such as `shop/1.2`. Comes first in the `User-Agent`.
         network: Proxy, TLS trust and connections: `proxy`, `trust_env`, `ca_file`, `client_cert`, `client_key`,
-            `ssl_context`, `connect_timeout`, `keepalive`; see `payclient.transports.NetworkOptions`.
+            `ssl_context`, `connect_timeout`, `keepalive`. See `payclient.transports.NetworkOptions`.
 
     Raises:
         ConfigurationError: When an argument, or the environment variable used instead, is invalid.
@@ -216,20 +216,20 @@ class AsyncClient(Shared):
         Change `max_rate` or `workers` at run time, for this client and all its views.
 
         Args:
-            rate: Attempts per second that all clients of the key together may start; None for no limit.
-            workers: Clients that share the key now; unchanged if not given.
+            rate: Attempts per second that all clients of the key together may start. None for no limit.
+            workers: Clients that share the key now. Unchanged if not given.
 
         Note:
             Takes effect with the next attempt. Call it in the client's event loop.
 
         Raises:
-            ConfigurationError: When an argument is invalid; nothing has changed.
+            ConfigurationError: When an argument is invalid. Nothing has changed.
         """
         self._session.share(resolve_rate(rate), None if workers is None else check_count("workers", workers))
 
     @property
     def url(self) -> str:
-        """The URL that lookups are posted to; live and sandbox differ in the path."""
+        """The URL that lookups are posted to. Live and sandbox differ in the path."""
         return self._url
 
     @property
@@ -251,12 +251,12 @@ class AsyncClient(Shared):
         Lookups of the same reference at the same time share one request. A lookup can be cancelled at any time.
 
         Args:
-            reference: The service's reference code; sent exactly as given.
-            deadline: Seconds for this lookup; the client's own if not given.
+            reference: The service's reference code. Sent exactly as given.
+            deadline: Seconds for this lookup. The client's own if not given.
             fresh: Send the request after this call, and over a new connection, to confirm an earlier answer.
 
         Raises:
-            InvalidReferenceError: When *reference* is invalid; it was not sent.
+            InvalidReferenceError: When *reference* is invalid. It was not sent.
             TransactionNotFoundError: When the service answers that it does not know the transaction.
             RejectedError: When the service declines the request.
             CouldNotAskError: When the transaction's state stays unknown. The subclasses give the reason.
@@ -278,17 +278,17 @@ class AsyncClient(Shared):
         Look up a small number of transactions, within one deadline for all of them.
 
         Args:
-            references: As many as can be answered in `deadline` seconds; for more, use
+            references: As many as can be answered in `deadline` seconds. For more, use
                 `stream_transactions`.
-            concurrency: Maximum of lookups in flight; the client's limit if not given.
-            deadline: Seconds for all of them together; the client's own if not given.
+            concurrency: Maximum of lookups in flight. The client's limit if not given.
+            deadline: Seconds for all of them together. The client's own if not given.
 
         Note:
             One outcome per reference, in the order of *references*.
 
         Raises:
             PayClientError: When every reference would fail the same way, such as with an
-                `AuthenticationError`; other errors are in the outcomes.
+                `AuthenticationError`. Other errors are in the outcomes.
             TypeError: When *references* is a single string.
         """
         check_references(references)
@@ -315,17 +315,17 @@ class AsyncClient(Shared):
         Look up any number of transactions.
 
         A lookup's `deadline` counts attempts and back-off only, not time in the queue or pauses
-        that the service asks for. A lookup that fails for a temporary reason is repeated later; it
+        that the service asks for. A lookup that fails for a temporary reason is repeated later. It
         becomes `Failed` only after several passes.
 
         Args:
-            references: Iterable or async iterable, read lazily; need not fit in memory.
-            concurrency: Maximum of lookups in flight; the client's limit if not given.
+            references: Iterable or async iterable, read lazily. Need not fit in memory.
+            concurrency: Maximum of lookups in flight. The client's limit if not given.
             stall_timeout: Seconds without any outcome after which the stream ends with an error.
-            fresh: References to look up as `get_transaction` does with `fresh`; read when a lookup begins.
+            fresh: References to look up as `get_transaction` does with `fresh`. Read when a lookup begins.
 
         Note:
-            One outcome per reference, in order of completion; `Outcome.index` is the position of
+            One outcome per reference, in order of completion. `Outcome.index` is the position of
             its reference. Memory grows with *concurrency*, not with *references*. Leaving the
             block cancels all lookups of the stream.
 
@@ -377,7 +377,7 @@ class AsyncClient(Shared):
 
         All waits for one reference share its polls, and polls queue behind all other lookups. A wait that
         joins others starts from their last result, if that is younger than `interval`. Temporary failures, and pauses
-        that the service asks for, do not end the wait; closing the client does.
+        that the service asks for, do not end the wait. Closing the client does.
 
         Args:
             reference: The service's reference code.
@@ -386,13 +386,13 @@ class AsyncClient(Shared):
             unless: Statuses, or a predicate, after which `until` cannot hold any more.
             deadline: Seconds for the whole wait.
             appear: Seconds to tolerate "not found", because a reference may be new.
-            interval: Maximum of seconds between the first two polls; it grows by half with each poll,
+            interval: Maximum of seconds between the first two polls. It grows by half with each poll,
                 and is shortened at random by up to 20 %.
             max_interval: Maximum of the interval, in seconds.
 
         Raises:
             UnreachableStatusError: When `unless` holds.
-            WaitDeadlineError: When neither holds after *deadline* seconds; a `WaitUnansweredError` if the service
+            WaitDeadlineError: When neither holds after *deadline* seconds. A `WaitUnansweredError` if the service
                 could not be asked at the end.
             TransactionNotFoundError: When the transaction does not exist for *appear* seconds.
             PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
@@ -444,17 +444,17 @@ class AsyncClient(Shared):
         Args:
             reference: The service's reference code.
             amount: The expected amount, in the unit of the service.
-            merchant_reff: The expected merchant reference; not compared if not given; an empty one is refused.
+            merchant_reff: The expected merchant reference. Not compared if not given. An empty one is refused.
             status: The accepted status words of the service, compared exactly.
-            deadline: Seconds for the lookup; the client's own if not given.
+            deadline: Seconds for the lookup. The client's own if not given.
 
         Note:
             "Not found" is a result: the claim is not confirmed. Nor is it confirmed with an accepted status if less was
-            received than the amount minus the fee, whatever the word for *paid* is; pending, canceled, expired, failed
+            received than the amount minus the fee, whatever the word for *paid* is. Pending, canceled, expired, failed
             and refunded payments are not due. A lookup that was sent before this call is not shared.
 
         Raises:
-            PayClientError: When the service could not be asked; then the claim is neither true nor false.
+            PayClientError: When the service could not be asked. Then the claim is neither true nor false.
             ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
         claimed = Claim(reference=reference, amount=amount, merchant_reff=merchant_reff, status=status)

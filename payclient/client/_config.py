@@ -36,7 +36,7 @@ _MAX_KEY_BYTES = 64 * 1024
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
 _PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
-"""A name in lower case; one that ends in a number would be an invalid IPv4 address."""
+"""A name in lower case. One that ends in a number would be an invalid IPv4 address."""
 _OPERATION = re.compile(r"(?:/api(-sandbox)?(?:/transaction(?:/detail)?)?|/transaction/detail)$", re.IGNORECASE)
 """The path that payclient adds to the address, its beginnings, and its end."""
 
@@ -60,7 +60,7 @@ def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
 
 @frozen(kw_only=True)
 class Options:
-    """The options that a view of a client may change; `AsyncClient` describes them."""
+    """The options that a view of a client may change. `AsyncClient` describes them."""
 
     timeout: float = field(default=TIMEOUT, validator=is_seconds)
     deadline: float | None = field(default=DEADLINE, validator=validators.optional(is_seconds))
@@ -75,7 +75,7 @@ class Options:
 
     @property
     def observers(self) -> tuple[OnAttempt, ...]:
-        """The functions that get every attempt, even if its caller has left; the object `tracing` may have one."""
+        """The functions that get every attempt, even if its caller has left. The object `tracing` may have one."""
         return tuple(each for each in (self.on_attempt, getattr(self.tracing, "measure", None)) if each is not None)
 
 
@@ -87,7 +87,7 @@ def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) 
 
 
 def read_key_file(path: str | Path) -> str:
-    """Return the beginning of a file that contains the API key; do not keep it in a variable."""
+    """Return the beginning of a file that contains the API key. Do not keep it in a variable."""
     # Non-ASCII text is not an error here: `ApiKey` refuses it, and names the position.
     with Path(path).open("rb") as file:
         return decode_key(file)

@@ -2,7 +2,7 @@
 The API key of one client: given once, or asked for and asked again when the service declines it.
 
 The key source runs in a separate task, shared by all lookups that need the key at that time. So each of them can be
-cancelled, or run out of time, without ending the call for the others; the last one ends it. It does so a moment later,
+cancelled, or run out of time, without ending the call for the others. The last one ends it. It does so a moment later,
 because a caller who shares its lookup may take over, and wait for the same call.
 """
 
@@ -54,7 +54,7 @@ class Keys:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the current key; empty before the source was asked."""
+        """Fingerprint of the current key. Empty before the source was asked."""
         return "" if self._current is None else self._current.fingerprint
 
     async def renew(self, known_version: int) -> bool:
@@ -120,7 +120,7 @@ class Keys:
 
 
 def _failure(task: asyncio.Task[None], redact: Callable[[str], str]) -> BaseException | None:
-    """Return the error for one caller that waited for *task*; one for all would collect their tracebacks."""
+    """Return the error for one caller that waited for *task*. One for all would collect their tracebacks."""
     if task.cancelled():
         return KeySourceError("the call of the key source was cancelled")
     error = task.exception()

@@ -74,7 +74,7 @@ class Lookup:
 
     reference: str
     clock: Clock
-    until: float  # on the clock; infinite for no limit
+    until: float  # on the clock. Infinite for no limit
     budget: float | None  # seconds of attempts and back-off: a lookup in bulk may queue for long
     observers: tuple[OnAttempt, ...]
     is_rejectable: bool = False  # by an outage
@@ -124,7 +124,7 @@ class Lookup:
         return self.priority is Priority.AWAITED and self.until < math.inf
 
     def record_failure(self, error: errors.PayClientError) -> None:
-        """Keep *error* as the last one; its `sent` covers the attempts before it."""
+        """Keep *error* as the last one. Its `sent` covers the attempts before it."""
         self.last_error = error
         if isinstance(error, errors.TransportError):
             if error.sent == "no":
@@ -173,7 +173,7 @@ def is_believed(error: errors.PayClientError, unconfirmed: Unconfirmed | None, *
         return is_fresh or unconfirmed is not None
     if unconfirmed is None:
         return False
-    # Only the same refusal, twice over fresh connections; a transport that does not know has no fresh ones.
+    # Only the same refusal, twice over fresh connections. A transport that does not know has no fresh ones.
     before, was_fresh = unconfirmed
     return isinstance(before, errors.TransactionNotFoundError) and (was_fresh or not is_fresh)
 
@@ -181,13 +181,13 @@ def is_believed(error: errors.PayClientError, unconfirmed: Unconfirmed | None, *
 class SingleFlight(dict[str, "dict[str, InFlight]"]):
     """The lookups in flight that others may join, by reference and kind: the one that was started last."""
 
-    # The first caller makes the lookup in its own task; later callers wait for its result. If the first is cancelled or
+    # The first caller makes the lookup in its own task. Later callers wait for its result. If the first is cancelled or
     # exceeds its own deadline, there is no result, and one of the waiters makes the lookup again. So there is no
     # background task, and the cancellation of one caller does not affect the others. A caller that needs a result newer
     # than a moment, or a fresh one, makes the lookup for itself and all later callers.
 
     def joinable(self, reference: str, kind: str, *, after: float, is_fresh: bool) -> InFlight | None:
-        """Return the lookup of *reference*; None if it was sent at the time *after* or before, or is less fresh."""
+        """Return the lookup of *reference*. None if it was sent at the time *after* or before, or is less fresh."""
         call = self.get(reference, {}).get(kind)
         if call is None or (is_fresh and not call.is_fresh):
             return None
@@ -209,7 +209,7 @@ class SingleFlight(dict[str, "dict[str, InFlight]"]):
 
 @define(eq=False, repr=False)
 class InFlight:
-    """One lookup in flight: a block in which its caller makes it; `value` is the result, if there is one."""
+    """One lookup in flight: a block in which its caller makes it. `value` is the result, if there is one."""
 
     _key: str
     _others: SingleFlight

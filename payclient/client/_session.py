@@ -94,7 +94,7 @@ class Session:
     # Life cycle
 
     def check_usable(self) -> Clock:
-        """Return the running event loop's clock; bind to that loop at the first use, and refuse any other."""
+        """Return the running event loop's clock. Bind to that loop at the first use, and refuse any other."""
         if self._is_closed:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
@@ -152,7 +152,7 @@ class Session:
         return [task for each in tuple(self.streams) for task in each.close(closed()) if task is not current]
 
     def _abort(self, *steps: Callable[[], object]) -> bool:
-        """Disconnect at once after *steps*, in the client's own event loop; return whether there is one to close."""
+        """Disconnect at once after *steps*, in the client's own event loop. Return whether there is one to close."""
         if self._clock is None or self._process != os.getpid():
             return False
         abort = getattr(self._transport, "abort", None) if self._name else None
@@ -184,7 +184,7 @@ class Session:
     # Lookups
 
     async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
-        """Make attempts until there is a result or a reason to stop; *lookup* holds the state."""
+        """Make attempts until there is a result or a reason to stop. *lookup* holds the state."""
         self._counts["lookups"] += 1
         self._pending += 1
         try:
@@ -221,7 +221,7 @@ class Session:
         # 1. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
         # 2. The same request with a newer key, once, if the service declines the key. `_renew_key` raises if there is
         #    none.
-        # 3. A retry after a back-off, as the policy allows; none for a lookup that an outage rejects.
+        # 3. A retry after a back-off, as the policy allows. None for a lookup that an outage rejects.
         lookup.record_failure(error)
         if not is_believed(error, lookup.unconfirmed, is_fresh=lookup.is_fresh):
             self._check_open()  # an unconfirmed refusal is not a result, and a closed client cannot confirm it
@@ -249,7 +249,7 @@ class Session:
             raise closed() from None
 
     async def _renew_key(self, lookup: Lookup) -> None:
-        """Ask for a newer key than the declined one; raise the error with that one again when there is none."""
+        """Ask for a newer key than the declined one. Raise the error with that one again when there is none."""
         try:
             with LookupPhase(lookup, "attempts"):  # which counts towards the budget of a lookup in bulk
                 is_newer = await self._keys.renew(lookup.declined_version)

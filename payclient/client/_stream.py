@@ -7,9 +7,9 @@ Design rules:
   are workers. So memory and look-ahead depend on the concurrency, not on the input.
 - Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
 - Deferred rows do not wait for the input: they are retried even while the input yields nothing. A row comes after the
-  input if nothing was answered since it failed; otherwise rows that always fail would hold up all others.
+  input if nothing was answered since it failed. Otherwise rows that always fail would hold up all others.
 - All workers end before the block does, even if the block is cancelled repeatedly.
-- A stream is read inside its block only; reading after it raises.
+- A stream is read inside its block only. Reading after it raises.
 - A transient failure is final only after several failed passes, in each of which the service answered
   other lookups. During an outage, no row is to blame.
 - A failure that every reference would have ends the stream once, instead of failing every row.
@@ -75,7 +75,7 @@ class Deferral:
     """Decides about the failures of one stream."""
 
     is_on: bool
-    max_pause: float  # seconds; a longer one ends the stream
+    max_pause: float  # seconds. A longer one ends the stream
     random: Callable[[], float]
     malformed_passes: int = PASSES
     was_reached: bool = False  # by this stream or one before
@@ -279,7 +279,7 @@ class Stream:
         raise RuntimeError(message)
 
     def close(self, failure: errors.ClientClosedError | None) -> Collection[asyncio.Task[None]]:
-        """Cancel all tasks, and return them; what is ready can still be read, before *failure*."""
+        """Cancel all tasks, and return them. What is ready can still be read, before *failure*."""
         self._end(failure)
         for task in self._tasks:
             task.cancel()
@@ -290,7 +290,7 @@ class Stream:
         return self._has_stalled or not self._tasks or (self._is_ending and not self._asking)
 
     async def _wait(self, since: float) -> float:
-        """Wait for a wake-up; return since when the reader has been waiting in vain."""
+        """Wait for a wake-up. Return since when the reader has been waiting in vain."""
         stalls_at = max(since, self._busy_since) + self._stall_timeout
         with Timeout(self._clock, stalls_at):
             await self._wakeup.wait()
@@ -334,7 +334,7 @@ class Stream:
             self._wakeup.set()
 
     def _end(self, failure: BaseException | None) -> None:
-        """Begin nothing new; only the first failure counts."""
+        """Begin nothing new. Only the first failure counts."""
         if not self._is_ending:
             self._is_ending, self._failure = True, failure
             self._wakeup.set()
@@ -368,14 +368,14 @@ class Stream:
         return row
 
     def _due(self, *, has_news: bool = False) -> PendingRow | None:
-        """Return the first row that is due; with *has_news*, only if another row was answered since it was sent."""
+        """Return the first row that is due. With *has_news*, only if another row was answered since it was sent."""
         is_due = self._deferred and self._deferred[0][0] <= self._clock.now() and not self._is_ending
         if not is_due or (has_news and self._deferral.answers == self._deferred[0][2].answers_when_sent):
             return None
         return heappop(self._deferred)[2]
 
     def _read(self) -> PendingRow | None:
-        """Return the next row of the input if it is there; if the input is async, begin to wait for it."""
+        """Return the next row of the input if it is there. If the input is async, begin to wait for it."""
         row, self._following = self._following, None  # it has been taken out of the input, even if all is ending
         if row is None and not (self._is_ending or self._is_exhausted or len(self._deferred) >= self._max_deferred):
             if isinstance(self._source, AsyncIterator):

@@ -35,7 +35,7 @@ _MIN_PART = 0.8
 
 
 def is_condition(_: object, attribute: Any, value: Any) -> None:
-    """Refuse anything but status words, or a predicate for a wait; only `unless` may have no words."""
+    """Refuse anything but status words, or a predicate for a wait. Only `unless` may have no words."""
     is_of_wait, shown = attribute.name != "status", repr(value)
     if callable(value) and is_of_wait:
         check_callback(attribute.name, value)

@@ -8,8 +8,8 @@ Its states:
 3.  *Idle*: `is_usable`. A byte that comes now is unsolicited and closes the connection, because each later response
     would be matched to the wrong request. The event loop may not have read it yet, so the pool asks `unread` too.
 4.  *Exchange*: from `exchange` until its future is done. A complete response leads back to *idle*, if the parser finds
-    that the next one cannot be confused with it; anything else leads to *closed*.
-5.  *Closed*: `abort` was called, or the peer has closed; `closed` is done when the event loop has noticed. The
+    that the next one cannot be confused with it. Anything else leads to *closed*.
+5.  *Closed*: `abort` was called, or the peer has closed. `closed` is done when the event loop has noticed. The
     future of `exchange` gets a `BrokenError` with the reason.
 
 A cancelled exchange does not end the state, because the response may still come: its caller calls `read_on` or `abort`.
@@ -28,9 +28,9 @@ from payclient.transports._parser import MalformedError, ResponseParser
 from payclient.transports._tls import TlsSession
 
 _BUFFER = 8 * 1024
-"""Size of the read buffer in bytes; a documented response is about 500 bytes, headers included."""
+"""Size of the read buffer in bytes. A documented response is about 500 bytes, headers included."""
 _MAX_SILENCE = 1.0
-"""Seconds; most responses begin sooner, and those that do not cost a handshake."""
+"""Seconds. Most responses begin sooner, and those that do not cost a handshake."""
 _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 
@@ -42,7 +42,7 @@ class BrokenError(Exception):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """An asyncio protocol that feeds the HTTP parser; one exchange at a time."""
+    """An asyncio protocol that feeds the HTTP parser. One exchange at a time."""
 
     # It has its own read buffer: for other protocols asyncio allocates 256 KiB per read, shrinks and frees them,
     # which costs half an exchange.
@@ -84,7 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         return response
 
     def read_on(self) -> asyncio.Future[Response] | None:
-        """Return a future of the response whose caller has left; None if the request is not sent as a whole."""
+        """Return a future of the response whose caller has left. None if the request is not sent as a whole."""
         is_sent = self._transport is not None and not self._transport.get_write_buffer_size()
         if not is_sent or not self._parser.is_awaited:
             return None
@@ -92,7 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._response
 
     async def secure(self) -> None:
-        """Do the TLS handshake; under uvloop, its first bytes may have arrived already."""
+        """Do the TLS handshake. Under uvloop, its first bytes may have arrived already."""
         if self.tls is None:
             return
         self._secured = self._loop.create_future()
@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
             self._feed_decrypted(tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the exchange; a response with neither length nor chunks is complete now."""
+        """End the exchange. A response with neither length nor chunks is complete now."""
         if isinstance(exc, ConnectionError) and self._transport is not None:
             self._read_rest(self._transport)
         self._transport = None

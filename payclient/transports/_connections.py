@@ -26,9 +26,9 @@ class Pool:
     """The connections to one host."""
 
     # The most recently used one is taken first, and no more are kept than were wanted at once. An exchange that finds
-    # none idle has one made, but takes another that is given back before; the new one is kept for the next exchange.
+    # none idle has one made, but takes another that is given back before. The new one is kept for the next exchange.
     # A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is silent for
-    # longer than a second, those that were idle before its exchange began are not used; if it ends so, they are closed.
+    # longer than a second, those that were idle before its exchange began are not used. If it ends so, they are closed.
 
     def __init__(self, origin: Origin, keepalive: float) -> None:
         self.origin = origin
@@ -94,7 +94,7 @@ class Pool:
         return [*self._dials]
 
     def take(self) -> Connection | None:
-        """Return the most recently used connection that is still open; None if all have been idle for too long."""
+        """Return the most recently used connection that is still open. None if all have been idle for too long."""
         if not self.idle:
             return None
         now = self.idle[-1].now()
@@ -114,7 +114,7 @@ class Pool:
         return None
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection for the next exchange, if there can be one; close those that are idle without need."""
+        """Keep a connection for the next exchange, if there can be one. Close those that are idle without need."""
         began = self._reused.pop(connection, None)
         self._in_use -= 1
         if not connection.is_usable or self.is_closed:
@@ -203,7 +203,7 @@ class Connections:
             connection, needs_fresh = None, True
 
     def _read_on(self, pool: Pool, connection: Connection, on_late: OnLate) -> bool:
-        """Return whether the response is still read; *on_late* then gets it."""
+        """Return whether the response is still read. *on_late* then gets it."""
         if len(self.late) >= _MAX_LATE or pool.is_suspect(connection) or (response := connection.read_on()) is None:
             return False
 

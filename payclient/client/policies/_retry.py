@@ -1,7 +1,7 @@
 """
 Classify errors, and decide whether and when to retry.
 
-A lookup is idempotent, so every failure is safe to retry; the question is only whether a retry
+A lookup is idempotent, so every failure is safe to retry. The question is only whether a retry
 helps.
 """
 
@@ -20,7 +20,7 @@ class Signal(Enum):
 
     ACCEPTED = "accepted"  # answered, "not found" included
     THROTTLED = "throttled"
-    OVERLOADED = "overloaded"  # service or network failed; a few of these are normal
+    OVERLOADED = "overloaded"  # service or network failed. A few of these are normal
     SILENT = "silent"  # cancelled, rejected by the client itself, or a declined key
 
 
@@ -93,7 +93,7 @@ def names_no_reference(error: errors.PayClientError) -> bool:
 
 
 def _classify_unexpected(error: errors.UnexpectedResponseError) -> Classification:
-    """Classify a response of an undocumented shape; a redirect or a 404 suggests a wrong `base_url`."""
+    """Classify a response of an undocumented shape. A redirect or a 404 suggests a wrong `base_url`."""
     status_code = error.status_code
     if 300 <= status_code < 400 or (status_code == 404 and not error.service_message):
         return _FATAL
@@ -108,13 +108,13 @@ class RetryPolicy:
     Number and pace of the retries of one lookup.
 
     Attributes:
-        max_attempts: Maximum of attempts that fail, the first included; 1 disables retries. An awaited lookup with a
+        max_attempts: Maximum of attempts that fail, the first included. 1 disables retries. An awaited lookup with a
             deadline doesn't count those that the service refused for now (429, 503): its time bounds them.
-        initial_backoff: Upper bound in seconds of the wait before the second attempt; it doubles
+        initial_backoff: Upper bound in seconds of the wait before the second attempt. It doubles
             with each attempt. The wait itself is drawn evenly from 0 to the bound.
         max_backoff: Maximum of the upper bound, in seconds.
         max_retry_after: The longest pause, in seconds, that a lookup without a nearer deadline waits
-            out; with a longer one it fails at once.
+            out. With a longer one it fails at once.
 
     Source:
         Exponential backoff and jitter ("full jitter"), AWS Architecture Blog, 2015.
@@ -166,6 +166,6 @@ class Retries:
         return self.random() * bound
 
     def own_wait(self, error: errors.PayClientError) -> float:
-        """Return the seconds that a refusal asks its own lookup to wait; a longer wait is a pause of the client."""
+        """Return the seconds that a refusal asks its own lookup to wait. A longer wait is a pause of the client."""
         seconds = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
         return seconds * (1 + self.random() / 2) if 0 < seconds <= MAX_OWN_WAIT else 0.0

@@ -2,7 +2,7 @@
 Time-outs that share one event-loop timer per client.
 
 Most time-outs are cancelled before they are due, so each is only an entry in a dictionary. asyncio's `timeout_at`
-creates a timer for each, in a heap that is compared in Python and keeps cancelled timers; that would cost a tenth of
+creates a timer for each, in a heap that is compared in Python and keeps cancelled timers. That would cost a tenth of
 a lookup with the transport `fast`.
 
 A late timer decides nothing: while the event loop was blocked, or the process stopped, responses may have come that
@@ -17,7 +17,7 @@ from typing import Protocol
 from attrs import define, field
 
 _MIN_INTERVAL = 0.005
-"""Seconds between two scans of the time-outs; otherwise many late time-outs would cause one scan each."""
+"""Seconds between two scans of the time-outs. Otherwise many late time-outs would cause one scan each."""
 _MAX_LATENESS = 0.1
 """Seconds by which a timer may be late on an event loop that is not blocked."""
 

@@ -47,7 +47,7 @@ class Settled:
 
     @property
     def stated(self) -> int | None:
-        """The amount or, without it, the amount received. None if no line has either."""
+        """The amount or, without it, the amount received. None if all lines lack either."""
         return self.amount_received if self.amount is None else self.amount
 
     @property
