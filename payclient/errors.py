@@ -28,12 +28,12 @@ _Class = TypeVar("_Class", bound=type[Exception])
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def _with_attributes(kind: _Class) -> _Class:
+def with_attributes(kind: _Class) -> _Class:
     """Give an error keyword arguments. Each has a default: unpickling calls the class with the message alone."""
     return define(kind, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 
 
-@_with_attributes
+@with_attributes
 class PayClientError(Exception):
     """
     The base class of the errors that payclient raises on purpose.
@@ -81,7 +81,7 @@ class PayClientError(Exception):
         return type(self), self.args, state
 
 
-@_with_attributes
+@with_attributes
 class ConfigurationError(PayClientError, ValueError):
     """
     The key, the base URL or an option is invalid. Raised when the client is created.
@@ -111,7 +111,7 @@ def _retry_after(error: "CouldNotAskError") -> float:
     return 5.0 if asked is None else asked
 
 
-@_with_attributes
+@with_attributes
 class CouldNotAskError(PayClientError):
     """
     The service was not asked, or gave no answer about the transaction: it may exist, or not, in any status.
@@ -140,7 +140,7 @@ class KeySourceError(CouldNotAskError):
     """
 
 
-@_with_attributes
+@with_attributes
 class DeadlineExceededError(CouldNotAskError, TimeoutError):
     """
     The time budget of the lookup is spent. `__cause__` is the error of the last attempt, if there was one.
@@ -152,7 +152,7 @@ class DeadlineExceededError(CouldNotAskError, TimeoutError):
     seconds: dict[str, float] = field(factory=dict)
 
 
-@_with_attributes
+@with_attributes
 class TransportError(CouldNotAskError):
     """
     No usable response was received.
@@ -185,7 +185,7 @@ class AttemptTimeoutError(TransportError, TimeoutError):
     """One attempt took longer than `timeout`."""
 
 
-@_with_attributes
+@with_attributes
 class OutageError(TransportError):
     """
     The service answers no lookup of this client now. This one was not sent, or was given up.
@@ -212,7 +212,7 @@ class OutageError(TransportError):
         )
 
 
-@_with_attributes
+@with_attributes
 class OverloadedError(TransportError):
     """
     This client has too many lookups queued to answer this one in time. It was not sent.
@@ -233,7 +233,7 @@ class TLSVerificationError(TransportError):
     _is_retryable = False
 
 
-@_with_attributes
+@with_attributes
 class ProxyRefusedError(TransportError):
     """
     The proxy refuses the tunnel to the service. The same for every reference. Never retried.
@@ -246,7 +246,7 @@ class ProxyRefusedError(TransportError):
     status_code: int = 0
 
 
-@_with_attributes
+@with_attributes
 class ResponseError(PayClientError):
     """
     The service answered, but not with a transaction.
@@ -274,21 +274,21 @@ class ResponseError(PayClientError):
         return f"{self.message} [{', '.join(more)}]" if more else self.message
 
 
-@_with_attributes
+@with_attributes
 class AuthenticationError(CouldNotAskError, ResponseError):
     """The service refuses the API key. Every lookup would fail the same way."""
 
     _is_retryable = False
 
 
-@_with_attributes
+@with_attributes
 class PermissionDeniedError(CouldNotAskError, ResponseError):
     """The key is known, but this caller may not ask (an IP allow-list, a gateway)."""
 
     _is_retryable = False
 
 
-@_with_attributes
+@with_attributes
 class TransactionNotFoundError(ResponseError):
     """
     The service says, in its own envelope, that it has no such transaction.
@@ -303,12 +303,12 @@ class TransactionNotFoundError(ResponseError):
     is_conclusive: bool = True
 
 
-@_with_attributes
+@with_attributes
 class RateLimitedError(CouldNotAskError, ResponseError):
     """The service asked for fewer requests (usually 429)."""
 
 
-@_with_attributes
+@with_attributes
 class ServiceError(CouldNotAskError, ResponseError):
     """The service, or a proxy in front of it, cannot answer now (5xx, 408, 425)."""
 
@@ -320,7 +320,7 @@ class RejectedError(ResponseError):
     detail = "the payment service declines this reference"
 
 
-@_with_attributes
+@with_attributes
 class UnexpectedResponseError(CouldNotAskError, ResponseError):
     """
     The response does not have the documented shape.
@@ -349,7 +349,7 @@ class ReferenceMismatchError(UnexpectedResponseError):
         return True
 
 
-@_with_attributes
+@with_attributes
 class WaitError(PayClientError):
     """
     A wait ended without its condition being met.
@@ -374,11 +374,11 @@ class UnreachableStatusError(WaitError):
     """`unless` holds: the awaited state can no longer be reached."""
 
 
-@_with_attributes
+@with_attributes
 class WaitDeadlineError(WaitError, TimeoutError):
     """`deadline` seconds have passed. If the last lookup failed, its error is the `__cause__`."""
 
 
-@_with_attributes
+@with_attributes
 class WaitUnansweredError(CouldNotAskError, WaitDeadlineError):
     """The deadline has passed, and the last lookup had no answer. `transaction` is the last one before, if any."""

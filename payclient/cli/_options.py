@@ -203,7 +203,8 @@ def check_run(folder: Path, *names: str) -> None:
     if any(map(os.path.lexists, (folder / name for name in names or (MANIFEST, JOURNAL)))):
         return
     is_there = folder.is_dir() and any((folder / name).exists() for name in (MANIFEST, JOURNAL))
-    raise MissingRunError(folder, f"{folder} has no {names[0]}" if is_there else "")
+    message = f"{folder} has no {names[0]}" if is_there else f"there is no report at {folder}"
+    raise MissingRunError(message, folder=folder)
 
 
 @Parameter(name="*", group=Group("Statement", sort_key=8))

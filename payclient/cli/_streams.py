@@ -25,7 +25,7 @@ from payclient import errors
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.remedy import Way
 from payclient.cli._call import Call
-from payclient.errors import ConfigurationError
+from payclient.errors import ConfigurationError, with_attributes
 
 if TYPE_CHECKING:
     from cyclopts import Token
@@ -238,6 +238,7 @@ def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
         signal.signal(number, handler)
 
 
+@with_attributes
 class RefusalError(ConfigurationError):
     """
     The command cannot be run like this.
@@ -248,19 +249,16 @@ class RefusalError(ConfigurationError):
         is_last: Whether nothing more can be said than the message.
     """
 
-    def __init__(self, message: str = "", *, ways: Iterable[Way] = (), first: str = "", is_last: bool = False) -> None:
-        super().__init__(message)
-        self.ways: tuple[Way, ...] = tuple(ways)
-        self.first = first
-        self.is_last = is_last
+    ways: Sequence[Way] = ()
+    first: str = ""
+    is_last: bool = False
 
 
+@with_attributes
 class MissingRunError(RefusalError):
     """There is no report in *folder*."""
 
-    def __init__(self, folder: Path = Path(), message: str = "") -> None:
-        super().__init__(message or f"there is no report at {folder}")
-        self.folder = folder
+    folder: Path = Path()
 
 
 def refuse(message: str, *ways: Way, first: str = "") -> NoReturn:

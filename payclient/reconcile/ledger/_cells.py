@@ -6,7 +6,7 @@ spaces become no-break spaces. The original value of such a cell is lost, so it 
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,9 +14,10 @@ from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient._shared.remedy import Remedy, Side, Way, advice
-from payclient.errors import PayClientError
+from payclient.errors import PayClientError, with_attributes
 
 
+@with_attributes
 class LedgerError(PayClientError, ValueError):
     """
     The ledger as a whole cannot be trusted. The text has the place and the remedies.
@@ -30,23 +31,12 @@ class LedgerError(PayClientError, ValueError):
         file: Name of the statement. Empty for a ledger.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        attempts: int = 0,
-        line: int = 0,
-        offset: int | None = None,
-        remedies: Iterable[Remedy] = (),
-        refused: Way | None = None,
-    ) -> None:
-        super().__init__(message, attempts=attempts)
-        self.line = line
-        self.offset = offset
-        self.remedies: tuple[Remedy, ...] = tuple(remedies)
-        self.refused = refused
-        self.side: Side = "ledger"
-        self.file = ""
+    line: int = 0
+    offset: int | None = None
+    remedies: Sequence[Remedy] = ()
+    refused: Way | None = None
+    side: Side = "ledger"
+    file: str = ""
 
     def __str__(self) -> str:
         return self.words(self.remedies)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from payclient.errors import ConfigurationError, PayClientError
+from payclient.errors import ConfigurationError, PayClientError, with_attributes
 
 
 class TieOutError(AssertionError):
@@ -13,6 +13,7 @@ class StoppedError(PayClientError):
     """The caller stopped the run. The answers are in the journal, and the run can be resumed."""
 
 
+@with_attributes
 class JournalError(PayClientError, ValueError):
     """
     The journal cannot be used: it belongs to another run, is damaged or is in use. The message says which.
@@ -22,12 +23,8 @@ class JournalError(PayClientError, ValueError):
         is_busy: Whether another process uses it.
     """
 
-    def __init__(
-        self, message: str = "", *, attempts: int = 0, rules: tuple[str, ...] = (), is_busy: bool = False
-    ) -> None:
-        super().__init__(message, attempts=attempts)
-        self.rules = rules
-        self.is_busy = is_busy
+    rules: tuple[str, ...] = ()
+    is_busy: bool = False
 
 
 class JournalWriteError(OSError):
@@ -39,6 +36,7 @@ class JournalWriteError(OSError):
     """
 
 
+@with_attributes
 class PastRunError(PayClientError, ValueError):
     """
     The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key.
@@ -47,9 +45,7 @@ class PastRunError(PayClientError, ValueError):
         folder: Its folder, if its files are at fault. None for a report of another service or key.
     """
 
-    def __init__(self, message: str = "", *, attempts: int = 0, folder: Path | None = None) -> None:
-        super().__init__(message, attempts=attempts)
-        self.folder = folder
+    folder: Path | None = None
 
 
 class UnknownCanaryError(ConfigurationError):
@@ -60,6 +56,7 @@ class DecisionError(ConfigurationError):
     """Decisions cannot be used: the message names the row or the line, and the problem."""
 
 
+@with_attributes
 class RulesError(ConfigurationError):
     """
     A rule cannot be used. The message names the key, and the line if rules came from a file.
@@ -70,18 +67,6 @@ class RulesError(ConfigurationError):
         needs_column: Whether the ledger lacks the column that a rule needs.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        attempts: int = 0,
-        key: tuple[str | int, ...] = (),
-        line: int = 0,
-        option: str = "",
-        problem: str = "",
-        needs_column: bool = False,
-    ) -> None:
-        super().__init__(message, attempts=attempts, option=option, problem=problem)
-        self.key = key
-        self.line = line
-        self.needs_column = needs_column
+    key: tuple[str | int, ...] = ()
+    line: int = 0
+    needs_column: bool = False
