@@ -32,7 +32,7 @@ from payclient.reconcile import (
     verify_journal,
 )
 from payclient.reconcile._atomic import read_own
-from payclient.reconcile._codec import as_json, from_json
+from payclient.reconcile._codec import from_json
 from payclient.reconcile.ledger import Entry, Ledger, UnreadSheet, UnusedColumn
 from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report import (
@@ -298,25 +298,21 @@ def note_about(journal: OpenJournal, about: About) -> str:
     if (started := started_at(journal)) is not None:
         about = evolve(about, run=run_name(about, started))
     journal.set_note("run", about.run)
-    journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
+    journal.note_value(_ABOUT, about_as_json(about))
     return about.run
 
 
 def note_statement(journal: OpenJournal, about: StatementAbout) -> None:
-    journal.set_note(_STATEMENT, json.dumps(as_json(about)))
+    journal.note_value(_STATEMENT, about)
 
 
 def about_of(journal: OpenJournal) -> About:
     """Return the noted facts of the run. None about a ledger that was not read to its end."""
-    noted = journal.note(_ABOUT)
-    about = About() if noted is None else from_json(json.loads(noted), About)
-    ended_by = journal.ended_by
-    statement, known = journal.note(_STATEMENT), journal.statement
+    ended_by, known = journal.ended_by, journal.statement
+    statement = None if known is None else journal.noted(_STATEMENT, StatementAbout)
     return evolve(
-        about,
-        statement=None
-        if statement is None or known is None
-        else evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
+        journal.noted(_ABOUT, About) or About(),
+        statement=None if statement is None or known is None else evolve(statement, totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
         ledger_change=journal.ledger_change,

@@ -1,6 +1,5 @@
 """The cases of a journal: everything it knows of each ledger row, the rows of the previous run and statement lines."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -10,7 +9,6 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
-from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.journal._answers import LATEST_PAID
 from payclient.reconcile.journal._database import (
     ADD_ENTRY,
@@ -161,11 +159,11 @@ class StoredLines:
 class StatementLines:
     """The statement of one journal, with its notes."""
 
-    def __init__(self, database: Database, noted: str | None) -> None:
+    def __init__(self, database: Database, known: StoredStatement | None) -> None:
         self._database = database
         self._lines = StoredLines(database, "statement", "statement")
         self.add: Callable[[Entry | RejectedEntry], None] = self._lines.add
-        self.known = None if noted is None else from_json(json.loads(noted), StoredStatement)
+        self.known = known
         """The whole statement. None without one, or before it was read to its end."""
 
     def begin(self) -> None:
@@ -175,17 +173,16 @@ class StatementLines:
                 db.execute("DELETE FROM statement")
         self._lines.begin(MAX_POSITION, is_complete=self.known is not None)
 
-    def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> str | None:
-        """Write the rest, with the references only in the statement. Return the note to store, if not stored yet."""
+    def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> None:
+        """Write the rest, with the references only in the statement."""
         if self._lines.finish():
-            return None
+            return
         with self._database.writing() as db:
             db.execute(INDEXES[-1])
             for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), after + 1):
                 cells = entry_cells(Entry(line=line, reference=reference))
                 db.execute(ADD_ENTRY, with_checksum(position, None, *cells))
         self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows)
-        return json.dumps(as_json(self.known))
 
     def side(
         self, reference: str, *, position: int, rules: Rules, earlier: ReferenceRecord | None = None

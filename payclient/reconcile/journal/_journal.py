@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import evolve, frozen
 
@@ -50,6 +50,8 @@ from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.nights import LedgerChange, PreviousRun, Records, ReferenceRecord
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules
 from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals
+
+_Kind = TypeVar("_Kind")
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 
@@ -104,7 +106,9 @@ class OpenJournal:
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
             self._identify(identity)
-            self.statement_lines: StatementLines = StatementLines(self._database, self.note("statement"))
+            self.statement_lines: StatementLines = StatementLines(
+                self._database, self.noted("statement", StoredStatement)
+            )
             on_failure.pop_all()
         self.begin_ledger()
 
@@ -140,6 +144,14 @@ class OpenJournal:
         """Return the note called *name*. None without one."""
         found = self._database.fetch("SELECT value FROM notes WHERE name = ?", (name,))
         return str(found[0][0]) if found else None
+
+    def noted(self, name: str, kind: type[_Kind]) -> _Kind | None:
+        """Return the value that `note_value` stored under *name*. None if there is none."""
+        text = self.note(name)
+        return None if text is None else from_json(json.loads(text), kind)
+
+    def note_value(self, name: str, value: object) -> None:
+        self.set_note(name, json.dumps(as_json(value)))
 
     def set_note(self, name: str, value: str | None) -> None:
         """Store a note called *name* with the run. None deletes it."""
@@ -207,13 +219,12 @@ class OpenJournal:
 
     @property
     def ignored(self) -> tuple[IgnoredLines, ...]:
-        return from_json(json.loads(self.note("ignored") or "[]"), tuple[IgnoredLines, ...])
+        return self.noted("ignored", tuple[IgnoredLines, ...]) or ()
 
     @property
     def ledger_change(self) -> LedgerChange | None:
         """The rows of the ledger next to the rows of the previous run. None without one."""
-        noted = self.note("ledger change")
-        return None if noted is None else from_json(json.loads(noted), LedgerChange)
+        return self.noted("ledger change", LedgerChange)
 
     def _last_of_ledger(self) -> int:
         if self.previous is not None:
@@ -227,9 +238,8 @@ class OpenJournal:
 
     def finish_statement(self, totals: StatementTotals) -> None:
         """Record that the whole statement was added, and add the references that only it has."""
-        known = self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
-        if known is not None:
-            self.set_note("statement", known)
+        self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
+        self.note_value("statement", self.statement)
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> StatementSide | None:
         place = pending.position
@@ -298,8 +308,7 @@ class OpenJournal:
 
     @property
     def previous(self) -> PreviousRun | None:
-        noted = self.note("previous")
-        return None if noted is None else from_json(json.loads(noted), PreviousRun)
+        return self.noted("previous", PreviousRun)
 
     @property
     def run(self) -> str:
