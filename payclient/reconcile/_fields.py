@@ -32,7 +32,6 @@ class Field:
         name: Its name in a ledger, a report and an `Entry`.
         cell: The kind of its cells.
         also: Other attributes of `Transaction` that may have the ledger's word, besides the one of the same name.
-        may_differ: The lines of one payment may have other values: one that agrees with the service is enough.
         spelling: A pattern of the characters that make no difference in its text, apart from case and width, and the
             text that stands for them.
         code: The finding if its texts differ. Empty for a field with its own comparison.
@@ -41,13 +40,17 @@ class Field:
     name: str
     cell: Cell
     also: tuple[str, ...] = field(kw_only=True, default=())
-    may_differ: bool = field(kw_only=True, default=False)
     spelling: tuple[str, str] | None = field(kw_only=True, default=None)
     code: str = field(kw_only=True, default="")
 
     @property
     def at_service(self) -> tuple[str, ...]:
         return (self.name, *self.also)
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether the lines of one payment may have other values: one that agrees with the service is enough."""
+        return self.cell is not Cell.MONEY and self.name != "status"
 
     @property
     def is_text(self) -> bool:
@@ -60,14 +63,14 @@ _AS_TYPED = r"[-\s]+", ""
 _AS_INVOICE = r"\s+", " "  # dashes may tell an invoice from another
 
 COMPARED_FIELDS = (
-    Field("merchant_reff", Cell.CODE, may_differ=True, spelling=_AS_INVOICE),
+    Field("merchant_reff", Cell.CODE, spelling=_AS_INVOICE),
     Field("amount", Cell.MONEY),
     Field("fee", Cell.MONEY),
     Field("amount_received", Cell.MONEY),
     Field("status", Cell.WORD, spelling=_AS_WORDS),
-    Field("payment_method", Cell.WORD, also=_NAME, may_differ=True, spelling=_AS_WORDS, code="method_differs"),
-    Field("payment_code", Cell.CODE, may_differ=True, spelling=_AS_TYPED, code="payment_code_differs"),
-    Field("expdate", Cell.TIME, may_differ=True),
+    Field("payment_method", Cell.WORD, also=_NAME, spelling=_AS_WORDS, code="method_differs"),
+    Field("payment_code", Cell.CODE, spelling=_AS_TYPED, code="payment_code_differs"),
+    Field("expdate", Cell.TIME),
 )
 """In the order of every report."""
 
