@@ -215,7 +215,7 @@ class OutageError(TransportError):
 @with_attributes
 class OverloadedError(TransportError):
     """
-    This client has too many lookups queued to answer this one in time. It was not sent.
+    The lookups that wait, a rate or a pause leave no time to answer this one. It was not sent.
 
     Attributes:
         waiting: Lookups that queue.
@@ -224,7 +224,7 @@ class OverloadedError(TransportError):
     waiting: int = 0
 
     def __str__(self) -> str:
-        return f"{super().__str__()} (an answer is possible in {self.retry_after:.1f} s)"
+        return f"{super().__str__()} (ask again in {self.retry_after:.1f} s)"
 
 
 class TLSVerificationError(TransportError):

@@ -122,10 +122,9 @@ class Admission:
             raise
 
     def _reason_to_queue(self) -> str:
-        limit = self.limiter.bound()
         if pause := self.limiter.paused_seconds():
-            return f"the service asked for a pause, of which {pause:.0f} s remain; {limit}"
-        failure = self.outage.last_failure
+            return f"the service asked for a pause, of which {pause:.0f} s remain"
+        limit, failure = self.limiter.bound(), self.outage.last_failure
         return f"the last failure of this client was {failure}; {limit}" if failure else limit
 
     # In vain

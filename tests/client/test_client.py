@@ -195,6 +195,17 @@ async def test_pause_ends_waits():
     assert {(reference, at > 62.5) for reference, at in late.values()} == {("L", True), ("R", True)}
 
 
+async def test_late_answer_after_closing():
+    """What comes when the client is closed is learnt by nothing."""
+    transport = ScriptedTransport(latency=9.0)
+    async with client(transport) as pay:
+        lookup = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(0.5)
+        lookup.cancel()
+    transport.sent[0].on_late(REFUSED)
+    assert pay.stats.paused_seconds == 0.0
+
+
 async def test_late_pause(caplog):
     """A pause that is asked for when its caller has left is logged, and ends waits as any other."""
     transport = ScriptedTransport(latency=9.0)

@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 import re
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import pairwise
 
@@ -290,11 +290,14 @@ async def test_view_that_waits():
 
 
 async def test_overload_names_pause():
-    """A lookup that a pause leaves no time for an answer is told so at once, with the pause and the rate."""
+    """A lookup that a pause leaves no time for an answer is told so at once, in one sentence."""
     async with client(ScriptedTransport(T1=[answer(status=429, retry_after="2.4")])) as pay:
         first = asyncio.create_task(pay.get_transaction("T1"))
         await asyncio.sleep(0.1)
-        with pytest.raises(OverloadedError, match="pause, of which 2 s remain; the service takes"):
+        told = (
+            r"time with 1 lookup waiting; the service asked for a pause, of which 2 s remain \(ask again in \d\.\d s\)$"
+        )
+        with pytest.raises(OverloadedError, match="^no answer is possible in " + told):
             await pay.get_transaction("T2", deadline=2.35)
         await first
 
@@ -600,6 +603,24 @@ async def test_probe_that_is_left():
         assert pay.stats.in_flight > 0
         ending = now()
     assert (pay.stats.in_flight, service.in_flight, now()) == (0, 0, ending)
+
+
+async def test_trace_of_a_probe_that_is_left():
+    """A probe whose caller has left reports to the client's observer, and no more to the caller's own trace."""
+    service, seen, traced = AbsentService("black hole", absences=((2.0, 7.5),)), [], []
+
+    @contextmanager
+    def trace():
+        yield traced.append
+
+    async with client(service, on_attempt=seen.append) as pay:
+        await crowd(pay, rate=20, until=5.95)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await pay.with_options(tracing=trace).get_transaction("T1")
+        service.absences = ()
+        await asyncio.sleep(60.0)
+    assert (traced, [attempt.reference for attempt in seen][-1]) == ([], "T1")
 
 
 @pytest.mark.parametrize(("kind", "slots"), [("black hole", 4), ("503", 1)])

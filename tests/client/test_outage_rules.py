@@ -161,6 +161,14 @@ def test_trial():
         assert outage.is_on is fate
 
 
+def test_began_before_the_answer():
+    """What was sent before an answer and fails after it has failed since that answer: no outage is older."""
+    outage, clock = play((0.0, 1, "sent"), (0.0, 2, "sent"), (0.0, 3, "sent"), *answer(0.9))
+    for number, clock.at in ((1, 2.0), (2, 2.0), (3, 2.5)):
+        outage.ended(Ticket(number, 0.0, 1), f"T{number}", clock.at, End.FAILED, DOWN)
+    assert (outage.is_on, outage.seconds()) == (True, 1.5)
+
+
 def test_late_answer():
     """An answer that comes after its caller has left shows that the service lives."""
     outage, _ = play(*failing(0, 0, 0.9), (2.0, 9, "sent"), (2.5, 9, "left"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import traceback
 from collections.abc import Callable
@@ -62,6 +63,37 @@ def test_answer_that_nobody_waits_for():
         return kept, (await answer).body
 
     assert asyncio.run(play()) == ((True, True), b"{}")
+
+
+def test_read_on_what_was_sent():
+    """The response to a caller who has left is read if the whole request was sent, and not if a part is left."""
+
+    async def play(unsent):
+        connection, wire = Connection(), Wire()
+        wire.get_write_buffer_size = lambda: unsent
+        connection.connection_made(wire)
+        connection.exchange(b"POST").cancel()
+        return connection.read_on() is not None
+
+    assert (asyncio.run(play(0)), asyncio.run(play(3))) == (True, False)
+
+
+def test_rest_of_a_lost_connection():
+    """What a lost connection had received, and nobody has read, is read: it may say why it was closed."""
+
+    async def play():
+        peer, own = socket.socketpair()
+        with peer, own:
+            connection, wire = Connection(), Wire()
+            wire.get_extra_info = lambda _: own
+            connection.connection_made(wire)
+            response = connection.exchange(b"POST")
+            peer.sendall(ANSWER)
+            own.setblocking(False)
+            connection.connection_lost(ConnectionResetError())
+            return (await response).body
+
+    assert asyncio.run(play()) == b"{}"
 
 
 def test_before_the_handshake():

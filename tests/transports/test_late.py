@@ -94,6 +94,20 @@ async def test_few_are_read_on(kind, monkeypatch):
     await transport.aclose()
 
 
+async def test_suspect_is_closed(kind, monkeypatch):
+    """A reused connection that is silent for too long may be dead: it is closed with its caller, and not read on."""
+    held, transport = Held(None), kind()
+    async with RawServer(held) as server, asking(server, transport) as pay:
+        held.is_released.set()
+        await pay.get_transaction("T1")
+        await held.asked.acquire()
+        held.is_released.clear()
+        monkeypatch.setattr("payclient.transports._connection._MAX_SILENCE", -1.0)
+        await held.leave(pay, "T2")
+        assert (late(transport), len(server.connections)) == (set(), 1)
+    await transport.aclose()
+
+
 async def test_close_waits_for_none(kind):
     """Closing ends them at once."""
     held, transport = Held(None), kind()

@@ -39,6 +39,15 @@ def meaning(*parts):
     return response and (response.status_code, dict(response.headers), response.body, response.is_truncated)
 
 
+def test_body_of_an_interim_answer():
+    """A body before the head of the final response is malformed, whatever reads it."""
+    parser = ResponseParser()
+    parser.begin()
+    parser.on_body(b"x")
+    with pytest.raises(MalformedError, match="a body in an interim answer came"):
+        parser.feed(OK)
+
+
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=40), max_size=12))
 @example([b"HTTP/1.1 200 OK\r\n\r\n", b"{}"])
 @example([b"HTTP/1.1 200 OK\r\n", b"X: \0\r\n", b"Content-Length: 2\r\n", b"\r\n", b"{}"])

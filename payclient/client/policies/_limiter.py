@@ -24,6 +24,7 @@ from typing import TypeAlias
 
 from attrs import define
 
+from payclient._shared.escape import plural
 from payclient.client.policies._capacity import Capacity, Ticket
 from payclient.client.policies._retry import MAX_OWN_WAIT, Signal
 from payclient.errors import OverloadedError
@@ -291,8 +292,9 @@ class Limiter:
 
     def overloaded(self, earliest: float) -> OverloadedError:
         """Return the error for a caller who cannot have an answer before *earliest*."""
+        behind = f" with {plural(self.waiting, 'lookup')} waiting" if self.waiting else ""
         return OverloadedError(
-            f"too many lookups to answer this one in time: {self.waiting} wait",
+            f"no answer is possible in time{behind}",
             sent="no",
             retry_after=earliest - self._now(),
             waiting=self.waiting,
