@@ -26,11 +26,11 @@ STALL_TIMEOUT = 900.0  # seconds
 class Option:
     """One option of `AsyncClient`."""
 
-    default: str = "None"  # in the form of Python
+    default: str = "None"  # Python's form
     variable: str = ""
     scope: Literal["client", "view", "network"] = "client"  # `view`: `with_options` can change it
     worker: str  # the attribute of `LookupSpec`, or, in several words, the reason why none holds it
-    command: str  # the option of the command line, or the reason why there is none
+    command: str  # the option of the command line, or the reason for its absence
 
     @property
     def attribute(self) -> str:
@@ -123,7 +123,7 @@ def refuse_other(called: str, other: Iterable[str], known: Collection[str]) -> N
     for name in other:
         ours = ELSEWHERE.get(name, ())
         advice = [f"pass {_FORMS.get(each, f'{each}=')}" for each in ours if each in known][:1]
-        if name in OPTIONS or not advice:  # such as a time-out, of which payclient has two
+        if name in OPTIONS or not advice:  # such as a time-out: payclient has two
             of_view = next((each for each in (name, *ours) if each in options_of("view") and each not in known), "")
             form = _FORMS[of_view] if of_view == "retry" else f"{of_view}=..."
             per_attempt = " for one attempt" if name == "timeout" else ""
@@ -137,7 +137,7 @@ def refuse_other(called: str, other: Iterable[str], known: Collection[str]) -> N
 
 def answer_other_words(owner: type, *names: str) -> None:
     """Let methods refuse unknown arguments with what they have instead."""
-    # At run time only: in the declared signature, `**other` would make each natural override an error of types.
+    # Only at run time: in the declared signature, `**other` would make each natural override an error of types.
     for name in names:
         method = getattr(owner, name)
         setattr(owner, name, _answering(method, owner.__name__ if name == "__init__" else name))

@@ -229,7 +229,7 @@ def _refused(streams: Streams, status: Exit, message: str, error: Exception, bou
     if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN):
         from payclient.cli._next import after_error, lines_of  # noqa: PLC0415  it imports reconciliation
 
-        with suppress(OSError):  # of a path that cannot be looked at, no command is known
+        with suppress(OSError):  # no command is known for an unreadable path
             for line in lines_of(after_error(error, status, streams.call, bound), streams.call):
                 streams.tell(line)
     return status

@@ -32,7 +32,7 @@ Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this a
 75 the service could not be asked, try again. 130 interrupted.
 """
 
-_MADE_UP = "PAYCLIENT-DOCTOR"  # no transaction has it. It is enough that the service says so
+_MADE_UP = "PAYCLIENT-DOCTOR"  # the service only has to answer "not found"
 
 
 async def doctor(
@@ -57,7 +57,7 @@ async def doctor(
     check_reference(reference)
     found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
     for name in ("httpx", "httpx2", "attrs", "cattrs", "httptools", "aiohappyeyeballs"):
-        with suppress(PackageNotFoundError):  # of an extra
+        with suppress(PackageNotFoundError):  # the extra is not installed
             found.append(f"{name} {version(name)}")
     checks = [Check("versions", ", ".join(found))]
     status = Exit.USAGE

@@ -112,7 +112,7 @@ def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping
         return open_ledger(source, columns=columns or None, **options)
     except LedgerError:
         raise
-    except ValueError as error:  # also a field that does not exist, or an option that the format does not have
+    except ValueError as error:  # including an unknown field, or an option of another format
         raise RefusalError(f"the {what} cannot be read like this: {error}") from error
 
 

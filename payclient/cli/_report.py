@@ -240,7 +240,7 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         streams: Streams of the process.
     """
     check_run(folder, JOURNAL)
-    reference = reference.encode(errors="replace").decode()  # no ledger has bytes that are not UTF-8
+    reference = reference.encode(errors="replace").decode()  # ledgers are UTF-8 once read
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         rules = about_of(journal).rules
         judged = judging(journal, rules)
@@ -485,7 +485,7 @@ def rejudge(
 def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again. Return its warnings."""
     with AtomicFiles(out, [JOURNAL]) as new:
-        for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # of a killed process with the same id
+        for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # left by a killed process with the same id
             beside.unlink()
         copy_journal(folder / JOURNAL, new.binary(JOURNAL))
         with Journal(new.path(JOURNAL), must_exist=True) as journal:

@@ -115,7 +115,7 @@ class Streams:
 def process_streams() -> Streams:
     """Return the process's own streams, able to write any text whatever their encoding."""
     return Streams(
-        stdin=io.BytesIO() if sys.stdin is None else sys.stdin.buffer,  # none if it was closed before we were started
+        stdin=io.BytesIO() if sys.stdin is None else sys.stdin.buffer,  # None: closed before the process started
         stdout=_lenient(sys.stdout),
         stderr=_lenient(sys.stderr),
     )

@@ -23,7 +23,7 @@ from payclient.client.policies import Limiter, Signal, Ticket, classify
 class Result:
     """How an attempt ended, for outage, limiter and observers."""
 
-    name: str  # of the class of its error; "" for a transaction
+    name: str  # the class of its error; "" for a transaction
     end: End = End.LEFT
     signal: Signal = Signal.SILENT
     failure: str = ""  # class and text
@@ -62,7 +62,7 @@ class Admission:
     limiter: Limiter
     _lookups: Collection[Lookup]  # that are not done
     outage: Outage = field(init=False)
-    _told_until: float = field(default=-math.inf, init=False)  # the end of the pause that was told
+    _told_until: float = field(default=-math.inf, init=False)  # the end of the last reported pause
 
     def __attrs_post_init__(self) -> None:
         self.outage = Outage(self.limiter, self._lookups)

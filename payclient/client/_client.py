@@ -416,7 +416,7 @@ class AsyncClient(Shared):
             if now < wait.due_at:
                 await self._session.sleep(min(wait.due_at, wait.ends_at))
                 continue
-            if last.at <= wait.taken_at:  # no other wait has a newer one
+            if last.at <= wait.taken_at:  # this result is the newest
                 try:
                     last.result = await self._look_up(reference, clock, now, wait.ends_at, is_poll=True)
                 except DeadlineExceededError as error:

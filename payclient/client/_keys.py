@@ -35,7 +35,7 @@ class _Call:
 
     task: asyncio.Task[None]
     waiters: int = 0
-    timer: asyncio.TimerHandle | None = None  # at which it ends if none takes over
+    timer: asyncio.TimerHandle | None = None  # ends it, unless another lookup takes over
 
 
 class Keys:
@@ -47,7 +47,7 @@ class Keys:
         self._source = source
         self.has_source: bool = source is not None
         self._call: _Call | None = None
-        self.authorization: Callable[[], str] = str  # no request is made before there is a key
+        self.authorization: Callable[[], str] = str  # requests wait for the key
         self.redact: Callable[[str], str] = str
         if key is not None:
             self._use(key)

@@ -77,29 +77,29 @@ class Lookup:
     until: float  # on the clock. Infinite for no limit
     budget: float | None  # seconds of attempts and back-off: a lookup in bulk may queue for long
     observers: tuple[OnAttempt, ...]
-    is_rejectable: bool = False  # by an outage
+    is_rejectable: bool = False  # an outage may end it
     priority: Priority = Priority.AWAITED
-    after: float = -math.inf  # no request sent earlier is shared
+    after: float = -math.inf  # requests sent earlier are not shared
     needs_fresh_connection: bool = False
     max_pause: float = math.inf  # seconds that it waits out if it has no deadline
     began_at: float = Factory(lambda self: self.clock.now(), takes_self=True)
     at: float = field(default=-math.inf, init=False)  # when it last looked at the clock
     current: LookupPhase | None = field(default=None, init=False)
-    joined: Lookup | None = field(default=None, init=False)  # for whose result it waits
+    joined: Lookup | None = field(default=None, init=False)  # it waits for this lookup's result
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
-    key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
-    declined_version: int = field(default=0, init=False)  # of the key that the service declined, once in a lookup
-    key_error: errors.PayClientError | None = field(default=None, init=False)  # with which it declined that key
+    key_version: int = field(default=0, init=False)  # the last attempt's, like `redact`
+    declined_version: int = field(default=0, init=False)  # the key that the service declined; once in a lookup
+    key_error: errors.PayClientError | None = field(default=None, init=False)  # the response to that key
     unconfirmed: Unconfirmed | None = field(default=None, init=False)
     retries: Retries | None = field(default=None, init=False)  # most lookups need none
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: errors.PayClientError | None = field(default=None, init=False)
-    sent: errors.Sent = field(default="no", init=False)  # by any attempt, as in `TransportError`
+    sent: errors.Sent = field(default="no", init=False)  # true of any attempt; see `TransportError`
     is_fresh: bool = field(default=False, init=False)  # the connection of the last response
     is_probe: bool = field(default=False, init=False)
-    headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
-    seconds: dict[str, float] = field(factory=NO_TIME.copy, init=False)  # by phase
+    headers: Mapping[str, str] | None = field(default=None, init=False)  # the trace's
+    seconds: dict[str, float] = field(factory=NO_TIME.copy, init=False)  # keys are phases
 
     def rejected_at(self, allowed: float) -> float:
         """Return when an outage ends its wait, if an attempt may take *allowed* seconds."""
@@ -130,7 +130,7 @@ class Lookup:
             if error.sent == "no":
                 error.sent = self.sent
             self.sent = error.sent
-        elif not isinstance(error, errors.KeySourceError):  # without a key there was no request
+        elif not isinstance(error, errors.KeySourceError):  # without a key, the request was not sent
             self.sent = "yes"
 
     def add_observer(self, observer: object) -> None:
@@ -159,7 +159,7 @@ class Lookup:
             return progress.failure(errors.AttemptTimeoutError, message)
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.seconds.items())
         message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{through} ({went})"
-        if progress.step:  # of the attempt that it ended
+        if progress.step:  # it ended an attempt
             message += f" [step {progress.step}{', ' if progress.address else ''}{progress.address}]"
         error = errors.DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
         error.__cause__ = self.last_error

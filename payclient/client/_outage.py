@@ -69,7 +69,7 @@ _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
 _SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
 _LONG_ROW = 7.0  # times the usual one; by chance, one in a thousand is so long
-_SOONER = 0.9  # of the fastest of the recent answers
+_SOONER = 0.9  # share of the fastest recent answer
 
 
 class End(Enum):
@@ -77,10 +77,10 @@ class End(Enum):
 
     ACCEPTED = auto()  # after the time that an answer takes
     REFUSED = auto()  # which a live service may do sooner
-    LIMITED = auto()  # refused at once, as rule 8 says
+    LIMITED = auto()  # refused at once, by rule 8
     FAILED = auto()
     FINAL = auto()  # failed, as every other will
-    LEFT = auto()  # by its caller
+    LEFT = auto()  # its caller left
     UNKNOWN = auto()  # ended by this client
 
 
@@ -140,7 +140,7 @@ class _Row:
 class Outage:
     """The evidence of one client's attempts about the service, and the lookups that may be rejected."""
 
-    _clock: Clock  # of the first attempt; nothing is done before
+    _clock: Clock  # the first attempt sets it
 
     def __init__(self, limiter: Limiter, lookups: Collection[Rejectable] = ()) -> None:
         self.rejected: int = 0  # lookups, in all outages together
@@ -152,16 +152,16 @@ class Outage:
         self._row = _Row()
         self._longest_gap = 0.0  # seconds of failures between two recent answers
         self._fires_at = math.inf
-        self._slowest = 0.0  # of the recent responses; 0: none yet
+        self._slowest = 0.0  # the slowest recent response; 0 before the first
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
         # Of references that were not answered since: when each first failed, infinite if it was only rejected, and how.
         self._failing: dict[str, tuple[float, int]] = {}
-        self._switches: dict[int, deque[float]] = {}  # by status: when references were answered that had failed so
-        self._fastest = math.inf  # of the recent responses
+        self._switches: dict[int, deque[float]] = {}  # keys are statuses: when references that failed so were answered
+        self._fastest = math.inf  # the fastest recent response
         self._in_a_row, self._usual_row = 0, 0.5  # failures between two answers that were accepted
         self._ended_at = self._probed_at = -math.inf
         self._rejected_before = 0
-        self._finals = self._last_final = 0  # in a row, and the number of the last one
+        self._finals = self._last_final = 0  # final responses in a row; the number of the last
 
     @property
     def allowed(self) -> float:
@@ -216,7 +216,7 @@ class Outage:
                 if self.is_on and self._finals >= _ATTEMPTS:
                     self._answered(reference, now, None)
             case End.FAILED:
-                if ticket.number > self._last_final:  # else it was sent before, perhaps a probe that hangs
+                if ticket.number > self._last_final:  # an earlier one may be a probe that hangs
                     self._finals = 0
                 self.last_failure = failure
                 self._failed(reference, ticket.started_at, now, status)
@@ -296,7 +296,7 @@ class Outage:
         return switches is not None and len(switches) == _SWITCHES and switches[0] > now - _ALTERNATING
 
     def _is_evidence(self, reference: str) -> bool:
-        return self._failing.get(reference, (math.inf, 0))[0] >= self.answered_at  # it is not one that always fails
+        return self._failing.get(reference, (math.inf, 0))[0] >= self.answered_at  # other references are answered
 
     # The beginning
 
@@ -363,7 +363,7 @@ class Outage:
         in_flight = (each for _, each in self._in_flight.values())
         now, is_first = self._clock.now(), reference not in self._failing and reference not in in_flight
         if now < (self._probed_at if is_first else self.sent_at) + _PROBE_GAP:
-            self._failing.setdefault(reference, (math.inf, 0))  # so that one that comes again lets others go first
+            self._failing.setdefault(reference, (math.inf, 0))  # a repeated reference lets others go first
             return None
         if (ticket := self._limiter.probe()) is not None:
             self.sent_at = now  # another may ask before this one is sent

@@ -58,7 +58,7 @@ _NO_LOOP = (
 class Session:
     """The state that all views of one client share: transport, limiter, key, counters and life cycle."""
 
-    _name: str | None = field(default=None, alias="name")  # of a client that closes its transport
+    _name: str | None = field(default=None, alias="name")  # set if the client closes its transport
     _process: int = field(init=False, factory=os.getpid)
     _clock: Clock | None = field(init=False, default=None)
     _is_closed: bool = field(init=False, default=False)

@@ -66,7 +66,7 @@ class PendingRow:
 
     index: int
     reference: str
-    failed_passes: int = 0  # in which other lookups were answered
+    failed_passes: int = 0  # passes where other lookups were answered
     answers_when_sent: int = 0  # that the stream had received
 
 
@@ -78,7 +78,7 @@ class Deferral:
     max_pause: float  # seconds. A longer one ends the stream
     random: Callable[[], float]
     malformed_passes: int = PASSES
-    was_reached: bool = False  # by this stream or one before
+    was_reached: bool = False  # this stream or an earlier one reached it
     _refused_in_a_row: int = field(default=0, init=False)
     _unreached: int = field(default=0, init=False)
     answers: int = field(default=0, init=False)
@@ -206,15 +206,15 @@ class Stream:
     _known: str | None
     _clock: Clock = field(factory=lambda: Clock(asyncio.get_running_loop()), init=False)
     _ready: deque[Outcome] = field(init=False, factory=deque)
-    _tasks: dict[asyncio.Task[None], None] = field(init=False, factory=dict)  # in the order of their start
+    _tasks: dict[asyncio.Task[None], None] = field(init=False, factory=dict)  # ordered by start
     _wakeup: asyncio.Event = field(init=False, factory=asyncio.Event)
     _failure: BaseException | None = field(init=False, default=None)
     _reader: asyncio.Task[Any] | None = field(init=False, default=None)  # that has seen the end
     _is_ending: bool = field(init=False, default=False)  # nothing new is begun
     _is_stopping: bool = field(init=False, default=False)  # the block has ended
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
-    _news: asyncio.Event = field(factory=asyncio.Event, init=False)  # for the worker that has the turn
-    _room: asyncio.Event = field(factory=asyncio.Event, init=False)  # for outcomes that were not read
+    _news: asyncio.Event = field(factory=asyncio.Event, init=False)  # wakes the worker that reads next
+    _room: asyncio.Event = field(factory=asyncio.Event, init=False)  # set while unread outcomes fit
     _wanted: asyncio.Event = field(factory=asyncio.Event, init=False)
     _following: PendingRow | None = field(default=None, init=False)
     _count: int = field(default=0, init=False)
@@ -296,7 +296,7 @@ class Stream:
             await self._wakeup.wait()
             return since
         if not self._is_busy():
-            return self._clock.now()  # the source has no reference yet, which is allowed
+            return self._clock.now()  # the source may have to wait for its next reference
         if self._busy_since + self._stall_timeout <= stalls_at:  # unless it became busy only just now
             message = (
                 f"no lookup succeeded for {self._stall_timeout:g} s; "
@@ -329,7 +329,7 @@ class Stream:
         if task.cancelled():
             self._end(RuntimeError("a lookup of the stream was cancelled from outside"))
         elif error is not None:
-            self._end(error)  # of the caller's own code, such as the references
+            self._end(error)  # raised by the caller's code, such as its references
         if self._is_done():
             self._wakeup.set()
 

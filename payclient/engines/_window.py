@@ -181,7 +181,7 @@ class Window:
     def _end(self) -> None:
         if self._background.is_this_process and not self._is_over.is_set():
             self._call(self._cancel)
-            if not self._background.is_this_thread:  # in it, the garbage collector may close an abandoned generator
+            if not self._background.is_this_thread:  # there, the garbage collector may close an abandoned generator
                 self._is_over.wait()
 
     # The event loop's thread

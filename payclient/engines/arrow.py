@@ -170,7 +170,7 @@ class _Reconciliation:
         self._line += 1
         told = len(self._reader.warnings)
         entry = self._reader.read(self._line, cells)
-        if entry is None:  # only a scope leaves rows out, and a batch has none
+        if entry is None:  # only a scope skips rows, and batches don't have one
             raise AssertionError("a row of a batch was left out")
         for warning in self._reader.warnings[told:]:  # they stay: later rows may count in one of them
             logger.warning("%s", warning)
@@ -196,7 +196,7 @@ def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
     columns = find_columns(header, chosen, spec.ignore)
     known = {*check_use(columns, rules.ledger, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
     if unused := [name for name in columns.ignored if name not in known]:
-        # There is no verdict that could name them, and a batch is too small to judge by their cells.
+        # A verdict, which could name them, is missing, and a batch is too small to judge by their cells.
         message = f"nothing uses the columns {', '.join(map(quote, unused))}; choose each in the columns of the rules"
         raise LedgerError(f"{message}, or leave it out with ignore={(*spec.ignore, *unused)!r}", line=1)
     return columns

@@ -137,7 +137,7 @@ def _check_cluster(spec: LookupSpec, cpus: float) -> None:
 class _Worker:
     def __init__(self, spec: LookupSpec) -> None:
         self._spec = spec
-        background_client(spec)  # raises here, rather than in the first task, when there is no key
+        background_client(spec)  # raises here, rather than in the first task, if the key is missing
 
     async def __call__(self, table: _Table) -> _Table:
         return await asyncio.to_thread(self._look_up, table)

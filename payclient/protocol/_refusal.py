@@ -169,7 +169,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
     is_declined = is_envelope or (is_object(value) and value.get("success") is not True and status in (400, 409, 422))
     texts = _texts(value) if is_object(value) else []
     said = Meaning.UNKNOWN
-    if is_declined and status not in (401, 403, 408, 425, 429):  # which say it themselves
+    if is_declined and status not in (401, 403, 408, 425, 429):  # its words are explicit
         said = meaning(texts, reference, response.not_found_messages, beside=islice(_all_texts(value), _MAX_BESIDE))
     words = "; ".join(texts)
     is_about = is_envelope and _is_about(reference, value, words)
@@ -194,13 +194,13 @@ def _error_for(
     is_limited = status == 429 or bool(_RATE_LIMITED_PAGE.search(response.text))
     is_paged = bool(_CERTIFICATE_PAGE.search(response.text)) and bool(response.problem)
     rows: tuple[tuple[object, type[errors.ResponseError], str], ...] = (
-        # What the service says
+        # The words of the service
         (is_believed, errors.TransactionNotFoundError, f"no such transaction: {found}"),
         (said is Meaning.DOWN, errors.ServiceError, f"the service cannot answer now: {found}"),
         (said is Meaning.KEY, errors.AuthenticationError, f"the service refuses the API key: {found}"),
         (said is Meaning.DENIED, errors.PermissionDeniedError, f"access denied: {found}"),
-        (said is Meaning.ELSEWHERE, errors.UnexpectedResponseError, f"{_NOT_THE_OPERATION}: {found}"),  # by a gateway
-        # What the status says, or the page of a gateway
+        (said is Meaning.ELSEWHERE, errors.UnexpectedResponseError, f"{_NOT_THE_OPERATION}: {found}"),  # a gateway
+        # The status, or the page of a gateway
         (is_limited, errors.RateLimitedError, f"the service asks for fewer requests{then}"),
         (status in (400, 495, 496) and is_paged, errors.PermissionDeniedError, _NEEDS_CERTIFICATE),
         (status == 401, errors.AuthenticationError, f"the service refuses the API key{then}"),
@@ -208,7 +208,7 @@ def _error_for(
         (status == 403 and "cf-mitigated" in response.headers, errors.ServiceError, _CHALLENGED),
         (status == 403, errors.PermissionDeniedError, f"access denied{then}{_WHY_DENIED}"),
         (status in (408, 425) or status // 100 == 5, errors.ServiceError, f"the service cannot answer now{then}"),
-        # Neither says why
+        # Neither has a reason
         (is_envelope and status == 404, errors.UnexpectedResponseError, f"{_UNKNOWN_WORDS}: {found}"),
         (is_envelope or (is_declined and words), errors.RejectedError, f"the service declined: {found}"),
         (True, errors.UnexpectedResponseError, ""),

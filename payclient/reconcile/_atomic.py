@@ -85,7 +85,7 @@ class AtomicFiles:
             for name, path in self._partial.items():
                 check_own(self._folder / name)
                 remove_stale_files(self._folder, f".{escape(name)}.*.partial")
-                path.unlink(missing_ok=True)  # of a killed run with the same process id, if there are no locks
+                path.unlink(missing_ok=True)  # left by a killed run with the same process id, where files have no locks
                 self._files[name] = open(path, "xb", _BUFFER_BYTES, opener=own)
                 lock(self._files[name])
             on_failure.pop_all()
@@ -160,7 +160,7 @@ else:
         """Lock *file* while it is open. Return False if another process holds the lock."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # in use, or the file system has no locks
+        except OSError:  # it is in use, or the file system lacks locks
             return False
         return True
 
@@ -173,7 +173,7 @@ def remove_stale_files(folder: Path, pattern: str) -> None:
                 is_stale = lock(file)
             if is_stale:
                 path.unlink(missing_ok=True)
-        except OSError:  # in use on Windows, or not ours. A file that stays does no harm
+        except OSError:  # it is in use on Windows, or not ours. A remaining file does no harm
             continue
 
 

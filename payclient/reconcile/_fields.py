@@ -60,7 +60,7 @@ class Field:
 _NAME = ("payment_name",)
 _AS_WORDS = r"[-_\s]+", " "
 _AS_TYPED = r"[-\s]+", ""
-_AS_INVOICE = r"\s+", " "  # dashes may tell an invoice from another
+_AS_INVOICE = r"\s+", " "  # dashes may distinguish invoices
 
 COMPARED_FIELDS = (
     Field("merchant_reff", Cell.CODE, spelling=_AS_INVOICE),

@@ -43,7 +43,7 @@ def judging(journal: OpenJournal, rules: Rules) -> Callable[[Case], Row]:
 
 def break_changes(journal: OpenJournal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
     """Yield the change of each break of the previous run, by reference. Nothing without one."""
-    # Resolved breaks stay among them for 400 runs, so that one that comes back is not taken as new.
+    # Resolved breaks stay among them for 400 runs, so that a returning break is not taken as new.
     # A break that the same ledger no longer shows was resolved by the rules: hence its checksum.
     previous = journal.previous
     if previous is None:

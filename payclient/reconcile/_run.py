@@ -228,7 +228,7 @@ class _Reconciler:
         self._journal.begin_ledger()
         ignored, guard = IgnoredCount(self._rules.lines.kind_of), KindGuard(self._rules.lines.kind)
         are_ageless = set[bool]()
-        async with aclosing(_each(entries)) as each:  # else a cancellation leaves it to the garbage collector
+        async with aclosing(_each(entries)) as each:  # a cancellation would leave it to the garbage collector
             async for entry in each:
                 guard.check(entry)
                 if isinstance(entry, Entry):
@@ -288,7 +288,7 @@ class _Reconciler:
             if not self._has_probe() and self._journal.answers.forget_one_reused():
                 await self._ask_once()
             # Confirmed answers can make another row need confirmation, so repeat until none is left.
-            # When nothing was found, "not found" proves nothing, even if it is repeated.
+            # Until something was found, "not found" is not evidence, even if repeated.
             while self._has_probe() and (unconfirmed := self._journal.answers.count_to_confirm()):
                 await self._wait_to_confirm(unconfirmed)
                 await self._ask_all(Phase.CONFIRMING, self._journal.answers.to_confirm(), unconfirmed, 0)

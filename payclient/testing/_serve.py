@@ -39,7 +39,7 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
             yield f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            for connection in server.server_state.connections:  # also those whose request is never answered
+            for connection in server.server_state.connections:  # including requests that are never answered
                 connection.transport.close()
             await until_done([running])
         running.result()
@@ -48,7 +48,7 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=1024)
-    # With its protocol named, because asyncio sets TCP_NODELAY for those only: without it an answer
+    # The protocol is named, because asyncio sets TCP_NODELAY only then: without it an answer
     # that is written in two parts waits 40 ms for an acknowledgement.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listener.detach())
 

@@ -144,7 +144,7 @@ class HttpxClientTransport:
             hooks.insert(0, _read_before_hooks)
         try:
             return await self._client.send(native, stream=True, auth=None, follow_redirects=False)
-        except self._library.HTTPStatusError as error:  # of a hook that calls `raise_for_status`
+        except self._library.HTTPStatusError as error:  # a hook called `raise_for_status`
             if error.request is not native:  # but for another request, which the hook has made
                 raise
             return error.response
@@ -164,7 +164,7 @@ class PoolAdapter:
 
     # Only what lies below httpx's own transport is replaced: `handle_async_request` of `httpx.AsyncHTTPTransport`
     # stays, so the tools of the httpx ecosystem that patch or wrap it see each lookup. respx patches httpcore's classes
-    # instead, which are not used here. It is told about ours as soon as it is imported, before a request is sent.
+    # instead, which are not used here. It learns ours as soon as it is imported, before a request is sent.
 
     def __init__(self, connections: Connections, library: Any) -> None:
         self.connections = connections
@@ -256,7 +256,7 @@ class HttpxTransport:
         )
         native.headers["Content-Length"] = str(len(request.body))
         native.headers["Authorization"] = request.authorization()
-        native.read()  # for tools that look at its content
+        native.read()  # some tools look at its content
         return native
 
     def _send(self, native: Any) -> Any:
@@ -288,7 +288,7 @@ async def _exchange(
         # httpx's own stream refers to the response: a cycle that contains the request, and so the key, until it is
         # collected.
         head.stream = library.ByteStream(body)
-    except errors.TransportError as error:  # of our own connections
+    except errors.TransportError as error:  # our own connections raised it
         failure = without_library_frames(error)
     except (library.HTTPError, OSError) as error:
         failure = translated(error, Origin.of(request.url), library=library, answered=answered)
@@ -296,7 +296,7 @@ async def _exchange(
         failure = without_library_frames(error)
     else:
         return head, body, is_truncated
-    raise failure  # outside the handler, so that it has no link to httpx's frames and the request
+    raise failure  # outside the handler, so that it isn't linked to httpx's frames and the request
 
 
 async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
@@ -345,7 +345,7 @@ async def _read_before_hooks(response: Any) -> None:
     """Read a lookup's response as the first response hook: if another one raises, httpx closes it."""
     if (stream := response.request.extensions.get(_STREAM)) is not None:
         response.extensions[_BODY] = body = await _read_body(response)
-        response.stream, response.is_closed = stream(body[0]), False  # for the other hooks
+        response.stream, response.is_closed = stream(body[0]), False  # other hooks may read it
 
 
 async def _read_body(response: Any) -> tuple[bytes, bool]:
@@ -353,7 +353,7 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     if _BODY in response.extensions:
         return cast("tuple[bytes, bool]", response.extensions[_BODY])
     ours = response.extensions.get(_RESPONSE)
-    if isinstance(ours, Response) and not response.is_closed:  # else a tool has made another one of it
+    if isinstance(ours, Response) and not response.is_closed:  # a tool may have replaced it
         await response.aclose()
         return ours.body, ours.is_truncated
     parts: list[bytes] = []

@@ -49,7 +49,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, progress: Progress | None = None, tls: TlsSession | None = None) -> None:
         self.progress = progress or Progress()
-        self.is_usable = False  # for a request
+        self.is_usable = False  # True while it can take a request
         self.on_close: Callable[[Connection], None] | None = None  # called by `abort`
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         """Called with 0: what the socket has, data or its end, that the event loop has not read yet."""
         self._close_reason = "it was closed"
         self._response: asyncio.Future[Response] | None = None
-        self.raw_headers: list[tuple[bytes, bytes]] = []  # of the last response, repeated ones included
+        self.raw_headers: list[tuple[bytes, bytes]] = []  # the last response's, including repeated ones
 
     # Called by the transport
 
@@ -187,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._feed(plain)
                 else:
                     self.abort()
-            if self._transport is not None and (answer := tls.pending()):  # of a renegotiation, or a new key
+            if self._transport is not None and (answer := tls.pending()):  # a renegotiation, or a new key
                 self._transport.write(answer)
         except ssl.SSLError as error:
             self._fail_tls(error)

@@ -28,11 +28,11 @@ class Pool:
     # The most recently used one is taken first, and no more are kept than were wanted at once. An exchange that finds
     # none idle has one made, but takes another that is given back before. The new one is kept for the next exchange.
     # A NAT or a failover drops idle connections without a word, and all at once. So while a reused one is silent for
-    # longer than a second, those that were idle before its exchange began are not used. If it ends so, they are closed.
+    # longer than a second, connections idle before its exchange began are not used. If it ends so, they are closed.
 
     def __init__(self, origin: Origin, keepalive: float) -> None:
         self.origin = origin
-        self.connections: dict[Connection, None] = {}  # in the order they were made
+        self.connections: dict[Connection, None] = {}  # ordered by creation
         self.idle: deque[Connection] = deque()  # the most recently used at the right
         self.is_closed = False
         self._keepalive = keepalive
@@ -184,7 +184,7 @@ class Connections:
                 is_stale_possible = pool.is_reused(connection)
             is_left = False
             try:
-                if self._is_closed:  # meanwhile
+                if self._is_closed:  # closed while it connected
                     self._check_open()
                 return await connection.exchange(message())
             except BrokenError as error:

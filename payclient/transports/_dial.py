@@ -23,8 +23,8 @@ from payclient.transports._tls import TlsSession, default_context
 _NEXT_ADDRESS_AFTER = 0.25  # seconds. RFC 8305, section 8
 _BUFFER = 16 * 1024
 _MAX_ADDRESSES = 3
-_SLOW = 1.0  # seconds after which a name is asked for a second time
-_MAX_LATENESS = 0.1  # seconds by which a timer may be late on an event loop that is not blocked
+_SLOW = 1.0  # seconds until a name is resolved a second time
+_MAX_LATENESS = 0.1  # maximum lateness of a timer, in seconds, while the event loop is not blocked
 _system_trust = cache(default_context)  # one for the process
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -79,7 +79,7 @@ class Dialer:
             failure: PayClientError = not_connected(reason, origin, progress, is_late=is_late)
         except RuntimeError as error:  # Python or its event loop is about to end, and starts no thread
             failure = ClientClosedError(f"no new connection can be made: {error}")
-        if is_blocked:  # meanwhile the connection may have been made: a late timer decides nothing
+        if is_blocked:  # the connection may exist by now: a late timer decides nothing
             return await self.dial(origin, self.progress())
         raise failure
 

@@ -55,7 +55,7 @@ class Progress:
 
     proxy: str = ""
     step: errors.Step = ""
-    address: str = ""  # of the peer, or of the proxy. Before a connection exists, the addresses tried
+    address: str = ""  # the peer's, or the proxy's. Before a connection exists, the addresses tried
     times: list[tuple[errors.Step, float]] = field(factory=list)
 
     @property
@@ -129,7 +129,7 @@ def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_la
 
 def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bool) -> errors.TransportError:
     peer = _peer(origin, progress)
-    if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
+    if not answered and (refusal := _refused_certificate(error)):  # a TLS 1.3 alert follows the handshake
         return progress.with_step("tls").failure(errors.TLSVerificationError, f"{peer} {refusal}")
     place = "in the middle of its answer" if answered else "before it answered"
     message = f"the connection to {peer} broke {place}: {reason_of(error)}"

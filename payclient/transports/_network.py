@@ -87,7 +87,7 @@ def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
     """Return the proxy of our variable, or else of the environment or the system, unless *url* is excepted there."""
     variable = OPTIONS["proxy"].variable
     if os.environ.get(variable):
-        return Proxy(os.environ[variable], variable)  # no local variable contains its password
+        return Proxy(os.environ[variable], variable)  # keeps its password out of local variables
     has_settings = sys.platform in _HAS_SYSTEM_PROXY or any(name.lower().endswith("_proxy") for name in os.environ)
     if not (url.scheme == "https" and has_settings and trust_env):
         return None
@@ -96,7 +96,7 @@ def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
     found = getproxies()
     try:
         netloc = url.netloc if url.port else f"{url.netloc}:443"  # an entry may have a port, but needs none
-        is_excepted = any(map(proxy_bypass, (netloc, url.hostname or "")))  # an IPv6 address has no brackets there
+        is_excepted = any(map(proxy_bypass, (netloc, url.hostname or "")))  # IPv6 addresses lack brackets there
         scheme = next((scheme for scheme in ("https", "all") if found.get(scheme)), None)
         return None if is_excepted or scheme is None else Proxy(found[scheme], f"{scheme.upper()}_PROXY")
     finally:

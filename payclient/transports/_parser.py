@@ -54,7 +54,7 @@ class MalformedError(Exception):
 class ResponseParser:
     """Parses the responses of one connection, one after the other."""
 
-    raw_headers: list[tuple[bytes, bytes]]  # in the order received, repeated ones included
+    raw_headers: list[tuple[bytes, bytes]]  # ordered as received, including repeated ones
     _headers: dict[str, str]
     _parts: list[bytes]
 

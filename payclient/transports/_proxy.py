@@ -118,7 +118,7 @@ class Tunnel:
                 return True
         if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:
             raise TunnelError("answered with something that is not HTTP")
-        if self._size > _MAX_HEAD:  # of announcements, too
+        if self._size > _MAX_HEAD:  # announcements count, too
             message = f"answered with a head of more than {_MAX_HEAD} bytes"
             raise TunnelError(message)
         return False

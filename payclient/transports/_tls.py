@@ -115,7 +115,7 @@ class TlsSession:
         """Yield the received data as far as its records are complete. `b""` is the peer's close_notify."""
         while size := self._incoming.pending or self._ssl.pending():
             try:
-                plain = self._ssl.read(size)  # not a full record, for which it would allocate 16 KiB
+                plain = self._ssl.read(size)  # a full record would allocate 16 KiB
             except ssl.SSLWantReadError:
                 return
             except ssl.SSLZeroReturnError:

@@ -37,19 +37,19 @@ from collections import deque
 
 from attrs import define, frozen
 
-_KEEP = 0.9  # of the rate at a cut
-_DOUBLING = 8.0  # seconds in which a cubic doubles from its flat part
-_SHARED = 0.17  # for each of many workers it takes longer, by this power of their number
+_KEEP = 0.9  # a cut multiplies the rate by it
+_DOUBLING = 8.0  # seconds until a cubic doubles from its flat part
+_SHARED = 0.17  # each of many workers takes longer, by this power of their number
 _PACE = 1.25  # the highest rate under a bound in flight, in multiples of its throughput
 _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
-_WINDOW = 2.0  # seconds over which the throughput is measured
+_WINDOW = 2.0  # the throughput is measured over these seconds
 _MIN_ROUND_TRIP = 0.001  # seconds
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
 _MIN_RECENT = 10
-_REQUESTS_OF_A_CROWD = 1.15  # for each accepted one
+_REQUESTS_OF_A_CROWD = 1.15  # requests per accepted one
 _MORE_IN_FLIGHT = 1.2  # the mean load of failures, in multiples of the mean load of the accepted
 _REQUESTS_PER_ACCEPTED = 2
 _REQUESTS_OF_A_STORM = 10
@@ -57,14 +57,14 @@ _KEEP_IN_FLIGHT = 0.8
 _ROUNDED = 0.25  # a bound between two numbers is the higher one from three quarters
 _FAILURES = 2  # that show what one refusal shows: some failures are normal
 _ENOUGH = 3  # refusals that make a share
-_KEPT = 0.5  # of the share refused, after the rate has fallen
+_KEPT = 0.5  # remaining part of the refused share, after a cut
 _MAX_NORMAL = 0.5
 _MAX_SAVED = 10.0  # refusals
 _EXPECTED = 10.0  # refusals: if less than half as many come, they are not normal any more
 _UNLIKELY = 0.02  # a row of refusals less likely than this is not chance
-_SHORT = 0.5  # share of the time for which the service is open if it has used up an allowance
+_SHORT = 0.5  # share of time that the service is open, if an allowance is used up
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
-_LONG = 1.0  # seconds without an acceptance after which the service was closed
+_LONG = 1.0  # seconds without an acceptance that mean it was closed
 _LONG_ROW = 4  # refusals without a pause; fewer are chance
 
 
@@ -75,7 +75,7 @@ class _Allowance:
     of_peak: float  # a lower rate has fallen
     attempts: int
     paid: float  # refusals that each accepted attempt pays for
-    margin: float  # of the normal ones that it pays for
+    margin: float  # normal refusals that it pays for
 
 
 _AWAITED = _Allowance(of_peak=0.85, attempts=20, paid=0.03, margin=2.0)
@@ -93,7 +93,7 @@ class _Tally:
 
     @property
     def share(self) -> float:
-        return self.refused / max(_AWAITED.attempts, self.attempts)  # a few attempts say little
+        return self.refused / max(_AWAITED.attempts, self.attempts)  # a few attempts are too little evidence
 
 
 @frozen
@@ -112,14 +112,14 @@ class Capacity:
         self._max = float(max_concurrency)
         self._slow_start = min(max(1.0, initial / workers), self._max)  # infinite: over
         self.round_trip: float = 0.1  # mean seconds from a grant to an accepted response
-        self._bound = math.inf  # in flight, at the time below
+        self._bound = math.inf  # number in flight; its time stands below
         self._bound_at = 0.0
         self.w_max: float = math.inf  # good throughput per second; infinite: no limit has been met
         self._cut_at = -math.inf
         self._doubling = _DOUBLING
         self._accepted_since_cut = self._refused_since_cut = 0
         self._peak = 0.0  # the highest good throughput since the tallies began
-        self._near, self._fallen = _Tally(), _Tally()  # of attempts at about that rate, and at a lower one
+        self._near, self._fallen = _Tally(), _Tally()  # attempts at about that rate, and at a lower one
         self._normal = 0.0  # the share that is refused at any rate
         self._saved = 0.0  # refusals that are paid for
         self._in_a_row = 0  # refusals, without an acceptance between them
@@ -177,7 +177,7 @@ class Capacity:
     def opens_at(self, now: float) -> float:
         """Return when the rate allows the next attempt."""
         if self._bound == math.inf and self.w_max == math.inf and self._in_a_row < 2:
-            return now  # no limit was met
+            return now  # the limit was not met
         paced_at = now
         if self._bound < math.inf:
             paced_at = max(now, self.sent_at + self.round_trip / (_PACE * self.concurrency(now)))
@@ -202,7 +202,7 @@ class Capacity:
         if not len(self._answered_at) % 64:
             self._forget(now)
         if ticket.started_at < self._cut_at:
-            return  # sent before the last cut, so it says nothing about now
+            return  # sent before the last cut, so out of date
         self._accepted_since_cut += 1
         row, self._in_a_row = self._in_a_row, 0
         if self.w_max < math.inf:
@@ -321,11 +321,11 @@ class Capacity:
         if now - closed_at < _LONG or (is_by_chance and self.w_max > self._min_rate):
             return
         if self.w_max <= self._min_rate:
-            self.w_max = math.inf  # nothing was learnt but that it was closed
+            self.w_max = math.inf  # only its closing was learnt
         elif self._opened_at > -math.inf:
             before, self._period = self._period, now - self._opened_at
             share = (closed_at - self._opened_at) / self._period
-            if share < _SHORT or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # else it was a storm
+            if share < _SHORT or 1 / _SAME_PERIOD < self._period / before < _SAME_PERIOD:  # otherwise it was a storm
                 self.w_max = max(self._min_rate, self.w_max * share)
                 self._doubling = max(_DOUBLING, self._period)
         self._cut_at = self._opened_at = now

@@ -67,7 +67,7 @@ _key = attrgetter("key")
 class Limiter:
     """A queue for attempts, with a learnt capacity and one pause for the whole client."""
 
-    # May be created outside of an event loop; is bound to the first one that acquires from it.
+    # May be created outside of an event loop; is bound to the first loop that acquires from it.
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Limiter:
         self._now: Callable[[], float] = self._bind  # an attribute, because each attempt reads it
         self._closed: Callable[[], Exception] | None = None
 
-        self._queues: tuple[list[_Turn], ...] = ([], [], [])  # by priority
+        self._queues: tuple[list[_Turn], ...] = ([], [], [])  # the index is the priority
         self._passed = [0, 0, 0]  # grants to those before, while these waited
         self._turns = 0
         self._queued_since = -math.inf  # callers have waited without a break
@@ -93,7 +93,7 @@ class Limiter:
         self._fires_at = math.inf
         self._timer_was_due = -math.inf  # when the timer that runs now was due
         self._in_flight = 0
-        self._probing = 0  # in addition to those in flight
+        self._probing = 0  # probes, not counted in `_in_flight`
         self._granted = 0
         self._gap = 0.0  # seconds between two grants; 0: none
         self._due_at = -math.inf  # when the last gap ends
@@ -181,7 +181,7 @@ class Limiter:
         is_answered = False
         try:
             self._grant_due()
-            if not is_again:  # else it has had an attempt, and adds none to those that wait
+            if not is_again:  # a repeated attempt is counted already
                 self._tell_the_last()
             granted = await turn.future
             is_answered = True
@@ -313,7 +313,7 @@ class Limiter:
             except Exception as error:  # noqa: BLE001  raised by the waiter, so that the others are not left behind
                 granted = error
             turn = queue.pop(place)
-            if granted is not None and not turn.future.done():  # else cancelled, and its task has not run yet
+            if granted is not None and not turn.future.done():  # a done one was cancelled, and its task has not run yet
                 turn.future.set_result(granted)
             self._passed[priority] = 0
             for behind in range(priority + 1, len(self._queues)):
@@ -335,7 +335,7 @@ class Limiter:
             self._set_timer(opens_at)
             return None
         # The last one is sent, or the client would never find out that answers have become faster. But if he waited for
-        # a low rate, the next would wait as long for nothing: the slot is kept for one that has just come.
+        # a low rate, the next would wait as long for nothing: the slot is kept for a lookup that has just arrived.
         needed = _ROUND_TRIPS * self.capacity.round_trip
         could_wait = turn.until - turn.key[0] - needed
         is_kept = 0 < could_wait < 1 / self.capacity.rate(now)

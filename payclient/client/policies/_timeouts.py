@@ -72,7 +72,7 @@ class Clock:
             return
         self._has_waited = False
         for timeout in [timeout for timeout, when in self._timeouts.items() if when <= now]:
-            if self._timeouts.pop(timeout, None) is not None:  # else one before it has cancelled it
+            if self._timeouts.pop(timeout, None) is not None:  # an earlier one may have cancelled it
                 timeout.fire()
         following = min(self._timeouts.values(), default=math.inf)
         if following < math.inf:

@@ -11,7 +11,7 @@ _MAX_DIGITS = 40
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 32
 # Up to the next bracket or comma outside of a string, or the end. It matches wherever it begins,
-# an open string included: one that could fail would be tried again from every quote of the body.
+# an open string included: a pattern that could fail would be tried again from every quote of the body.
 _TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
 
 

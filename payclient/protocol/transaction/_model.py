@@ -198,7 +198,7 @@ def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
         values: tuple[Any, ...] = _documented_values(data)
         if success != "success" or is_success is not True or name != "data" or pairs[_COUNT:]:
             return None
-        if said and (said[1:] or said[0][0] != "message" or type(said[0][1]) is not str):  # which has no meaning here
+        if said and (said[1:] or said[0][0] != "message" or type(said[0][1]) is not str):  # it is meaningless here
             return None
         if type(pairs) is not tuple or tuple(map(type, values)) != _TYPES or "" in values:
             return None
@@ -208,6 +208,6 @@ def read_documented(text: str, *, request_id: str | None) -> Transaction | None:
         if not _DOCUMENTED_TIME.fullmatch(expdate) or (text[end:] and text[end:].strip(" \t\r\n")):
             return None
         fields: dict[str, Any] = {**data, "expdate": datetime.fromisoformat(expdate)}
-    except (StopIteration, KeyError, TypeError, ValueError):  # no JSON, of another shape, or no such day
+    except (StopIteration, KeyError, TypeError, ValueError):  # not JSON, another shape, or an impossible day
         return None
     return Transaction(**fields, raw=MappingProxyType(data), request_id=request_id)

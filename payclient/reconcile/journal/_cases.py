@@ -266,7 +266,7 @@ class Cases:
             entry=entry,
             first=first,
             second=second,
-            rows=1 if is_carried else rows or 1,  # the ledger of tonight has none
+            rows=1 if is_carried else rows or 1,  # tonight's ledger lacks it
             duplicated=None if duplicated is None else int(duplicated),
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(other for (other,) in paid_with),
@@ -315,7 +315,7 @@ def carry_over(
         return find(query, (reference, after)).fetchone() is not None
 
     def add_listed(row: ListedRow) -> bool:
-        writing.execute(_ADD_LISTED, (*row[:2], str(row[2]), *row[3:]))  # of any size
+        writing.execute(_ADD_LISTED, (*row[:2], str(row[2]), *row[3:]))  # the size is unlimited
         reference, *_, created, is_matched = row
         is_missed = is_matched and not rules.may_leave and is_covered(created, first, rules.time_zone)
         return is_missed and not is_listed(reference)

@@ -161,7 +161,7 @@ def _cells(values: Iterable[Any]) -> list[Any]:
 def _cell(value: Any) -> Any:
     if value is ABSENT:
         return _ABSENT
-    if isinstance(value, str):  # of a subclass, which `marshal` does not know
+    if isinstance(value, str):  # `marshal` does not know subclasses
         return str.__str__(value)
     if type(value) is int:  # SQLite has 64 bits. What our own readers accept fits, what a program makes may not
         return value if -_BOUND <= value < _BOUND else str(value)
@@ -393,7 +393,7 @@ class Buffer:
 
 def verify_journal(path: Path) -> None:
     """Read all of a journal without changing it, as the folder may be read-only. Refuse a damaged one."""
-    if _log_of(path).exists():  # of a killed run: only SQLite can put both together
+    if _log_of(path).exists():  # a killed run left it, and only SQLite can merge both
         Database(path, must_exist=True).close()
         return
     _prepare(path, must_exist=True)
@@ -469,7 +469,7 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
         path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise JournalError(f"{path.parent} cannot be created: {error.strerror}") from error
-    with suppress(OSError):  # it is there, or SQLite says why it cannot be made
+    with suppress(OSError):  # it is there, or SQLite's error explains why not
         open(path, "xb", opener=own).close()
 
 

@@ -371,7 +371,7 @@ class Reuse:
     # answer confirms nothing in this run: it is not a probe, and no difference rests on it.
 
     max_age: timedelta
-    answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # of rows that matched, with their entries
+    answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # rows that matched, with their entries
 
 
 def take_over(journal: OpenJournal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:

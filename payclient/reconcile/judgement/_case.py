@@ -69,7 +69,7 @@ def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
 
 def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | None = None) -> Entry:
     # The result does not depend on the order of the lines, but for its line and for texts that differ: of these, the
-    # one that agrees with the service counts, or else the first. A payment whose refunds come to all that was charged
+    # a row that agrees with the service counts, else the first. A payment whose refunds come to all that was charged
     # is refunded, with the numbers of its charges.
     by_kind: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
     for line in lines:

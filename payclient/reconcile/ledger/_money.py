@@ -55,7 +55,7 @@ class MoneyReader:
 
     def read(self, cell: Any) -> int | None:
         """Return a whole number of the service's unit, or None for an empty cell."""
-        # Refused is what has no or more than one reading in this notation, and a float of more than fifteen digits.
+        # A cell is refused without exactly one reading in this notation, and a float of more than fifteen digits.
         if not isinstance(cell, str):
             return None if cell is None else self._number(cell)
         if self.is_plain(cell):  # the usual cases
@@ -148,7 +148,7 @@ def _pattern(dialect: Dialect) -> re.Pattern[str]:
         text = rf"{text}(?:{space}(?P<behind>{sign}))?"
     elif dialect.negative is Negative.DEBIT:
         words = "|".join(SIDES)
-        ahead = rf"(?:(?P<ahead>{words})(?:\.?[{_SPACES}]|(?!\.)))?"  # in DB.50 the point may be a decimal mark
+        ahead = rf"(?:(?P<ahead>{words})(?:\.?[{_SPACES}]|(?!\.)))?"  # the point of DB.50 may be a decimal mark
         text = rf"{ahead}{text}(?:{space}(?P<side>{words})\.?)?"
     elif dialect.negative is Negative.PARENTHESES:
         text = rf"(?P<open>{prefix}\()?{text}(?P<close>(?(open)\){suffix}))"

@@ -118,7 +118,7 @@ class Source:
     def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
         """Return all bytes as one seekable file; `close` closes it."""
         if self._path is not None:
-            deque(chunks, maxlen=0)  # for the fingerprint
+            deque(chunks, maxlen=0)  # the fingerprint needs all of it
             file = cast(IO[bytes], self._stream)
         else:
             file = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  closed with the others
@@ -426,7 +426,7 @@ def check_use(
         raise ValueError(f"require: there is no field {unknown!r}{meant}; the fields are {', '.join(COMPARED)}")
     names = column_names(columns.header)
     if not names:
-        return ()  # an empty file has nothing to use
+        return ()  # an empty file lacks columns
     missing = None if may_grow else next((name for name in ignored if name.strip() not in names), None)
     if missing is not None:
         message = f"no column is called {quote(missing)}, which was to be ignored; there are {listed(names)}"

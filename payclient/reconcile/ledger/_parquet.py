@@ -73,7 +73,7 @@ def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
 def column_values(column: Any) -> list[Any]:
     """Return the values of *column*, an Arrow array. One that Python cannot represent becomes `Unreadable`."""
     if _arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python has no nanoseconds
+        column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python lacks nanoseconds
     try:
         values: list[Any] = column.to_pylist()
     except _UNREADABLE:

@@ -456,7 +456,7 @@ class RowReader:
 
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""
-        # The row is not rejected, because the column is not compared; it only has no age.
+        # The row is not rejected, because the column is not compared. It only lacks an age.
         self._bad_created_at += 1
         if self._bad_created_at == 1:
             self._first_bad_created_at = len(self.warnings), f"{problem} (line {line})"
@@ -476,7 +476,7 @@ NO_COLUMNS = Columns({}, (), {}, ())
 class Table:
     """The columns and rows of an open ledger, in any format; an empty one if nothing is given."""
 
-    # `rows` is read once, in order; it has None for a row that is left out. `header_row` is 0 if the format has none.
+    # `rows` is read once, in order; None stands for a skipped row. `header_row` is 0 if the format lacks one.
     # `unread_sheets` are the others that have rows, if no sheet was chosen.
 
     reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
@@ -494,7 +494,7 @@ def read_header(
     rows: Iterator[tuple[int, _Row]], names_of: Callable[[_Row], Sequence[str]], find: Finder, scope: Scope, empty: _Row
 ) -> tuple[int, _Row, RowReader]:
     """Return the number of the header, its row, and the reader of the rows below; 0 and *empty* if there is no row."""
-    # *rows* are those that are not empty, with their numbers; those below the header are left for the caller.
+    # *rows* are the non-empty rows, with their numbers. The caller reads on below the header.
     wanted, above = scope.dialect.header_row, 0
     for line, row in rows:
         if wanted is not None and line < wanted:

@@ -106,7 +106,7 @@ class Suggester:
 
     def add_amount(self, cell: str, *, is_needed: bool = True) -> None:
         """Remember a cell of an amount, read or refused; one that *is_needed* must not be empty."""
-        if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and whatever reads one of these reads all of them alike
+        if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and every notation reads all of these alike
             self._shapes.setdefault(".00", cell)
             return
         text = cell.strip(BLANK)

@@ -107,7 +107,7 @@ class TimeReader:
 
     def read(self, cell: Any) -> datetime | None:
         """Return a time without a zone, or None for an empty cell."""
-        # Refused is a time with a zone or a fraction of a second, and one that has no time of day or two readings.
+        # A time is refused with a zone, a fraction of a second or two readings, or without a time of day.
         if isinstance(cell, datetime):
             return _exact(cell, cell, advice="; store it without")
         text = read_word(cell if isinstance(cell, str) else _text_of(cell))

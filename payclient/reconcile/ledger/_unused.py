@@ -133,7 +133,7 @@ class Evidence:
                         if len(found) <= _MAX_WORDS:
                             found[each] = found.get(each, 0) + rows
         self.counts = {}
-        if len(self.words) > MAX_COUNTED:  # those that rows share stay
+        if len(self.words) > MAX_COUNTED:  # words that rows share stay
             self.words = dict(nlargest(MAX_COUNTED // 2, self.words.items(), key=_rows_of))
 
     def _classify(self, cell: Any, text: str, rows: int, reader: MoneyReader) -> None:

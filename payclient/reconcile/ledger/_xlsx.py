@@ -60,7 +60,7 @@ _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the pro
 _MAX_SHEET_BYTES = 4096 * _MIB
 _FREE_BYTES = 8 * _MIB
 _MAX_RATIO = 200
-_MAX_HELD_TAGS = 400_000  # of a row, for example. An element has two
+_MAX_HELD_TAGS = 400_000  # one row may have them. An element has two
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
     *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError),
@@ -408,7 +408,7 @@ def _sheets(archive: _Archive, root: str, relations: Mapping[str, tuple[str, str
         if not kind:
             message = f"the sheet {quote(each.attrib['name'])} is not in the XLSX file; open it and save it again"
             raise LedgerError(message)
-        if kind == "worksheet":  # a chart sheet has no rows
+        if kind == "worksheet":  # chart sheets lack rows
             is_hidden = each.get("state", "visible") != "visible"
             sheets.append(_Sheet(name=each.attrib["name"], part=part, is_hidden=is_hidden))
     return tuple(sheets), is_1904

@@ -171,7 +171,7 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
         written, checksum = decision_line(decision, content["previous"])
     except (ValueError, LookupError, TypeError, RecursionError, BaseValidationError) as error:
         raise DecisionError(message) from error
-    if f"{written}\n".encode() != line:  # also the spaces of JSON, which a checksum does not see
+    if f"{written}\n".encode() != line:  # including JSON's spaces, which a checksum ignores
         raise DecisionError(message)
     if content["previous"] != previous:
         raise DecisionError("it does not follow the line before: one is missing, or was moved")

@@ -54,7 +54,7 @@ class BreakRecord:
     first_run: str
     state: BreakState = BreakState.NEW  # RESOLVED and NOT_KNOWN are memories of a break of an earlier run
     by: ResolvedBy | None = None
-    gone_for: int = 0  # runs since the one that resolved it
+    gone_for: int = 0  # runs since its resolution
     at_stake: int = 0  # the largest over the rows that have it
 
     @property
@@ -181,7 +181,7 @@ def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], b
 
 def _history(known: BreakRecord, at: datetime | None) -> History:
     age = 0
-    if at is not None and known.first_seen is not None:  # by the calendar: nightly runs are one day apart, not 0.99
+    if at is not None and known.first_seen is not None:  # calendar days: nightly runs are one day apart, not 0.99
         age = max((at.astimezone(UTC).date() - known.first_seen.astimezone(UTC).date()).days, 0)
     return History(state=known.state, first_seen=known.first_seen, first_run=known.first_run, age_days=age)
 
@@ -220,9 +220,9 @@ class ReferenceRecord:
     reference: str
     breaks: tuple[BreakRecord, ...] = ()
     is_paid: bool = False
-    other_state: str = ""  # of the service, if it is not paid. A word without a known meaning as it is
-    settled: Settled | None = None  # by its statement, with those before it
-    is_in_ledger: bool = True  # and not in its statement alone
+    other_state: str = ""  # the service's, if it is not paid. An unknown word stays as it is
+    settled: Settled | None = None  # its statement's lines, with earlier ones
+    is_in_ledger: bool = True  # False if only the statement lists it
     carried_from: str = ""  # the run whose ledger or statement listed it last. Empty for the previous one
     has_left: bool = False  # the ledger, without leave
     gone_for: int = 0  # runs without a row that has what was settled
@@ -264,10 +264,10 @@ class PreviousRun:
     trend: tuple[tuple[str, int], ...] = ()  # name and number of breaks of the earlier runs, the oldest first
     ledger_sha256: str = ""
     manifest_sha256: str = ""  # when this run began. A report that shows decisions has another one
-    rows_sha256: str = ""  # of its rows, which stay as they are
-    rows: int = 0  # of this run's ledger. Those after them in the journal are carried over
+    rows_sha256: str = ""  # the hash of its rows, which never change
+    rows: int = 0  # rows of this run's ledger. Later ones in the journal are carried over
     open_findings: FindingTotal | None = None
-    shown: Mapping[str, tuple[str, ...]] | None = None  # by it and earlier runs, by kind. None if not known
+    shown: Mapping[str, tuple[str, ...]] | None = None  # what it and earlier runs showed, by kind. None if unknown
     stated: tuple[str, ...] = ()  # the fields that its ledger had a column for
     left_out: tuple[tuple[str, str], ...] | None = None  # what it did not compare: kind and name. None if not known
 

@@ -41,10 +41,10 @@ class LedgerChange:
     before: RowTotal = RowTotal()
     new: RowTotal = RowTotal()
     left: RowTotal = RowTotal()
-    changed: int = 0  # of rows that both have
+    changed: int = 0  # rows in both, with other values
     now: RowTotal = RowTotal()
-    missing: RowTotal = RowTotal()  # of those that left: matched before, and of the time that the ledger still covers
-    references: tuple[str, ...] = ()  # of the first of these
+    missing: RowTotal = RowTotal()  # rows that left, matched before and within the time that the ledger still covers
+    references: tuple[str, ...] = ()  # the first of these
     covers_from: datetime | None = None  # the first creation in the ledger. None if no row has one
 
 

@@ -64,7 +64,7 @@ def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
     log = read_log(folder)
     try:
         run = json.loads(read_own(folder / MANIFEST))["run"]
-    except (OSError, ValueError, LookupError, TypeError):  # no report yet, so no work list
+    except (OSError, ValueError, LookupError, TypeError):  # the report, and so the work list, is missing
         return log.decisions
     return tuple(each for each in log.decisions if each.run != run)
 

@@ -35,7 +35,7 @@ ROOM = 60
 
 _MAX_LENGTH = 600
 _MINUS = "\N{MINUS SIGN}"
-_MAX_MARKS = 3  # no writing system needs more
+_MAX_MARKS = 3  # the most that a writing system needs
 
 
 FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("position")) if each.holds} | {

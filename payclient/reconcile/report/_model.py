@@ -59,7 +59,7 @@ class Opening:
     """What an output is made of. Its `begin` adds the functions that it needs to be called, and closes at the end."""
 
     new: AtomicFiles
-    names: Collection[str]  # of the files of this report, and of those that stay next to them
+    names: Collection[str]  # files of this report, and others that stay next to them
     decisions: Decisions
     resources: ExitStack
     run: str = ""

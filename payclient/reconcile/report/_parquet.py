@@ -16,7 +16,7 @@ from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.report._model import Opening
 from payclient.reconcile.report._rows import PARQUET, RUN, Cell, Kind, RowColumn
 
-_arrow: Any = pa  # it says nothing of its types
+_arrow: Any = pa  # its types are unknown
 _parquet: Any = pq
 _BATCH_ROWS = 2048
 _GROUP_BATCHES = 32

@@ -66,7 +66,7 @@ class RowColumn:
     name: str
     kind: Kind
     title: str = ""
-    width: int = 0  # in characters
+    width: int = 0  # characters
     value: Callable[[Row], Cell] = field(
         default=Factory(lambda self: attrgetter(self.name), takes_self=True), kw_only=True
     )
@@ -327,7 +327,7 @@ def _statuses(row: Row) -> dict[str, Any]:
     }
 
 
-# ASCII only: the escapes of JSON keep every character, and none can act on a terminal.
+# Only ASCII: JSON's escapes keep every character, and stop it from acting on a terminal.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 
 
@@ -436,7 +436,7 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
 
 
 def _finding_from(data: dict[str, Any]) -> Finding:
-    is_accepted = str(data["waived"]).startswith("accepted by ")  # the rows of earlier reports say it in words alone
+    is_accepted = str(data["waived"]).startswith("accepted by ")  # rows of earlier reports have only the words
     return from_json({"is_accepted": is_accepted, **data}, Finding)
 
 
@@ -479,7 +479,7 @@ def _usable(line: int, ledger: dict[str, Any]) -> Entry:
 def settled_from(side: dict[str, Any]) -> Settled:
     amount, received = side["amount"], side["amount_received"]
     stated = received if amount is None else amount
-    charged = side.get("charged", stated if stated and stated > 0 else None)  # reports of older versions have none
+    charged = side.get("charged", stated if stated and stated > 0 else None)  # reports of older versions lack it
     return from_json({**side, "charged": charged, "money": (amount or 0) if received is None else received}, Settled)
 
 

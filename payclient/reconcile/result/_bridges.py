@@ -131,7 +131,7 @@ def _unpaid(row: Row, settled: Settled) -> Iterator[tuple[SettlementStep, int]]:
 
 
 def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
-    # Without an answer that can be used, the service has not said whether there is such a transaction.
+    # Without a usable answer, it is unknown whether the transaction exists.
     is_unusable = row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
     if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and is_unusable):
         return SettlementStep.UNRESOLVED

@@ -33,7 +33,7 @@ def causes(row: Row) -> Iterator[Cause]:
     decisive = [finding for finding in row.findings if finding.is_decisive]
     has_amount = any(each.code in (Code.UNDERPAID, Code.OVERPAID) for each in decisive)
     for finding in decisive:
-        # A net amount that differs next to the gross one says the same again.
+        # A different net amount repeats the finding of the gross amount.
         if finding.code.pattern is not None and not (finding.code is Code.NET_DIFFERS and has_amount):
             yield from _CAUSES[finding.code.pattern](row, finding)
 

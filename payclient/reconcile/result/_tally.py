@@ -157,10 +157,10 @@ class Tally:
     _previous: PreviousRun | None = None
     _folder: Path | None = None
     _tables: ResultTables = field(init=False)
-    _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # by reference
+    _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # keys are references
     _shown: Shown = field(init=False, factory=Shown)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
-    _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and as the ledger has it
+    _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and the ledger's own text
     _last: tuple[datetime, datetime] | None = field(init=False, default=None)
     _answers: Span = field(init=False, factory=Span)
     _reused: Span = field(init=False, factory=Span)
@@ -251,7 +251,7 @@ class Tally:
             return
         for name, cell in zip(FIELDS, _fields_of(row.entry), strict=True):
             if cell is not ABSENT:
-                # A dash has nothing to compare, and an empty fee is 0.
+                # A dash cannot be compared, and an empty fee is 0.
                 has_value = name == "fee" if cell is None else name not in _TEXTS or any(map(str.isalnum, cell))
                 self._compared[name] += has_value and row.transaction is not None
         if row.transaction is not None and row.entry.status is ABSENT:

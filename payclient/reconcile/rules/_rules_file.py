@@ -85,7 +85,7 @@ def rules_from_json(value: Mapping[str, Any]) -> Rules:
 
 def line_of(text: str, key: Key) -> int:
     """Return the line of *key*, from 1, or of the innermost table or value around it. 0 if none is written."""
-    # TOML has no library that keeps lines. Inline tables and lists count as on the line where they begin.
+    # TOML libraries don't keep lines. Inline tables and lists count as on the line where they begin.
     best = line = 0
     table: Key = ()
     lists = Counter[str]()
