@@ -385,6 +385,15 @@ def postgres(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def fronts(session: nox.Session) -> None:
+    """Play visitors before real nginx and HAProxy; skipped without them."""
+    if missing := [name for name in ("nginx", "haproxy") if shutil.which(name) is None]:
+        session.skip(f"{' and '.join(missing)} not found")
+    install(session, "test")
+    session.run("python", "-m", "fronts", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
 def programs(session: nox.Session) -> None:
     """Read the ledgers that pandas, DuckDB, spreadsheet libraries and PostgreSQL write."""
     install(session, "programs")
