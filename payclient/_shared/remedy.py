@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from itertools import groupby
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from attrs import frozen
 
@@ -95,12 +95,16 @@ class Way:
         if self.option in _NOT_OF_STATEMENT:
             return ""
         if self.option == "ignore_column":
-            return f"ignore_columns = {_toml([self.value])} under [statement]"
-        value = f"{{ {self.field} = {_toml(self.value)} }}" if self.field else _toml(self.value)
-        return f"{self.option} = {value} under [statement.reading]"
+            return f"ignore_columns = {toml([self.value])} under [statement]"
+        value = {self.field: self.value} if self.field else self.value
+        return f"{self.option} = {toml(value)} under [statement.reading]"
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
+    """Return *value* as a rules file has it."""
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value).items()
+        return "{ " + ", ".join(f"{name} = {toml(each)}" for name, each in items) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007F")  # the rest is the same in TOML
 
 

@@ -69,7 +69,8 @@ $ payclient reconcile ledger.csv --out report
 
 Set the service with PAYCLIENT_BASE_URL and PAYCLIENT_ENVIRONMENT, and the key
 with PAYCLIENT_API_KEY or a file: other users of the machine can read arguments.
-`payclient help reconcile` shows the options of a command.\
+`payclient help reconcile` shows the options of a command. A DURATION is 10
+(seconds), 90s, 5m, 36h or 3d.\
 """
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 
 import attrs
 from attrs import field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient._shared.remedy import Way
+from payclient._shared.remedy import Way, toml
 from payclient.cli._call import Call, new_path
 from payclient.cli._next import Step, lines_of, reconciling, status_ways
 from payclient.cli._options import LedgerOptions, chosen_columns
@@ -209,7 +208,7 @@ class Declared:
         """Return a rules file with all declarations; None if the one that is given has other values."""
         text = "" if self.rules_file is None else self.rules_file.read_text(encoding="utf-8-sig")
         for name, table in self.tables().items():
-            lines = "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+            lines = "".join(f"{key} = {toml(value)}\n" for key, value in table.items())
             before, header, after = text.partition(f"[{name}]\n") if name else ("", "", text)
             if name and lines and not header:
                 before, header, after = f"{text}\n" if text else "", f"[{name}]\n", ""
@@ -219,13 +218,6 @@ class Declared:
         except RulesError:  # the key is there already
             return None
         return text
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, dict):
-        items = cast("dict[str, object]", value).items()
-        return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in items) + " }"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007F")  # the rest is the same in TOML
 
 
 _MAX_SHOWN = 5
@@ -317,7 +309,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     if words := overview.unknown_statuses:
         yield "these words have no meaning; say in the rules file for each which one it has:"
         yield f"[statuses]  # {', '.join(Status)}"
-        yield from (f'{_toml(word)} = "?"' for word in words)
+        yield from (f'{toml(word)} = "?"' for word in words)
     yield f"duplicates: {plural(overview.rows - overview.rejected - overview.references, 'row')}"
     yield from (f"  {reference}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
     yield f"rejected: {plural(overview.rejected, 'row')}"

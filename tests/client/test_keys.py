@@ -410,7 +410,9 @@ OF_ENVIRONMENT = {
 @pytest.mark.parametrize("bad", ["", "no such \u2028 value"])
 def test_environment_in_no_frame(name, bad):
     """What reads the environment refuses a value without the key in any frame of its traceback."""
-    environ = {each.variable: bad for each in OPTIONS.values() if each.variable} | {"PAYCLIENT_API_KEY": f"{OLD} and {OLD}"}
+    environ = {each.variable: bad for each in OPTIONS.values() if each.variable} | {
+        "PAYCLIENT_API_KEY": f"{OLD} and {OLD}"
+    }
     with pytest.raises(ConfigurationError) as caught:
         OF_ENVIRONMENT[name](None, environ)
     frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)][1:]

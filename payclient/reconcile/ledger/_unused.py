@@ -31,7 +31,6 @@ from payclient.reconcile.ledger._columns import (
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
-_LETTER = re.compile(r"[^\W\d_]")
 _EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
 """Counted among the words: the cells without one, and those with texts that are not shown."""
 _MAX_WORDS = 10
@@ -73,12 +72,6 @@ class UnusedColumn:
     def texts(self) -> tuple[str, ...]:
         """Its words that stand in the file."""
         return tuple(word for word in self.words if word not in (_EMPTY, _FILLED, _OTHERS))
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether all rows, and more than one, have the same text or time, so that it cannot distinguish them."""
-        ((word, rows), *others) = self.words.items() or [("", 0)]
-        return rows > 1 and not others and word != _FILLED and (is_time(word) or _LETTER.search(word) is not None)
 
 
 @lru_cache(maxsize=MAX_COUNTED)

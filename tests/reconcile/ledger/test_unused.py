@@ -117,18 +117,6 @@ def test_many_cells():
     assert named(f"reference,amount,void\n{late}") == ["void: 0001-01-01 9,000, (others) 6,000"]
 
 
-def test_constant():
-    """Only a column that has the same word in all rows cannot tell rows apart."""
-    for cells, is_constant in [
-        *((("IDR",) * 3, True), (("2026-11-21",) * 3, True), (("IDR", "IDR", ""), False), (("IDR",), False)),
-        *((("charge", "refund") * 2, False), (("15000",) * 3, False), (("100",) * 3, False)),
-    ]:
-        rows = "".join(f"T{number},15000,{cell}\n" for number, cell in enumerate(cells))
-        with open_ledger(io.StringIO(f"reference,amount,x\n{rows}")) as ledger:
-            list(ledger)
-            assert [each.is_constant for each in ledger.unused] == [is_constant]
-
-
 def test_ignored():
     """A column that is ignored by name keeps its words and counts; one of debits is in use."""
     text = "reference,Type,amount,Debit\nT1,charge,5,\nT2,refund,,5\n"
