@@ -122,3 +122,13 @@ def test_said(call, folder, configured):
     result = configured(*words[: 2 if given else None], **({"stdin": given[0].encode()} if given else {}))
     assert said in result.out + result.err, result
     assert following is None or tuple(result.lines) == following, result
+
+
+@pytest.mark.parametrize("call", [*SAID, "ledger beleg.csv", "reconcile both.csv --out new", "show met", "verify met"])
+def test_no_loop(call, folder, configured):
+    """Commands that are pasted one after the other never come back to one that was run."""
+    paths = [(tuple(shlex.split(call)[: 2 if call.startswith("get -") else None]),)]
+    while paths:
+        *before, words = path = paths.pop()
+        assert words not in before, path
+        paths += [(*path, tuple(step)) for has_note, step in configured(*words).steps if not has_note]
