@@ -96,6 +96,8 @@ class Way:
             return ""
         if self.option == "ignore_column":
             return f"ignore_columns = {toml([self.value])} under [statement]"
+        if self.option == "column":
+            return f"{self.field} = {toml(self.value)} under [statement.columns]"
         value = {self.field: self.value} if self.field else self.value
         return f"{self.option} = {toml(value)} under [statement.reading]"
 

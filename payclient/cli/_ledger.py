@@ -34,7 +34,17 @@ from payclient.cli._streams import (
     refuse,
 )
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
-from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, Suggestion, column_names
+from payclient.reconcile.ledger import (
+    ABSENT,
+    KINDS,
+    Dialect,
+    Entry,
+    Ledger,
+    RejectedEntry,
+    Suggestion,
+    column_names,
+    combined,
+)
 from payclient.reconcile.report import in_words
 
 EXAMPLES = """
@@ -169,13 +179,13 @@ class Declared:
     def steps(self, overview: Overview, call: Call) -> Iterator[Step]:
         """Yield what to do next: the readings that a person has to choose from, or the command that leads on."""
         ledger = overview.ledger
-        ambiguous = [each for each in ledger.suggestions if each.is_ambiguous]
-        known = [way for each in ledger.suggestions if not each.is_ambiguous for way in each.remedies[0].ways]
-        remedies = [remedy for each in ambiguous for remedy in each.remedies]
+        read = combined(ledger.suggestions)
+        known = read[0].ways if len(read) == 1 else ()
+        remedies = read if len(read) > 1 else []
         if not ledger.suggestions:
             rejected = dict.fromkeys(remedy for each in overview.reasons for remedy in each["remedies"])
             remedies = [each for each in rejected if not each.is_decision]
-        yield from (Step(call.using([*known, *each.ways])) for each in remedies)
+        yield from (Step(call.using(each.ways)) for each in remedies)
         if "status" not in ledger.columns.used:
             yield from (Step(call.using([way])) for way in status_ways(ledger.unused))
         full = self._with(ledger.suggestions)

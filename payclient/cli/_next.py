@@ -47,6 +47,7 @@ _OF_JUDGING = {"--rules", "--settles-within", *(option_name(each.name) for each 
 _OF_SERVICE = {"--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key"}
 _NEW_RULES = Path("rules.toml")
 _MAX_RUNS = 5
+_ONE_SHEET = "make sure that the other sheets give nothing of it back"
 _ALL_PAID = "make sure that every row of the ledger is paid"
 
 
@@ -275,7 +276,8 @@ def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: 
     }
     for follow_up in summary.follow_ups:
         if follow_up is FollowUp.CHOOSE_SHEET:
-            yield from (Step(reading(call.having(("--sheet", each.name)))) for each in summary.compared.unread_sheets)
+            sheets = (call.having(("--sheet", each.name)) for each in summary.compared.unread_sheets)
+            yield from (Step(reading(each), _ONE_SHEET) for each in sheets)
         if follow_up is FollowUp.CHOOSE_COLUMNS and "status" not in summary.compared.stated:
             yield from (Step(_saving(call.using([way]))) for way in status_ways(summary.compared.unused))
         if follow_up in following:

@@ -335,7 +335,21 @@ class Reconciliation:
 
     def _lines(self, statement: Ledger, journal: OpenJournal) -> Iterator[Entry | RejectedEntry]:
         """Yield the statement, and then note what was read."""
-        yield from statement_lines(statement, self.ledger)
+        words, lines, rejected = UnknownWords(self.rules), 0, 0
+        for line in statement_lines(statement, self.ledger):
+            words.add(line)
+            lines, rejected = lines + 1, rejected + isinstance(line, RejectedEntry)
+            yield line
         for suggestion in statement.suggestions:
             self.streams.tell(f"payclient: the statement: {suggestion.words('statement')}")
+        unknown = [each for each in words.found() if each.table == "statuses"]
+        for word in unknown:
+            self.streams.tell(f"payclient: the statement: {in_words(word)}")
+        unusable = f"none of {plural(lines, 'line')} can be used"
+        if statement.suggestions and lines == rejected:
+            raise statement.refusal(unusable)
+        if unknown and lines == rejected + sum(word.rows for word in unknown):
+            rules = Way("rules", dict(self.streams.call.options).get("--rules") or "rules.toml")
+            first = f"write the meaning of each status under [statuses] into {rules.value}"
+            refuse(f"the statement: {unusable}: no status is known", rules, first=first)
         note_statement(journal, StatementAbout(file=ledger_about(statement), payout=self.payout))

@@ -127,7 +127,13 @@ def test_told(reconcile, tmp_path):
     suggestion = "payclient: the statement: 1 row has amounts that cannot be read; all can be read with decimal = "
     assert suggestion in result.err
     assert 'decimal = "," under [statement.reading] and thousands = "." under [statement.reading]' in result.err
-    assert "payclient: the statement has 1 line and none can be used; line 2: " in result.err
+    assert "payclient: the statement settlement.csv: none of 1 line can be used\n" in result.err
+    assert result.lines[0].startswith('write decimal = "," under [statement.reading] and thousands = "." under')
+    header = {"header": "reference,Debit,Credit", "lines": ["T1,,15000", "T2,7000,"]}
+    columns = 'amount = "Credit" under [statement.columns] and debit_columns = { amount = "Debit" } under'
+    assert columns in reconcile(**header).lines[0]
+    result = reconcile(header="reference,amount,status", lines=["T1,15000,Lunas"])
+    assert result.lines[0].startswith("write the meaning of each status under [statuses] into rules.toml, then: ")
     assert (result.status, result.out) == (2, "")
     statement["lines"].append("T1;15000")
     result = reconcile("--statement-column", "reference=Trx", **statement, out="with-another")

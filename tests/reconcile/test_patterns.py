@@ -318,7 +318,7 @@ def test_before_the_first_lookup():
     words.add(RejectedEntry(line=99, reason="x", status="odd"))
     first, second = map(in_words, words.found())
     assert first == (
-        "status 'bezahlt' of 2 rows is not known, so each will be a break; if it means paid: "
+        "status 'bezahlt' of 2 rows is not known, so none of them can match; if it means paid: "
         'statuses.bezahlt = "paid"'
     )
     assert second == (

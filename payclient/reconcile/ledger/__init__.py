@@ -24,6 +24,7 @@ from payclient.reconcile.ledger._rows import checked_entry as checked_entry
 from payclient.reconcile.ledger._scope import Excluded as Excluded
 from payclient.reconcile.ledger._scope import UnreadSheet as UnreadSheet
 from payclient.reconcile.ledger._suggestion import Suggestion as Suggestion
+from payclient.reconcile.ledger._suggestion import combined as combined
 from payclient.reconcile.ledger._unused import UnusedColumn as UnusedColumn
 from payclient.reconcile.ledger._xlsx import FORMULA as FORMULA
 from payclient.reconcile.ledger._xlsx import read_cells as read_cells

@@ -107,10 +107,8 @@ def find_columns(
                 places[field] = _only(names, field, found)
     value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
-        similar = [name for name in names if any(word in normalise_name(name) for word in SYNONYMS["reference"])]
-        others = [] if value else [name for name in names if field_of(name) is None]
         message = f"no column is called reference; the columns are {listed(names)}"
-        once = [name for name in similar or others if names.count(name) == 1]
+        once = [] if value else [name for name in _like_references(names) if names.count(name) == 1]
         raise LedgerError(message, line=1, remedies=choices("reference", once))
     if value is not None:  # the payment in it would be lost
         message = (
@@ -122,6 +120,15 @@ def find_columns(
     unused = tuple(name for place, name in enumerate(names) if place not in places.values())
     used = MappingProxyType({field: names[place] for field, place in places.items()})
     return Columns(used, unused, MappingProxyType(places), tuple(header))
+
+
+def _like_references(names: Sequence[str]) -> Iterable[str]:
+    """Return the names that have a word for a reference, then those of numbers for orders; all others without one."""
+    fields = {name: field_of(name) for name in names}
+    words = ("reference", *SYNONYMS["reference"])
+    free = [name for name in names if fields[name] is None]
+    similar = [name for name in free if any(f"_{word}_" in f"_{normalise_name(name)}_" for word in words)]
+    return [*similar, *(name for name in names if fields[name] == "merchant_reff")] or free
 
 
 def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:

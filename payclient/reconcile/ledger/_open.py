@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from stat import S_ISREG
@@ -33,7 +33,7 @@ from payclient.reconcile.ledger._columns import (
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, Table
 from payclient.reconcile.ledger._scope import Excluded, Scope, UnreadSheet
-from payclient.reconcile.ledger._suggestion import Suggestion
+from payclient.reconcile.ledger._suggestion import Suggestion, combined
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
 from payclient.reconcile.ledger._unused import UnusedColumn
 
@@ -276,6 +276,13 @@ class Ledger:
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Declarations for the amounts and times that are refused; complete when all rows have been read."""
         return tuple(self._table.reader.suggester.suggestions())
+
+    def refusal(self, message: str) -> LedgerError:
+        """Return the error of a file of which no row can be used, with the declarations that would read it."""
+        error = LedgerError(message, remedies=combined(self.suggestions))
+        with suppress(LedgerError), _of_side(self._scope.side, self.fingerprint.name):
+            raise error
+        return error
 
     @property
     def fingerprint(self) -> Fingerprint:

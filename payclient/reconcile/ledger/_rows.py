@@ -177,7 +177,7 @@ class _DirectionReader:
 
     def read(self, cell: Any) -> int | None:
         """Return the sign that a cell gives to the amounts of its row, or None for an empty cell."""
-        word = read_word(cell)
+        word = read_word(str(cell) if type(cell) is int else cell)
         if word is None:
             return None
         sign = sign_of(word)

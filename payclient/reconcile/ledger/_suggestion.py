@@ -91,6 +91,14 @@ class Suggestion:
         return f"{refused}; they are ambiguous: all can be read with {ways}; declare the one that is meant"
 
 
+def combined(suggestions: Iterable[Suggestion]) -> list[Remedy]:
+    """Return the ways to read all cells: one with every declaration, or one for each reading of ambiguous ones."""
+    suggestions = list(suggestions)
+    known = [way for each in suggestions if not each.is_ambiguous for way in each.remedies[0].ways]
+    readings = [remedy.ways for each in suggestions if each.is_ambiguous for remedy in each.remedies] or [()]
+    return [Remedy((*known, *ways), "reads them") for ways in readings if known or ways]
+
+
 class Suggester:
     """Remembers the shapes of cells, and suggests declarations."""
 

@@ -4,7 +4,7 @@ import pytest
 
 from payclient.reconcile.ledger import FIELDS, LedgerError, find_columns
 from payclient.reconcile.ledger._columns import SYNONYMS
-from support.misses import check_table
+from support.misses import check_each, check_table
 
 ACCENTS = {"Montant reçu": "amount_received", "Gebühr": "fee", "Método de pago": "payment_method"}
 
@@ -69,3 +69,21 @@ def test_numbers():
     for name in ("Ref. No.", "Referenz-Nr.", "Transaktions-Nr", "Transaction No.", "No. Transaksi"):
         assert find_columns([name, "amount"]).used["reference"] == name
     assert find_columns(["reference", "Rechnungs-Nr."]).used["merchant_reff"] == "Rechnungs-Nr."
+
+
+def test_like_a_reference():
+    """Columns whose names have a word for a reference are proposed, and numbers of orders; not part of another word."""
+
+    def proposed(header):
+        with pytest.raises(LedgerError) as caught:
+            find_columns(header.split(","))
+        return [way.value for remedy in caught.value.remedies for way in remedy.ways]
+
+    expected = {
+        "Created,Amount,Amount Refunded,order_ref (metadata)": ["order_ref (metadata)"],
+        "Date & Time,Order ID,Transaction type,Amount": ["Order ID"],
+        "Invoice,Amount": ["Invoice"],
+        "Psp Reference,Merchant Reference,Amount": ["Psp Reference", "Merchant Reference"],
+        "Beleg,Betrag": ["Beleg"],
+    }
+    check_each(expected, proposed)
