@@ -14,6 +14,7 @@ import attrs
 from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
+from payclient._shared.remedy import Shell, shell_here
 from payclient.cli._streams import FILE, NUMBER, Exit, OwnStreams, Seconds, refuse
 from payclient.testing import FakeService, Latency, Reply
 
@@ -130,15 +131,23 @@ async def sandbox(
     else:
         load(service, transactions)
     async with serving(service, host, port) as url:
-        streams.write(
-            f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox"
-        )
+        streams.write(_variables(shell_here(), BASE_URL=url, API_KEY=service.api_key, ENVIRONMENT="sandbox"))
         for fields in _READY_MADE if transactions is None else ():
             streams.tell(_described(fields))
         streams.tell("serving; Ctrl-C stops")
         with suppress(asyncio.CancelledError):  # the normal end
             await asyncio.Event().wait()
     return Exit.DONE
+
+
+def _variables(shell: Shell, **values: str) -> str:
+    """Return the line that sets the environment variables in *shell*; none of the values needs quotes."""
+    begin, each, between = {
+        Shell.POSIX: ("export ", "PAYCLIENT_{}={}", " "),
+        Shell.POWERSHELL: ("", "$env:PAYCLIENT_{} = '{}'", "; "),
+        Shell.CMD: ("", 'set "PAYCLIENT_{}={}"', " & "),
+    }[shell]
+    return begin + between.join(each.format(name, value) for name, value in values.items())
 
 
 def _described(fields: dict[str, Any]) -> str:

@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from payclient.cli._sandbox import SandboxService, limit_of, load
+from payclient._shared.remedy import Shell
+from payclient.cli._sandbox import SandboxService, _variables, limit_of, load
 from payclient.errors import ConfigurationError
 from payclient.testing import FakeService
 from support.misses import check_each
@@ -85,3 +86,16 @@ def test_refused(command):
         result = command("sandbox", "--port", str(port))
     expected = f"payclient: cannot listen on 127.0.0.1 port {port}: "
     assert (result.status, result.err[: len(expected)]) == (2, expected)
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [
+        (Shell.POSIX, "export PAYCLIENT_BASE_URL=http://127.0.0.1:1 PAYCLIENT_API_KEY=k"),
+        (Shell.POWERSHELL, "$env:PAYCLIENT_BASE_URL = 'http://127.0.0.1:1'; $env:PAYCLIENT_API_KEY = 'k'"),
+        (Shell.CMD, 'set "PAYCLIENT_BASE_URL=http://127.0.0.1:1" & set "PAYCLIENT_API_KEY=k"'),
+    ],
+)
+def test_variables(shell, line):
+    """The first line of the sandbox can be pasted into the shell that it was started from."""
+    assert _variables(shell, BASE_URL="http://127.0.0.1:1", API_KEY="k") == line
