@@ -7,11 +7,11 @@ from attrs import field, frozen
 from payclient._shared.checks import must_be, unfit
 from payclient._shared.escape import quote
 from payclient.client._wait import is_condition
-from payclient.protocol import UNPAID, Transaction, missing_amount, text_stated
+from payclient.protocol import UNPAID, Returnable, Transaction, missing_amount, text_stated
 
 
 @frozen(kw_only=True)
-class FieldDifference:
+class FieldDifference(Returnable):
     """
     One field of a transaction that is not as expected; its text is safe to print.
 
@@ -32,7 +32,7 @@ class FieldDifference:
 
 
 @frozen(kw_only=True)
-class Confirmation:
+class Confirmation(Returnable):
     """
     The result of `AsyncClient.confirm`.
 
@@ -42,6 +42,8 @@ class Confirmation:
         differences: The fields that are not as expected; empty if it is confirmed.
         transaction: The service's transaction; None without one.
     """
+
+    _computed = ("is_confirmed",)
 
     reference: str
     compared: tuple[str, ...]

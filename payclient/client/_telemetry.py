@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from payclient.protocol import Returnable
+
 
 @frozen(kw_only=True)
 class Attempt:
@@ -37,7 +39,7 @@ class Attempt:
 
 
 @frozen(kw_only=True)
-class Stats:
+class Stats(Returnable):
     """
     A snapshot of the counters of a client, for all its views together.
 
@@ -57,6 +59,8 @@ class Stats:
         asked_ago: Seconds since the last attempt was sent; None without one.
         answered_ago: Seconds since the service answered last, whatever it said; None if it never did.
     """
+
+    _computed = ("is_ready",)
 
     lookups: int
     attempts: int

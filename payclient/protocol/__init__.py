@@ -10,6 +10,7 @@ from payclient.protocol._models import Found as Found
 from payclient.protocol._models import Outcome as Outcome
 from payclient.protocol._models import Request as Request
 from payclient.protocol._models import Response as Response
+from payclient.protocol._models import Returnable as Returnable
 from payclient.protocol._phrases import plain as plain
 from payclient.protocol._refusal import request_id_of as request_id_of
 from payclient.protocol._secret import ApiKey as ApiKey

@@ -1,10 +1,10 @@
 """The values around a lookup: its environment, its outcome, and the request and response of an attempt."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias, TypedDict, cast, get_type_hints
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from payclient.errors import PayClientError
 from payclient.protocol.transaction import Transaction
@@ -38,8 +38,62 @@ class WithoutTruth:
         raise TypeError(message)
 
 
+class Returnable:
+    """The base class of results that have JSON, so that a page can return them, and FastAPI lists of them."""
+
+    __slots__ = ()
+    _computed: ClassVar[tuple[str, ...]] = ()
+    """The properties that are a part of the JSON."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON has it: the payment code is masked, and of an error only its answer is shown."""
+        names = (*(each.name for each in fields(cast("type[Any]", type(self)))), *self._computed)
+        return {name: _plain(getattr(self, name)) for name in names}
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        # As pydantic's models do: `dict(result)` works, as does a response of FastAPI without a type.
+        return iter(self.as_json().items())
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        """Make it a response model of FastAPI; called by pydantic only."""
+        from payclient.protocol.transaction._pydantic import schema  # noqa: PLC0415  it needs pydantic
+
+        return schema(cls, _shape(cls), cls.as_json)
+
+    @classmethod
+    def _json_types(cls) -> dict[str, Any]:
+        """Return the types of what its JSON has."""
+        computed = {name: get_type_hints(getattr(cls, name).fget)["return"] for name in cls._computed}
+        hints = get_type_hints(cls)
+        return {each.name: hints[each.name] for each in fields(cast("type[Any]", cls))} | computed
+
+
+class _Answer(TypedDict):
+    type: str
+    detail: str
+    http_status: int
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, PayClientError):
+        return _Answer(type=type(value).__name__, detail=value.detail, http_status=value.http_status)
+    if isinstance(value, Returnable | Transaction):
+        return value.as_json()
+    return [_plain(each) for each in cast("tuple[object, ...]", value)] if isinstance(value, tuple) else value
+
+
+def _shape(kind: Any) -> Any:
+    from payclient.protocol.transaction._pydantic import result_shape, shape_of, transaction_shape  # noqa: PLC0415  the same
+
+    if kind is Transaction:
+        return transaction_shape()
+    hints = get_type_hints(_Answer) if kind is PayClientError else kind._json_types()  # noqa: SLF001  its own
+    return result_shape(kind.__name__, {name: shape_of(each, _shape) for name, each in hints.items()})
+
+
 @frozen
-class Found(WithoutTruth):
+class Found(WithoutTruth, Returnable):
     """
     A lookup that found its transaction.
 
@@ -55,7 +109,7 @@ class Found(WithoutTruth):
 
 
 @frozen
-class Failed(WithoutTruth):
+class Failed(WithoutTruth, Returnable):
     """
     A lookup that failed.
 

@@ -142,9 +142,9 @@ class Transaction:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
         """Make it a field of a pydantic model, and a response model of FastAPI. Only pydantic calls it."""
-        from payclient.protocol.transaction._pydantic import transaction_schema  # noqa: PLC0415  it imports pydantic
+        from payclient.protocol.transaction._pydantic import schema, transaction_shape  # noqa: PLC0415  it needs pydantic
 
-        return transaction_schema(cls, read=cls.from_json, write=cls.as_json)
+        return schema(cls, transaction_shape(), cls.as_json, cls.from_json)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
