@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Code, Lines, Rules, compare
+from payclient.reconcile import Bucket, Code, Lines, Row, Rules, Tally, compare
 from payclient.reconcile._fields import COMPARED_FIELDS
 from payclient.reconcile.journal._database import entry_cells, entry_from
 from payclient.reconcile.judgement._case import payment_of
@@ -60,3 +60,13 @@ def test_lines_that_differ(name):
     )
     found = Transaction(**IDENTITY | {name: value_of(name, OURS, "our")})
     assert compare(payment_of(lines, SUMMED, found), found, at=NOON) == ()
+
+
+@pytest.mark.parametrize("name", sorted(FIELDS.keys() - {"amount", "fee", "amount_received", "expdate"}))
+def test_dash(name):
+    """A dash in a field of text is not compared, so a verdict does not name the field."""
+    tally = Tally()
+    for text in ("-", f"our {name}"):
+        entry = Entry(line=2, reference="T1", **{name: text})
+        tally.add(Row(entry=entry, bucket=Bucket.MATCHED, transaction=Transaction(**IDENTITY)))
+    assert tally.summary().compared.fields[name] == 1
