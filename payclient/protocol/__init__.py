@@ -24,7 +24,6 @@ from payclient.protocol.transaction import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction import EMPTY as EMPTY
 from payclient.protocol.transaction import JSONProblem as JSONProblem
 from payclient.protocol.transaction import Transaction as Transaction
-from payclient.protocol.transaction import is_list as is_list
 from payclient.protocol.transaction import is_object as is_object
 from payclient.protocol.transaction import kind as kind
 from payclient.protocol.transaction import masked as masked
