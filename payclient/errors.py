@@ -1,8 +1,8 @@
 """
 Internal: every exception that payclient raises on purpose. Import them from `payclient`.
 
-An error holds plain values only: strings, numbers, dictionaries of them, and in one place a
-`Transaction`. It never holds a request, a response or a client, so it can be pickled, copied and
+An error contains only plain values: strings, numbers, dictionaries of them, and in one place a
+`Transaction`. It never contains a request, a response or a client, so it can be pickled, copied and
 logged without the API key.
 """
 
@@ -20,7 +20,7 @@ Sent: TypeAlias = Literal["yes", "no", "unknown"]
 
 Step: TypeAlias = Literal["", "name", "connect", "proxy", "tls", "sending", "waiting", "body"]
 """
-How far an attempt had come: looking up the name, connecting, asking the proxy for a tunnel, the TLS handshake with the
+How far an attempt got: looking up the name, connecting, asking the proxy for a tunnel, the TLS handshake with the
 service, sending the request, waiting for the response, reading its body. "" if that is not known.
 """
 
@@ -40,7 +40,7 @@ class PayClientError(Exception):
 
     Attributes:
         attempts: HTTP exchanges that the lookup had made when it ended with this error.
-        http_status: The status with which a web application answers. 500 for a mistake of the application.
+        http_status: The status of a web application's answer. 500 for a mistake of the application.
         detail: A sentence for its visitors, without any detail of this error.
     """
 
@@ -96,14 +96,14 @@ class ConfigurationError(PayClientError, ValueError):
 
 
 class InvalidReferenceError(PayClientError, ValueError):
-    """The reference is invalid. Nothing was sent."""
+    """The reference is invalid. It was not sent."""
 
     http_status = 404
     detail = "no such payment"
 
 
 class ClientClosedError(PayClientError, RuntimeError):
-    """The client was closed, or is used in another event loop or after a fork. The message says which."""
+    """The client was closed, or is used in another event loop or after a fork. The message names the reason."""
 
 
 def _retry_after(error: "CouldNotAskError") -> float:
@@ -161,7 +161,7 @@ class TransportError(CouldNotAskError):
         sent: Whether the service may have received the request, in this attempt or an earlier one of the lookup.
         step: Where the attempt ended.
         address: IP address and port of the peer, or of the proxy if there is one. Before a connection exists, the
-            addresses that were tried. "" if none is known.
+            addresses that were tried. "" if unknown.
         seconds: How long the attempt took. 0 if it was not measured.
     """
 
@@ -178,7 +178,7 @@ class TransportError(CouldNotAskError):
 
 
 class ConnectionFailedError(TransportError):
-    """The connection could not be made, or broke before the response was complete."""
+    """The connection could not be opened, or broke before the response was complete."""
 
 
 class AttemptTimeoutError(TransportError, TimeoutError):
@@ -228,7 +228,7 @@ class OverloadedError(TransportError):
 
 
 class TLSVerificationError(TransportError):
-    """No trusted TLS connection could be made. The message says why. Never retried, never downgraded."""
+    """No trusted TLS connection could be opened. The message has the reason. Never retried, never downgraded."""
 
     _is_retryable = False
 
@@ -291,7 +291,7 @@ class PermissionDeniedError(CouldNotAskError, ResponseError):
 @with_attributes
 class TransactionNotFoundError(ResponseError):
     """
-    The service says, in its own envelope, that it has no such transaction.
+    The service answers, in its own envelope, that it does not know the transaction.
 
     Attributes:
         is_conclusive: Whether the message is about a transaction or a reference. If not ("not found", "no data",
@@ -381,4 +381,4 @@ class WaitDeadlineError(WaitError, TimeoutError):
 
 @with_attributes
 class WaitUnansweredError(CouldNotAskError, WaitDeadlineError):
-    """The deadline has passed, and the last lookup had no answer. `transaction` is the last one before, if any."""
+    """The deadline has passed, and the last lookup was not answered. `transaction` is the last one before, if any."""

@@ -1,4 +1,4 @@
-"""Options of a run: reading the ledger, judging, earlier runs, the statement; and how both files are opened."""
+"""Options of a run: reading the ledger, judging, earlier runs, the statement, and how both files are opened."""
 
 import os
 import re
@@ -85,7 +85,7 @@ class LedgerOptions:
     delimiter: Annotated[str | None, MARK, RARE] = None
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
-        """Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it."""
+        """Open *ledger*, or standard input for `-`, as the rules declare it. The caller closes it."""
         found = _opened(
             streams.stdin if str(ledger) == "-" else ledger,
             "ledger",
@@ -163,10 +163,10 @@ class EarlierRunOptions:
     Earlier runs, and second lookups.
 
     Attributes:
-        previous: Folder of the previous run, which is only read; breaks get a state and an age.
+        previous: Folder of the previous run, which is only read. Breaks get a state and an age.
         confirm_after: Time to wait before a difference is looked up again.
         decisions: Folder of a run whose decisions count. Default: the previous one.
-        reuse: Age up to which previous answers are used again, for rows that matched.
+        reuse: Maximum age of previous answers to use again, for rows that matched.
     """
 
     previous: Annotated[Path | None, FOLDER] = None
@@ -199,7 +199,7 @@ def _read_amount(_: object, tokens: Sequence[Token]) -> int:
 
 
 def check_run(folder: Path, *names: str) -> None:
-    """Refuse a folder that has none of these files of a run; the manifest or the journal if none is named."""
+    """Refuse a folder that has none of these files of a run. The manifest or the journal if none is named."""
     if any(map(os.path.lexists, (folder / name for name in names or (MANIFEST, JOURNAL)))):
         return
     is_there = folder.is_dir() and any((folder / name).exists() for name in (MANIFEST, JOURNAL))

@@ -36,7 +36,7 @@ _MAX_LINE = 64 * 1024
 
 
 async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
-    """Yield the lines that are not blank, without the white space around them; lazily."""
+    """Yield the lines that are not blank, without the white space around them. Lazily."""
     # Bytes that are not UTF-8 become characters that no reference may have: they cost their own line and no other.
     decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     rest = ""
@@ -52,11 +52,11 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
 
 
 async def _read(stream: BinaryIO) -> bytes:
-    """Return the next bytes; none at the end."""
+    """Return the next bytes. None at the end."""
     # A daemon thread waits for it, which is never joined: a terminal can block it for ever. It reads from the system,
     # because a lock of Python's own that a thread still holds at the end of the interpreter is fatal.
     arrival: Future[bytes] = Future()
-    arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting; the thread cannot stop
+    arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting. The thread cannot stop
 
     def read() -> None:
         try:
@@ -78,7 +78,7 @@ def _next_chunk(stream: BinaryIO) -> bytes:
 
 @frozen(kw_only=True)
 class Streams:
-    """Standard streams: data on `stdout`, everything for people on `stderr`; `call` is the command as it was typed."""
+    """Standard streams: data on `stdout`, everything for people on `stderr`. `call` is the command as it was typed."""
 
     stdin: BinaryIO
     stdout: TextIO
@@ -86,7 +86,7 @@ class Streams:
     call: Call = field(factory=Call)
 
     def write(self, line: str) -> None:
-        """Write data, at once; control characters are escaped, except for line ends and tabs."""
+        """Write data, at once. Control characters are escaped, except for line ends and tabs."""
         if not line.isprintable():
             line = re.sub(r"[^\n\t]+", lambda match: escape_unprintable(match[0]), line)
         self.stdout.write(f"{line}\n")
@@ -101,7 +101,7 @@ class Streams:
         self.stderr.flush()
 
     def console(self) -> Console:
-        """Return rich's view of `stdout`; colour and width follow the terminal and `NO_COLOR`."""
+        """Return rich's view of `stdout`. Colour and width follow the terminal and `NO_COLOR`."""
         from rich.console import Console  # noqa: PLC0415  output into a file or a pipe need not load it
 
         class OurConsole(Console):
@@ -113,7 +113,7 @@ class Streams:
 
 
 def process_streams() -> Streams:
-    """Return the process's own streams, able to write any text whatever their encoding."""
+    """Return the process's own streams, able to write any text in any encoding."""
     return Streams(
         stdin=io.BytesIO() if sys.stdin is None else sys.stdin.buffer,  # None: closed before the process started
         stdout=_lenient(sys.stdout),
@@ -131,7 +131,7 @@ def _lenient(stream: TextIO | None) -> TextIO:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
-    """Return one line per row, with the cells of each column below each other; *right* columns end at one place."""
+    """Return one line per row, with the cells of each column below each other. *right* columns end at one place."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
     def cell(place: int, text: str) -> str:
@@ -171,7 +171,7 @@ def _read_deadline(kind: object, tokens: Sequence[Token]) -> float | None:
 
 
 def with_unit(text: str) -> str:
-    """Return *text*, in seconds if it is a bare number; a rules file has to name the unit."""
+    """Return *text*, in seconds if it is a bare number. A rules file has to name the unit."""
     return f"{text}s" if text.isdecimal() else text
 
 
@@ -187,7 +187,7 @@ Seconds: TypeAlias = Annotated[float, Parameter(converter=_read_seconds), _AS_DU
 MaxAge: TypeAlias = Annotated[float | None, Parameter(converter=_read_seconds, metavar="DURATION")]
 Deadline: TypeAlias = Annotated[float | None, Parameter(converter=_read_deadline), _AS_DURATION]
 OwnStreams: TypeAlias = Annotated[Streams, Parameter(parse=False)]
-"""Kinds of options: a switch, `--json`, one that may be repeated, durations; and the streams, which have no option."""
+"""Kinds of options: a switch, `--json`, one that may be repeated, durations, and the streams, which have no option."""
 
 AMOUNT, DURATION, FILE, FOLDER = (Parameter(metavar=each) for each in ("AMOUNT", "DURATION", "FILE", "FOLDER"))
 MARK, NAME, NUMBER, REFERENCE, TEXT = (
@@ -245,7 +245,7 @@ class RefusalError(ConfigurationError):
 
     Attributes:
         ways: Options that help.
-        first: What a person does first; then the same command helps.
+        first: What a person does first, then the same command helps.
         is_last: Whether nothing more can be said than the message.
     """
 
@@ -273,10 +273,10 @@ class Exit(IntEnum):
     Attributes:
         DONE: All is as it should be.
         DIFFERENT: The service answered, and something is not as it should be.
-        USAGE: The command cannot be run like this; nothing was asked.
+        USAGE: The command cannot be run like this. Nothing was asked.
         REFUSED: The service refuses this caller, or is not at this address: the same for every reference.
         BUG: A fault of payclient itself.
-        AGAIN: Something could not be asked; the same command may well succeed later.
+        AGAIN: Something could not be asked. The same command may well succeed later.
         INTERRUPTED: By the user.
         CLOSED: The output was closed (broken pipe).
 

@@ -88,14 +88,14 @@ class Lookup:
     joined: Lookup | None = field(default=None, init=False)  # it waits for this lookup's result
     sent_at: float | None = field(default=None, init=False)  # None between two attempts
     key_version: int = field(default=0, init=False)  # the last attempt's, like `redact`
-    declined_version: int = field(default=0, init=False)  # the key that the service declined; once in a lookup
+    declined_version: int = field(default=0, init=False)  # the key that the service declined. Once in a lookup
     key_error: errors.PayClientError | None = field(default=None, init=False)  # the response to that key
     unconfirmed: Unconfirmed | None = field(default=None, init=False)
     retries: Retries | None = field(default=None, init=False)  # most lookups need none
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: errors.PayClientError | None = field(default=None, init=False)
-    sent: errors.Sent = field(default="no", init=False)  # true of any attempt; see `TransportError`
+    sent: errors.Sent = field(default="no", init=False)  # true of any attempt. See `TransportError`
     is_fresh: bool = field(default=False, init=False)  # the connection of the last response
     is_probe: bool = field(default=False, init=False)
     headers: Mapping[str, str] | None = field(default=None, init=False)  # the trace's

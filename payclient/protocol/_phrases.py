@@ -18,7 +18,7 @@ from payclient.protocol._secret import REMOVED
 
 class Meaning(Enum):
     NOT_FOUND = "not found"
-    NO_DATA = "no data"  # the record is missing; its kind is not named
+    NO_DATA = "no data"  # the record is missing. Its kind is not named
     BARE = "bare"  # only "not found", or no message
     KEY = "key"
     DENIED = "denied"  # about a key, a merchant, an account or the caller

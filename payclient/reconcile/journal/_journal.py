@@ -146,7 +146,7 @@ class OpenJournal:
         return str(found[0][0]) if found else None
 
     def noted(self, name: str, kind: type[_Kind]) -> _Kind | None:
-        """Return the value that `note_value` stored under *name*. None if there is none."""
+        """Return the value that `note_value` stored under *name*. None without one."""
         text = self.note(name)
         return None if text is None else from_json(json.loads(text), kind)
 

@@ -70,7 +70,7 @@ _USUAL = re.compile(r"[\w-]+", re.ASCII).fullmatch  # visible, not damaged, with
 _HAS_NUMBER = re.compile("[1-9]").search
 
 
-class CellProblem(ValueError):  # noqa: N818  it is a finding about the data. A rejected entry is made of it
+class CellProblem(ValueError):  # noqa: N818  it is a finding about the data. A rejected entry is built from it
     """
     A cell cannot be read. The text has the value found and the form needed.
 
@@ -162,7 +162,7 @@ def shown(value: Any) -> str:
 
 
 def invisible(text: str) -> str:
-    """Name the first invisible space or mark in *text*. Empty if there is none."""
+    """Name the first invisible space or mark in *text*. Empty without one."""
     if text.isascii() or not (unseen := _UNSEEN.search(text)):
         return ""
     return f"{quote(text)} holds U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"

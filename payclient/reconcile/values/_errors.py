@@ -16,7 +16,7 @@ class StoppedError(PayClientError):
 @with_attributes
 class JournalError(PayClientError, ValueError):
     """
-    The journal cannot be used: it belongs to another run, is damaged or is in use. The message says which.
+    The journal cannot be used: it belongs to another run, is damaged or is in use. The message names the reason.
 
     Attributes:
         rules: The rules that differ, if the journal belongs to another run and nothing else differs.
@@ -29,9 +29,9 @@ class JournalError(PayClientError, ValueError):
 
 class JournalWriteError(OSError):
     """
-    The journal can no longer be written. The message says why.
+    The journal can no longer be written. The message has the reason.
 
-    Committed answers are kept, and the run can be resumed. It is not a `PayClientError`, because it says nothing about
+    Committed answers are kept, and the run can be resumed. It is not a `PayClientError`, because it is not about
     the current reference: a stream ends at once instead of continuing with the next.
     """
 
