@@ -29,7 +29,7 @@ def pay_client(pay_service: FakeService) -> AsyncClient:
     """
     Return an `AsyncClient` that talks to `pay_service`, in process.
 
-    It retries without waiting. The fixture is not asynchronous, so it works with any plugin that
+    It retries without waiting, and gives up after 0.9 s, so that a test of a time-out is quick. The fixture is not asynchronous, so it works with any plugin that
     runs asynchronous tests on asyncio, and each test gets a client for its own event loop. It need
     not be closed: it has no sockets and no tasks.
     """
@@ -41,6 +41,7 @@ def pay_client(pay_service: FakeService) -> AsyncClient:
         api_key=pay_service.api_key,
         base_url="http://127.0.0.1",
         environment="sandbox",
+        deadline=0.9,
         retry=RetryPolicy(initial_backoff=0),
         http_client=httpx.AsyncClient(transport=httpx.ASGITransport(app=pay_service)),
     )

@@ -30,7 +30,7 @@ def rows(request):
     return 10 * request.param if request.config.getoption("full", default=False) else request.param
 
 
-@pytest.fixture(params=["httpx", "fast"])
+@pytest.fixture(params=["httpx", "fast", pytest.param("httpx2", marks=pytest.mark.slow)])
 def each_of_ours(request, monkeypatch):
     """Play a row over each transport of ours, chosen as a user would."""
     monkeypatch.setenv("PAYCLIENT_TRANSPORT", request.param)

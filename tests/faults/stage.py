@@ -27,6 +27,8 @@ OK = http(FOUND)
 ok = send(OK)
 AT_ONCE = RetryPolicy(initial_backoff=0)
 LIBRARIES = {"httpx": httpx, "httpx2": httpx2}
+OURS = {"own": "httpx", "own, httpx2": "httpx2", "fast": "fast"}
+"""The transports of ours, by the carriers that use them."""
 TRUST = ssl.create_default_context()  # one for all: to load the certificates takes longer than most rows
 DESCRIPTORS = Path("/proc/self/fd")
 NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy connections": 0}
@@ -39,7 +41,7 @@ async def stage(server, *, carrier="own", scheme=None, **options):
 
     Args:
         server: Started and stopped here.
-        carrier: `own` or `fast` for a transport of ours, `httpx` or `httpx2` for a client of it that is passed in.
+        carrier: One of `OURS` for a transport of ours, `httpx` or `httpx2` for a client of it that is passed in.
         scheme: In the place of the server's own.
         options: Of the client, in the place of the usual ones.
     """
@@ -51,8 +53,8 @@ async def stage(server, *, carrier="own", scheme=None, **options):
             habits = {"follow_redirects": True, "auth": ("somebody", "else")}  # neither may hold
             http_client = library.AsyncClient(limits=limits, trust_env=False, verify=TRUST, **habits)
             options["http_client"] = await stack.enter_async_context(http_client)
-        elif carrier == "fast":
-            options.setdefault("transport", "fast")
+        elif carrier != "own":
+            options.setdefault("transport", OURS[carrier])
         url = server.url if scheme is None else f"{scheme}:{server.url.partition(':')[2]}"
         options = {"base_url": url, "retry": AT_ONCE, "timeout": 60, **options}
         async with AsyncClient(api_key=KEY, **options) as pay:
@@ -61,7 +63,7 @@ async def stage(server, *, carrier="own", scheme=None, **options):
         if not isinstance(options.get("transport", ""), str):
             await options["transport"].aclose()
         assert all(f"Authorization: Bearer {KEY}".encode() in request for request in server.requests)
-        if carrier in ("own", "fast"):
+        if carrier in OURS:
             assert await server.deserted() == 0
             assert len(connections(pay._session._transport)) == 0
     await settle()

@@ -3,14 +3,16 @@
 import re
 import ssl
 import tracemalloc
+from typing import get_args
 
 import pytest
 import trustme
 
 from faults import answers, bodies, gateways, network
 from faults.fault import UNCOUNTED
-from faults.stage import AT_ONCE, ask, ok, signal_of, stage, words
+from faults.stage import AT_ONCE, OURS, ask, ok, signal_of, stage, words
 from payclient import RetryPolicy, Transaction
+from payclient.transports import TransportName
 from payclient.transports.fast import FastTransport
 from support.raw_server import RawServer, Script, server_context, well_behaved
 
@@ -31,9 +33,11 @@ def case(carrier, faults, name=None, **more):
 OVER_FAST = [case("fast", table, f"fast, {name}") for name, table in TABLES.items()]
 A_DOZEN = [
     case("own", FAULTS[::24]),  # the same connections: that httpx on top changes nothing
+    case("own, httpx2", FAULTS[::24]),  # nor httpx2
     case("httpx", [*FOREIGN[::12], *(fault for fault in FOREIGN if fault.foreign)]),
 ]
 OVER_OWN = case("own", FAULTS[::8], "own, every eighth", marks=pytest.mark.slow)
+OVER_OWN2 = case("own, httpx2", FAULTS[::8], "own httpx2, every eighth", marks=pytest.mark.slow)
 OVER_HTTPX = case("httpx", FOREIGN, "httpx, all", marks=pytest.mark.slow)
 
 pytestmark = pytest.mark.virtual_time
@@ -48,7 +52,14 @@ def server_with(fault, *, times=None):
     return RawServer(Script(*[fault.script] * times, [ok]))
 
 
-@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, *A_DOZEN, OVER_OWN, OVER_HTTPX])
+def test_transports():
+    """Each transport of ours is played, so that none ships without its faults."""
+    assert {OURS[each.values[0]] for each in (*OVER_FAST, *A_DOZEN) if each.values[0] in OURS} == {
+        *get_args(TransportName)
+    }
+
+
+@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, *A_DOZEN, OVER_OWN, OVER_OWN2, OVER_HTTPX])
 async def test_lasting(carrier, faults, row, subtests):
     """While the fault lasts, a lookup ends with the required verdict, after the required attempts."""
     for fault in faults:
@@ -82,7 +93,7 @@ async def test_over_tls(row, subtests):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, OVER_OWN, OVER_HTTPX])
+@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, OVER_OWN, OVER_OWN2, OVER_HTTPX])
 async def test_passing(carrier, faults, row, subtests):
     """When the fault passes, what could be asked again has been asked again, and no more than needed."""
     for fault in faults:
@@ -98,7 +109,7 @@ async def test_passing(carrier, faults, row, subtests):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, OVER_OWN])
+@pytest.mark.parametrize(("carrier", "faults"), [*OVER_FAST, OVER_OWN, OVER_OWN2])
 async def test_signal(carrier, faults, row, subtests):
     """Each fault gives the limiter the expected signal, and no other."""
     for fault in faults:

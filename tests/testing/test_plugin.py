@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from payclient.errors import TransactionNotFoundError
+from payclient.errors import DeadlineExceededError, TransactionNotFoundError
 from payclient.testing import Reply
 
 THREE_LINES = """
@@ -114,3 +114,18 @@ async def test_in_process(pay_service, pay_client):
     pay_service.add(reference="T1")
     await pay_client.get_transaction("T1")
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.virtual_time
+async def test_timeout(pay_service, pay_client):
+    """A test of a time-out takes less than a second, without an option, and gives the error of a real one."""
+    pay_service.script("T1", *[Reply(never_responds=True)] * 2)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    with pytest.raises(DeadlineExceededError):
+        await pay_client.get_transaction("T1")
+    first = loop.time() - began
+    confirmed = loop.time()
+    with pytest.raises(DeadlineExceededError):
+        await pay_client.confirm("T1", amount=1, status={"Paid"})
+    assert max(first, loop.time() - confirmed) < 1.0
