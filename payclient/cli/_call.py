@@ -76,6 +76,10 @@ class Call:
                 options.append((flag, rest.pop(0)))
         return cls(arguments[0], tuple(words), tuple(options))
 
+    def is_same(self, other: Call) -> bool:
+        """Return whether both do the same; options may be in another order."""
+        return (self.name, self.words, {*self.options}) == (other.name, other.words, {*other.options})
+
     def having(self, *options: Option) -> Call:
         """Return the call with *options*, which replace those about the same subject."""
         new = dict.fromkeys(options)

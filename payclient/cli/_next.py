@@ -69,7 +69,7 @@ def lines_of(steps: Iterable[Step], typed: Call) -> list[str]:
     """Return the lines that show *steps*, without a command that is the one *typed*, or that no shell takes safely."""
     texts: dict[str, str] = {}
     for step in steps:
-        command = None if step.call is None or (step.call == typed and not step.first) else step.call.text()
+        command = None if step.call is None or (step.call.is_same(typed) and not step.first) else step.call.text()
         if command is not None:
             texts.setdefault(f"{step.first}, then: {command}" if step.first else command, "")
         elif step.call is None:

@@ -79,7 +79,7 @@ class OutputOptions:
 
 def check_other_folder(out: Path, folder: Path, what: str = "") -> None:
     if out.resolve().is_relative_to(folder.resolve()):
-        new = Way("out", new_path(out))
+        new = Way("out", new_path(folder))
         refuse(f"--out must be another folder than {folder}, {what}which is not changed", new)
 
 

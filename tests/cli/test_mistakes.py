@@ -52,6 +52,11 @@ SAID = {
     "decisions other/report.xlsx --by ana": ("there is no report at other", None),
     "explain 20 t1": ("no row with the reference t1", ("explain 20 T1",)),
     "explain 20 T9": ("no row with the reference T9", ("show 20",)),
+    "reconcile ledger.csv --out 20/new --previous 20": (
+        "--out must be another folder than 20, the previous run, which is not changed",
+        ("reconcile ledger.csv --previous 20 --out 20-2",),
+    ),
+    "reconcile . --out new --previous .": ("--out must be another folder than .", None),
     "show 20/report.html": ("there is no report at 20/report.html", ("show 20",)),
     "reconcile word.csv --out met --rules word.toml": (
         "belongs to another run: its rules: statuses",
