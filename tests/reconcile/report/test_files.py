@@ -5,26 +5,31 @@ import errno
 import io
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import zipfile
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
-from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger
-from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, verify
+from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger, read_cells
+from payclient.reconcile.nights import Decision, Resolution
+from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, add_decisions, verify
 from payclient.reconcile.report._html import FILES
 from payclient.reconcile.report._model import OUTPUTS
 from support import planted
 from support.chance import examples
+from support.nights import Nights, entry, paid
 from support.reconciling import Clock, Service
 
 LEDGER = """reference,merchant_reff,amount,status
@@ -46,6 +51,7 @@ PROGRAM = """
 import asyncio, sys
 from payclient.reconcile.report import ReportFiles
 from support.planted import about, judged
+from support.nights import Nights, entry, paid
 from support.reconciling import Clock, Service
 with ReportFiles(sys.argv[1]) as files:
     for row in asyncio.run(judged(1000)):
@@ -281,6 +287,26 @@ def test_outputs():
     assert written == {*FILES} - {MANIFEST, "journal.sqlite", "decisions.jsonl"}
     assert all(each.holds for each in OUTPUTS if each.position)
     assert {each.needs for each in OUTPUTS} == {"", "previous", "statement"}
+
+
+async def test_every_output_is_fed(tmp_path):
+    """Each output has what is its own: what was resolved, the name of the run, links to the files, and decisions."""
+    nights = Nights(tmp_path, formats=FORMATS)
+    first = await nights([entry("GONE"), entry("OPEN")], {each: paid(each, 8) for each in ("GONE", "OPEN")})
+    (tmp_path / "night-2").mkdir()
+    at = datetime(2026, 11, 22, tzinfo=UTC)
+    told = {"by": "ana", "at": at, "evidence": "0" * 64, "owner": "Budi", "resolution": Resolution.RAISED}
+    add_decisions(tmp_path / "night-2", [Decision(run="night-1", reference="OPEN", code="underpaid", **told)])
+    await nights([entry("GONE"), entry("OPEN")], {"GONE": paid("GONE"), "OPEN": paid("OPEN", 8)}, previous=first)
+    folder = tmp_path / "night-2"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    with (folder / "report.xlsx").open("rb") as file:
+        resolved, breaks = (str([*read_cells(file, name)]) for name in ("Resolved", "Breaks"))
+    history = (folder / "history.jsonl").read_text(encoding="utf-8")
+    assert ["GONE" in text for text in (page, resolved, history)] == [True, True, True]
+    assert "Budi" in breaks
+    assert {path.name for path in folder.iterdir()} - {"report.html"} == set(re.findall(r'href="([^"#]+)"', page))
+    assert set(pq.read_table(folder / "rows.parquet")["run"].to_pylist()) == {"night-2"}
 
 
 def test_refused(out):
