@@ -56,7 +56,7 @@ async def doctor(
     """
     check_reference(reference)
     found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
-    for name in ("httpx", "httpx2", "attrs", "cattrs", "httptools", "aiohappyeyeballs"):
+    for name in ("httpx", "httpx2", "anyio", "attrs", "cattrs", "httptools", "aiohappyeyeballs"):
         with suppress(PackageNotFoundError):  # the extra is not installed
             found.append(f"{name} {version(name)}")
     checks = [Check("versions", ", ".join(found))]

@@ -2,6 +2,8 @@
 
 import json
 import re
+from importlib.metadata import requires
+from typing import get_args
 
 import pytest
 import trustme
@@ -9,6 +11,7 @@ import trustme
 from payclient import errors
 from payclient.cli._doctor import Check, advice_for, certificate_of, in_json, table
 from payclient.testing import Reply
+from payclient.transports import TransportName
 from support.fakes import KEY
 from support.in_thread import serving
 from support.misses import check_each
@@ -241,3 +244,11 @@ def test_checkup():
         "wrong",
         {"topic": "one", "state": "wrong", "text": "broken", "advice": "mend it"},
     )
+
+
+def test_versions(doctor):
+    """The versions are those of each dependency, and of the library of each transport."""
+    checks, _ = doctor("T1", "--base-url", "http://127.0.0.1:9")
+    needed = {re.match(r"[\w-]+", each)[0] for each in requires("payclient") if "extra ==" not in each}
+    named = {each.split()[0] for each in checks["versions"]["text"].split(", ")}
+    assert needed | {*get_args(TransportName)} - {"fast"} <= named
