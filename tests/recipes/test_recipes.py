@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -88,6 +89,32 @@ def loaded_django(monkeypatch, caplog):
 async def visiting(app):
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as visitor:
         yield visitor
+
+
+def test_flask(server, monkeypatch):
+    """Threads of Flask share a client, which tells a payment from none; a mistake of the application is a 500."""
+    module = loaded("flask_app", monkeypatch)
+    with ThreadPoolExecutor(8) as threads:
+        answers = [*threads.map(lambda _: module.app.test_client().get("/payments/T1"), range(40))]
+    assert [answer.json["status"] for answer in answers] == ["Paid"] * 40
+    assert (module.app.test_client().get("/payments/T9").status_code, server.service.count("T9")) == (404, 2)
+    module.pay().close()
+    assert module.app.test_client().get("/payments/T1").status_code == 500
+
+
+FORKED = """
+import os, sys, flask_app
+for _ in range(2):
+    if os.fork() == 0:
+        os._exit(flask_app.app.test_client().get("/payments/T1").status_code != 200)
+sys.exit(any(os.wait()[1] for _ in range(2)))
+"""
+
+
+def test_flask_preloaded(server):
+    """An application that is imported before the workers fork, as by `gunicorn --preload`, works in each of them."""
+    done = subprocess.run([sys.executable, "-c", FORKED], cwd=EXAMPLES, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 async def test_litestar(server, monkeypatch, caplog):

@@ -1,0 +1,35 @@
+"""A Flask application: all threads of a process share one client, as in any other WSGI application."""
+
+import atexit
+import logging
+from functools import cache
+
+from flask import Flask
+from flask.typing import ResponseReturnValue
+
+from payclient import PayClientError
+from payclient.blocking import Client
+
+app = Flask(__name__)
+
+
+@cache
+def pay() -> Client:
+    """Create the client for the first visitor, and so after the fork of `gunicorn --preload`."""
+    made = Client(deadline=5.0)
+    atexit.register(made.close)
+    return made
+
+
+@app.get("/payments/<reference>")
+def payment(reference: str) -> ResponseReturnValue:
+    return pay().get_transaction(reference).as_json()
+
+
+@app.errorhandler(PayClientError)
+def no_answer(error: PayClientError) -> ResponseReturnValue:
+    if error.http_status == 500:  # a mistake of the application, such as a forgotten variable
+        raise error
+    if error.http_status == 503 and error.is_first:  # an outage is logged once, not for each visitor
+        logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
+    return {"detail": error.detail}, error.http_status, error.http_headers
