@@ -46,6 +46,7 @@ GROUPS = {
         "explain": "Show one reference in full: the ledger, the answers and the findings.",
         "diff": "Compare the breaks of two reports.",
         "verify": "Check the files and the journal of a report against their checksums.",
+        "sign": "Sign an unchanged report, as the person who prepared it or another one who reviewed it.",
     },
     "Decide": {
         "decisions": "Take the decisions of an edited work list into the folder of its run.",
@@ -59,7 +60,9 @@ GROUPS = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
-_HOME: dict[str, str] = dict.fromkeys(("report", "show", "rejudge", "decisions", "explain", "verify", "diff"), "report")
+_HOME: dict[str, str] = dict.fromkeys(
+    ("report", "show", "rejudge", "decisions", "explain", "verify", "sign", "diff"), "report"
+)
 """Modules with several commands."""
 
 

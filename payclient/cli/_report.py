@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import attrs
 
-from payclient._shared.escape import escape_unprintable, plural
+from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Way
 from payclient.cli._call import Call, new_path
 from payclient.cli._next import Step, about_folder, lines_of, rejudging
@@ -70,9 +70,13 @@ from payclient.reconcile.report import (
     moves,
     open_rows,
     read_log,
+    read_signatures,
     row_lines_of,
+    state_of,
     verify_decisions,
+    verify_signatures,
 )
+from payclient.reconcile.report import sign as sign_report
 from payclient.reconcile.report import verify as verify_manifest
 
 EXAMPLES: Mapping[str, str] = {
@@ -103,6 +107,12 @@ Exit status: 0 if the ledger has the reference, 1 if it does not.
 $ payclient verify report
 
 Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the journal is damaged.
+""",
+    "sign": """
+$ payclient sign report --prepared "Ana Pratama"
+$ payclient sign report --reviewed "Budi Santoso"
+
+Exit status: 0 signed. 1 a file is missing or changed, so nothing was signed.
 """,
     "diff": """
 $ payclient diff reports/2026-11-20 reports/2026-11-21
@@ -322,7 +332,7 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     """
     journal = folder / JOURNAL
     check_run(folder)
-    found = (*verify_manifest(folder), *verify_decisions(folder))
+    found = (*verify_manifest(folder), *verify_decisions(folder), *verify_signatures(folder))
     is_edited = allow_edits and any(problem.file == WORK_LIST for problem in found)
     problems = [f"{problem.file}: {problem.what}" for problem in found if not is_edited or problem.file != WORK_LIST]
     if has_journal := os.path.lexists(journal):  # a report may be kept without it
@@ -340,6 +350,45 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
         streams.show([f"every line of {folder / DECISIONS} follows the one before"])
     if has_journal:
         streams.show([f"every row of {journal} matches its checksum"])
+    streams.show(map(str, read_signatures(folder)))
+    return Exit.DONE
+
+
+def sign(
+    folder: Path,
+    /,
+    *,
+    prepared: Annotated[str | None, NAME] = None,
+    reviewed: Annotated[str | None, NAME] = None,
+    streams: OwnStreams,
+) -> int:
+    """
+    Sign an unchanged report, as the person who prepared it or another one who reviewed it.
+
+    The signature covers every file and the decisions so far. `payclient verify` shows the last signature of each role,
+    and reports what was changed after it.
+
+    Args:
+        folder: Folder of the report.
+        prepared: Name of the person who prepared it.
+        reviewed: Name of the person who reviewed it, who is not the one who prepared it.
+        streams: Streams of the process.
+    """
+    check_run(folder, MANIFEST)
+    given = {"prepared": (prepared or "").strip(), "reviewed": (reviewed or "").strip()}
+    if len(names := {role: name for role, name in given.items() if name}) != 1:
+        refuse("give the name of one person, with --prepared or --reviewed")
+    problems = [each for each in (*verify_manifest(folder), *verify_decisions(folder)) if each.file != WORK_LIST]
+    if problems:
+        streams.show([*(f"{each.file}: {each.what}" for each in problems), "nothing was signed"])
+        return Exit.DIFFERENT
+    ((role, by),) = names.items()
+    first = next((each for each in read_signatures(folder) if each.role == "prepared"), None)
+    if role == "reviewed" and (first is None or first.sha256 != state_of(folder)):
+        refuse("before a report is reviewed, it must be signed with --prepared as it is now")
+    if role == "reviewed" and first is not None and first.by.casefold() == by.casefold():
+        refuse(f"the report was prepared by {quote(by)}; another person must review it")
+    streams.show([str(sign_report(folder, role, by, utc_now()))])
     return Exit.DONE
 
 

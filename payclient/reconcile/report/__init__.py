@@ -29,6 +29,11 @@ from payclient.reconcile.report._rows import read_time as read_time
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
 from payclient.reconcile.report._rows import settled_from as settled_from
+from payclient.reconcile.report._signatures import SIGNATURES as SIGNATURES
+from payclient.reconcile.report._signatures import read_signatures as read_signatures
+from payclient.reconcile.report._signatures import sign as sign
+from payclient.reconcile.report._signatures import state_of as state_of
+from payclient.reconcile.report._signatures import verify_signatures as verify_signatures
 from payclient.reconcile.report._tops import BreakItem as BreakItem
 from payclient.reconcile.report._tops import Worst as Worst
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine
