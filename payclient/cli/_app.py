@@ -13,8 +13,9 @@ import traceback
 from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import pairwise, takewhile
-from typing import TYPE_CHECKING, Any
+from itertools import chain, pairwise, takewhile
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import attrs
 from cyclopts import App, CoercionError, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
@@ -223,6 +224,9 @@ def _about_usage(error: CycloptsError) -> str:
         text = str(error.msg)
     elif isinstance(error, CoercionError) and error.token and error.target_type in _KINDS:
         text = f"{error.token.keyword} must be {_KINDS[error.target_type]}, got {error.token.value!r}"
+    elif isinstance(error, CoercionError) and error.token and get_origin(error.target_type) in (Union, UnionType):
+        kinds = [get_args(kind) or [each.name.lower() for each in kind] for kind in get_args(error.target_type)]
+        text = f"{error.token.keyword} must be {', '.join(chain(*kinds))}, got {error.token.value!r}"
     elif isinstance(error, UnusedCliTokensError):
         text = f"unexpected: {shlex.join(error.unused_tokens or ())}"
     return text

@@ -33,7 +33,8 @@ from payclient.cli._output import OutputOptions, check_other_folder, check_own_f
 from payclient.cli._progress import shown
 from payclient.cli._streams import FOLDER, REFERENCE, Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.client import resolve_environment
-from payclient.errors import PayClientError
+from payclient.errors import InvalidReferenceError, PayClientError
+from payclient.protocol import check_reference
 from payclient.reconcile import (
     EXIT_STATUSES,
     STRICT,
@@ -119,6 +120,11 @@ async def reconcile(
         streams: Streams of the process.
     """
     _check_paths(ledger, out, connection)
+    if canary is not None:
+        try:
+            check_reference(canary)
+        except InvalidReferenceError as error:
+            refuse(f"--canary: {error}")
     rules = other.declared(judging.rules(connection.not_found_message))
     max_age = earlier.max_age
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)

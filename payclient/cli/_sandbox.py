@@ -14,7 +14,7 @@ import attrs
 from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
-from payclient._shared.remedy import Shell, shell_here
+from payclient._shared.remedy import Shell, Way, shell_here
 from payclient.cli._streams import FILE, NUMBER, Exit, OwnStreams, Seconds, refuse
 from payclient.testing import FakeService, Latency, Reply
 
@@ -166,5 +166,5 @@ async def serving(service: FakeService, host: str = "127.0.0.1", port: int = 0) 
             url = await stack.enter_async_context(serve(service, host=host, port=port))
         except OSError as error:
             why = str(error.strerror or error).partition(" (while")[0]  # asyncio adds the address again
-            refuse(f"cannot listen on {host} port {port}: {why}; --port 0 takes any free one")
+            refuse(f"cannot listen on {host} port {port}: {why}; --port 0 takes any free one", Way("port", 0))
         yield url

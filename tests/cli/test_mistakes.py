@@ -41,6 +41,8 @@ SAID = {
     f"{RUN} --dry-run": ("unknown option --dry-run", ("reconcile --help",)),
     f"{RUN} --thousands .": ("key thousands of [ledger]", ("ledger ledger.csv --thousands . --save-rules rules.toml",)),
     f"{RUN} word.csv": ("unexpected: word.csv", ("reconcile --help",)),
+    f"{RUN} --canary 'T1 '": ("--canary: reference has a blank", ("reconcile --help",)),
+    f"{RUN} --fail-on worst": ("info, low, medium, high, critical, partial, got 'worst'", ("reconcile --help",)),
     "wait T1": ('Unknown command "wait"', ("--help",)),
     "get 'T1 '": ("strip it", ()),
     "get - ledger": ("header of a ledger; give one reference per line", ("get --help",), FILES["ledger.csv"]),
