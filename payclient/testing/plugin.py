@@ -29,9 +29,10 @@ def pay_client(pay_service: FakeService) -> AsyncClient:
     """
     Return an `AsyncClient` that talks to `pay_service`, in process.
 
-    It retries without waiting, and gives up after 0.9 s, so that a test of a time-out is quick. The fixture is not asynchronous, so it works with any plugin that
-    runs asynchronous tests on asyncio, and each test gets a client for its own event loop. It need
-    not be closed: it has no sockets and no tasks.
+    It retries without waiting, and gives up after 0.9 s, so that a test of a time-out is quick. The
+    fixture is not asynchronous, so it works with any plugin that runs asynchronous tests on asyncio,
+    and each test gets a client for its own event loop. It need not be closed: it has no sockets and
+    no tasks.
     """
     import httpx  # noqa: PLC0415
 

@@ -1,5 +1,6 @@
 """The API key from a function: asked at first use, asked again when refused, and kept nowhere else."""
 
+import ast
 import asyncio
 import inspect
 import json
@@ -7,6 +8,7 @@ import logging
 import pickle
 import traceback
 from functools import partial
+from pathlib import Path
 
 import attrs
 import pytest
@@ -404,6 +406,19 @@ OF_ENVIRONMENT = {
     for name, function in inspect.getmembers(_config, inspect.isfunction)
     if "environ" in inspect.signature(function).parameters
 }
+
+
+def test_all_of_environment():
+    """No other function takes an environment and could show it; that of a shell refuses nothing."""
+    package = Path(_config.__file__).parents[1]
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in package.rglob("*.py")}
+    found = {
+        (path.stem, node.name)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and "environ" in {each.arg for each in node.args.args}
+    }
+    assert found == {("options", "value"), ("remedy", "shell_here"), *(("_config", name) for name in OF_ENVIRONMENT)}
 
 
 @pytest.mark.parametrize("name", OF_ENVIRONMENT)
