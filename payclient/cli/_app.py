@@ -50,7 +50,7 @@ GROUPS = {
         "sign": "Sign an unchanged report, as the person who prepared it or another one who reviewed it.",
     },
     "Decide": {
-        "decisions": "Take the decisions of an edited work list into the folder of its run.",
+        "decisions": "Import the decisions of an edited work list into the folder of its run.",
         "rejudge": "Judge the answers of a run again by other rules, without a network or a key.",
         "report": "Write every file of a report again from its journal.",
     },
@@ -68,7 +68,7 @@ _HOME: dict[str, str] = dict.fromkeys(
 
 
 _ABOUT = """\
-$ payclient get T0000000033KGJ0D
+$ payclient get T0000000001DEMO
 $ payclient reconcile ledger.csv --out report
 
 Set the service with PAYCLIENT_BASE_URL and PAYCLIENT_ENVIRONMENT, and the key

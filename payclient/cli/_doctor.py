@@ -26,7 +26,7 @@ from payclient.transports.fast import FastTransport
 
 EXAMPLES = """
 $ payclient doctor
-$ payclient doctor T0000000033KGJ0D --json
+$ payclient doctor T0000000001DEMO --json
 
 Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this address or this computer is refused.
 75 the service could not be asked, try again. 130 interrupted.

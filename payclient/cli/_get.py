@@ -120,10 +120,10 @@ def _blocks(rows: Sequence[dict[str, str]]) -> list[str]:
 
 
 EXAMPLES = """
-$ payclient get T0000000033KGJ0D
-$ payclient get T0000000033KGJ0D T0000000034ABCDE --environment sandbox
+$ payclient get T0000000001DEMO
+$ payclient get T0000000001DEMO T0000000002DEMO --environment sandbox
 $ payclient get --json - < references.txt | jq .status
-$ payclient get --api-key-file /run/secrets/pay T0000000033KGJ0D
+$ payclient get --api-key-file /run/secrets/pay T0000000001DEMO
 
 Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the service refuses the key or this computer.
 75 some lookups failed: try again. 130 interrupted.

@@ -99,7 +99,7 @@ $ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
 Exit status: as `payclient reconcile` for these rows.
 """,
     "explain": """
-$ payclient explain report T0000000033KGJ0D
+$ payclient explain report T0000000001DEMO
 
 Exit status: 0 if the ledger has the reference, 1 if it does not.
 """,
@@ -463,7 +463,7 @@ def decisions(
     workbook: Path, /, *, by: Annotated[str, NAME], folder: Annotated[Path | None, FOLDER] = None, streams: OwnStreams
 ) -> int:
     """
-    Take the decisions of an edited work list into the folder of its run.
+    Import the decisions of an edited work list into the folder of its run.
 
     Owner, Resolution and Comment go into `decisions.jsonl`. The workbook may be sorted, filtered, and saved by another
     program. Taking it again adds only new decisions. They count from the next run or `payclient rejudge` on.

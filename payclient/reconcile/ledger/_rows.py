@@ -463,8 +463,8 @@ class RowReader:
             self.warnings.append("")
         place, first = self._first_bad_created_at
         self.warnings[place] = (
-            f"{quote(self.columns.used['created_at'])}: {plural(self._bad_created_at, 'cell')} cannot be read, such as "
-            f"{first}; no grace applies to a row without a known age"
+            f"{quote(self.columns.used['created_at'])}: {plural(self._bad_created_at, 'cell')} cannot be read: "
+            f"{first}; grace doesn't apply to such a row"
         )
 
 

@@ -238,8 +238,8 @@ def test_time_of_creation(form):
     with open_ledger(io.BytesIO(WRITERS[form](("reference", "Tanggal"), rows))) as ledger:
         assert [row.created_at for row in ledger] == [datetime.fromisoformat("2026-11-21"), None, None]
         (warning,) = ledger.warnings
-    assert warning.startswith("'Tanggal': 2 cells cannot be read, such as 'yesterday' is not a time such as ")
-    assert warning.endswith("; no grace applies to a row without a known age")
+    assert warning.startswith("'Tanggal': 2 cells cannot be read: 'yesterday' is not a time such as ")
+    assert warning.endswith("; grace doesn't apply to such a row")
 
 
 def test_missing_package():
