@@ -16,6 +16,7 @@ BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
 UNAVAILABLE = Classification(Signal.OVERLOADED, Again.LATER)
 GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 THROTTLED = Classification(Signal.THROTTLED, Again.UNCOUNTED)
+NOT_ANSWERED = Classification(Signal.SILENT, Again.COUNTED)
 
 
 def odd(status):
@@ -47,8 +48,12 @@ VERDICTS = {
     "400-page": (odd(400), OURS),
     "499-page": (odd(499), OURS),
     "odd-500": (odd(500), GARBLED),
-    "deadline": (errors.DeadlineExceededError("x"), Classification(Signal.SILENT, Again.COUNTED)),
-    "key-source": (errors.KeySourceError("x"), Classification(Signal.SILENT, Again.COUNTED)),
+    "deadline": (errors.DeadlineExceededError("x"), NOT_ANSWERED),
+    "outage": (errors.OutageError("x"), NOT_ANSWERED),
+    "queue": (errors.OverloadedError("x"), NOT_ANSWERED),
+    "proxy": (errors.ProxyRefusedError("x"), FATAL),
+    "wait": (errors.WaitError("x"), OURS),
+    "key-source": (errors.KeySourceError("x"), NOT_ANSWERED),
     "reference": (errors.InvalidReferenceError("x"), OURS),
     "closed": (errors.ClientClosedError("x"), FATAL),
     "configuration": (errors.ConfigurationError("x"), FATAL),
@@ -69,6 +74,7 @@ def test_every_class_is_judged():
     kinds = {getattr(errors, name) for name in payclient.__all__ if name.endswith("Error")}
     missing = {kind for kind in kinds if not issubclass(kind, covered)}
     assert missing == {errors.PayClientError, errors.CouldNotAskError, errors.ResponseError}
+    assert {kind for kind, _ in _CLASSIFICATIONS} <= {type(error) for error, _ in VERDICTS.values()}
 
 
 def test_retryable(subtests):
