@@ -101,7 +101,7 @@ class Admission:
         """Return *error*, or what it is if it is the refusal of a limit with a status that others use for failures."""
         if not isinstance(error, errors.ServiceError) or error.asked_pause is not None:
             return error
-        if not self.outage.is_limit(error.status_code, ticket.started_at, now):
+        if not self.outage.references.is_limit(error.status_code, now - ticket.started_at, now):
             return error
         message = f"the service limits requests: it refuses some at once, and answers others (HTTP {error.status_code})"
         fields = {name: getattr(error, name) for name in ("status_code", "headers", "body", "request_id")}

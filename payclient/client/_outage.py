@@ -21,27 +21,22 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
     flight, and nothing was answered meanwhile. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed
     or were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them.
     It takes twice the slowest recent response if that is longer. Before the first response nothing in flight counts.
-4.  Failures beside answers are load, or references that the service cannot answer. So it takes twice as long as
-    attempts have lately failed between two answers, up to five seconds. And a reference that has failed counts again,
-    here and for the limiter, once it has been answered. A 500 or a malformed response, up to twenty in a row beside
-    answers, doesn't count for the limiter, until it alternates with answers.
+4.  Failures beside answers are load, or references that the service cannot answer (`_references`). So it takes twice
+    as long as attempts have lately failed between two answers, up to five seconds. A 500 or a malformed response, up to
+    twenty in a row beside answers, doesn't count for the limiter, until it alternates with answers.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
     reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
     reference that always fails takes no probe from the others.
 6.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
     the time allowed, which is 1.3 s or twice the slowest recent response, or leaves; the response still counts.
 7.  Evidence has an age: it is void when nothing was in flight for five seconds. An outage is then on trial.
-8.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered, each
-    of which began to fail after the one before was answered. Then those that come sooner than any recent answer are a
-    limit, as a 429 is, until seven times as many come in a row as usual.
-9.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
+8.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
 
 Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
 breaker of "Release It!" (Nygard).
 """
 
 import math
-from collections import deque
 from collections.abc import Collection
 from enum import Enum, auto
 from typing import Protocol
@@ -50,6 +45,7 @@ from attrs import define, field
 
 from payclient._shared.escape import plural
 from payclient._shared.logger import logger
+from payclient.client._references import References
 from payclient.client.policies import Clock, Limiter, Ticket
 from payclient.errors import OutageError
 
@@ -66,10 +62,6 @@ _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
 _BESIDE = 20  # failures in a row at the most that are beside answers
 _MAX_AGE = 5.0  # seconds
-_MAX_FAILING = 1000  # references
-_SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
-_LONG_ROW = 7.0  # times the usual one; by chance, one in a thousand is so long
-_SOONER = 0.9  # share of the fastest recent answer
 
 
 class End(Enum):
@@ -77,7 +69,7 @@ class End(Enum):
 
     ACCEPTED = auto()  # after the time that an answer takes
     REFUSED = auto()  # which a live service may do sooner
-    LIMITED = auto()  # refused at once, by rule 8
+    LIMITED = auto()  # refused at once, among answers
     FAILED = auto()
     FINAL = auto()  # failed, as every other will
     LEFT = auto()  # its caller left
@@ -154,11 +146,7 @@ class Outage:
         self._fires_at = math.inf
         self._slowest = 0.0  # the slowest recent response; 0 before the first
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
-        # Of references that were not answered since: when each first failed, infinite if it was only rejected, and how.
-        self._failing: dict[str, tuple[float, int]] = {}
-        self._switches: dict[int, deque[float]] = {}  # keys are statuses: when references that failed so were answered
-        self._fastest = math.inf  # the fastest recent response
-        self._in_a_row, self._usual_row = 0, 0.5  # failures between two answers that were accepted
+        self.references = References()
         self._ended_at = self._probed_at = -math.inf
         self._rejected_before = 0
         self._finals = self._last_final = 0  # final responses in a row; the number of the last
@@ -207,14 +195,20 @@ class Outage:
         self._ended_at, took = now, now - ticket.started_at
         match end:
             case End.ACCEPTED | End.REFUSED:
-                self._answered(reference, now, took if end is End.ACCEPTED else None)
+                if end is End.ACCEPTED:
+                    self.references.answered(reference, now, took)
+                    self._slowest += (1.0 if took > self._slowest else _FORGETTING) * (took - self._slowest)
+                    self._slowest = self._slowest or _MIN_ROUND_TRIP
+                self.answered_at = now
+                if self.state is not State.QUIET or self._longest_gap or self.last_failure:
+                    self._answered(now)
             case End.LIMITED:
-                self._note_failure(reference, now, status)
-                self._answered("", now, None)
+                self.references.failed(reference, now, status)
+                self._answered(now)
             case End.FINAL:
                 self._finals, self._last_final = self._finals + 1, ticket.number
                 if self.is_on and self._finals >= _ATTEMPTS:
-                    self._answered(reference, now, None)
+                    self._answered(now)
             case End.FAILED:
                 if ticket.number > self._last_final:  # an earlier one may be a probe that hangs
                     self._finals = 0
@@ -226,21 +220,7 @@ class Outage:
             case End.LEFT | End.UNKNOWN:
                 pass
 
-    def _answered(self, reference: str, now: float, took: float | None) -> None:
-        first_at, status = self._failing.pop(reference) if reference in self._failing else (math.inf, 0)
-        if took is not None:
-            if took < self._fastest:
-                self._fastest = took
-            else:
-                self._fastest += _FORGETTING * (took - self._fastest)
-            if took >= self._slowest:
-                self._slowest = took or _MIN_ROUND_TRIP
-            else:
-                self._slowest += _FORGETTING * (took - self._slowest)
-            self._usual_row += _FORGETTING * (self._in_a_row - self._usual_row)
-            self._in_a_row = 0
-            if first_at < math.inf:
-                self._note_switch(first_at, now, status)
+    def _answered(self, now: float) -> None:
         if self._row.length or self._longest_gap:
             gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0
             self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
@@ -253,7 +233,7 @@ class Outage:
             self._turn(Event.ANSWERED)
 
     def _failed(self, reference: str, began: float, now: float, status: int = 0, *, is_left: bool = False) -> None:
-        first_at = self._note_failure(reference, now, status)
+        first_at = self.references.failed(reference, now, status)
         if self.is_on:
             return
         if first_at >= self.answered_at:
@@ -264,39 +244,16 @@ class Outage:
         elif due_at < self._fires_at:
             self._schedule(due_at)
 
-    def _note_switch(self, first_at: float, now: float, status: int) -> None:
-        switches = self._switches.setdefault(status, deque((-math.inf,), _SWITCHES))
-        if first_at > switches[-1]:
-            switches.append(now)
-
-    def _note_failure(self, reference: str, now: float, status: int) -> float:
-        """Return when *reference* first failed since it was answered."""
-        self._in_a_row += 1
-        first_at = min(now, self._failing.get(reference, (now, 0))[0])
-        self._failing[reference] = first_at, status
-        while len(self._failing) > _MAX_FAILING:
-            del self._failing[next(iter(self._failing))]
-        return first_at
-
     def is_load(self, reference: str, status: int, *, is_of_program: bool) -> bool:
         """Return whether the failure of *reference* may be about the load, and not about the reference."""
         is_beside_answers = (
             is_of_program and self._row.length <= _BESIDE and self._ended_at < self.answered_at + _MAX_AGE
         )
-        is_known = is_beside_answers and not self._alternates(status, self._ended_at)
+        is_known = is_beside_answers and not self.references.alternates(status, self._ended_at)
         return not is_known and self._is_evidence(reference)
 
-    def is_limit(self, status: int, began: float, now: float) -> bool:
-        """Return whether a failure with *status* is the refusal of a limit."""
-        is_usual = self._in_a_row < _LONG_ROW * (self._usual_row + 0.5)
-        return is_usual and now - began < _SOONER * self._fastest and self._alternates(status, now)
-
-    def _alternates(self, status: int, now: float) -> bool:
-        switches = self._switches.get(status)
-        return switches is not None and len(switches) == _SWITCHES and switches[0] > now - _ALTERNATING
-
     def _is_evidence(self, reference: str) -> bool:
-        return self._failing.get(reference, (math.inf, 0))[0] >= self.answered_at  # other references are answered
+        return self.references.first_failed(reference) >= self.answered_at  # other references are answered
 
     # The beginning
 
@@ -361,9 +318,9 @@ class Outage:
     def probe(self, reference: str) -> Ticket | None:
         """Return a ticket if a lookup of *reference* is the probe now."""
         in_flight = (each for _, each in self._in_flight.values())
-        now, is_first = self._clock.now(), reference not in self._failing and reference not in in_flight
+        now, is_first = self._clock.now(), reference not in self.references.failing and reference not in in_flight
         if now < (self._probed_at if is_first else self.sent_at) + _PROBE_GAP:
-            self._failing.setdefault(reference, (math.inf, 0))  # a repeated reference lets others go first
+            self.references.rejected(reference)
             return None
         if (ticket := self._limiter.probe()) is not None:
             self.sent_at = now  # another may ask before this one is sent

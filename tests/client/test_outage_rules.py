@@ -276,7 +276,7 @@ def test_memory():
         ticket = Ticket(number, 0.0, 1)
         outage.sent(ticket, f"T{number}", clock)
         outage.ended(ticket, f"T{number}", 0.1, End.FAILED, DOWN)
-    assert [*outage._failing] == [f"T{number}" for number in range(500, 1500)]
+    assert [*outage.references.failing] == [f"T{number}" for number in range(500, 1500)]
 
 
 IS_ANSWER = (
