@@ -54,10 +54,8 @@ _MIN_STALL = 1.8  # seconds of silence while all callers wait
 _MIN_FAILING = 0.8  # seconds of failures, and in flight of the last attempt that counts
 _MIN_LEFT = 0.25  # seconds
 _SLOWER = 2.0  # times the slowest of the recent responses
-_FORGETTING = 0.1  # weight of a faster response; a slower one counts at once
 _FORGETTING_GAPS = 0.02  # weight of an answer that comes sooner after the last one
 _MAX_GAP = 2.5  # seconds
-_MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
 _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
 _BESIDE = 20  # failures in a row at the most that are beside answers
@@ -144,7 +142,6 @@ class Outage:
         self._row = _Row()
         self._longest_gap = 0.0  # seconds of failures between two recent answers
         self._fires_at = math.inf
-        self._slowest = 0.0  # the slowest recent response; 0 before the first
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
         self.references = References()
         self._ended_at = self._probed_at = -math.inf
@@ -154,7 +151,7 @@ class Outage:
     @property
     def allowed(self) -> float:
         """The seconds that a response may take."""
-        return max(_MIN_ALLOWED, _SLOWER * self._slowest)
+        return max(_MIN_ALLOWED, _SLOWER * self.references.slowest)
 
     @property
     def is_on(self) -> bool:
@@ -197,8 +194,6 @@ class Outage:
             case End.ACCEPTED | End.REFUSED:
                 if end is End.ACCEPTED:
                     self.references.answered(reference, now, took)
-                    self._slowest += (1.0 if took > self._slowest else _FORGETTING) * (took - self._slowest)
-                    self._slowest = self._slowest or _MIN_ROUND_TRIP
                 self.answered_at = now
                 if self.state is not State.QUIET or self._longest_gap or self.last_failure:
                     self._answered(now)
@@ -210,11 +205,10 @@ class Outage:
                 if self.is_on and self._finals >= _ATTEMPTS:
                     self._answered(now)
             case End.FAILED:
-                if ticket.number > self._last_final:  # an earlier one may be a probe that hangs
-                    self._finals = 0
+                self._finals *= ticket.number < self._last_final  # an earlier one may be a probe that hangs
                 self.last_failure = failure
                 self._failed(reference, ticket.started_at, now, status)
-            case End.LEFT if took > max(_MIN_LEFT, _SLOWER * self._slowest):
+            case End.LEFT if took > max(_MIN_LEFT, _SLOWER * self.references.slowest):
                 self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
                 self._failed(reference, ticket.started_at, now, is_left=True)
             case End.LEFT | End.UNKNOWN:
@@ -259,7 +253,7 @@ class Outage:
 
     def due_at(self) -> float:
         """Return when an outage begins if nothing is answered until then; infinite if that takes more attempts."""
-        row, slowest = self._row, _SLOWER * self._slowest
+        row, slowest = self._row, _SLOWER * self.references.slowest
         gap = max(slowest, _SLOWER * self._longest_gap)
         attempts, references, since = row.length, {*row.references}, row.since
         if self._is_enough(attempts, references):
@@ -268,7 +262,7 @@ class Outage:
                 return due_at if self._in_flight or self._ended_at >= due_at else math.inf
             return since if self.state is State.TRIAL else max(since, self.answered_at) + max(_MIN_FAILING, gap)
         allowed = max(_MIN_ALLOWED if row.length else _MIN_STALL, gap)
-        for began, reference in self._in_flight.values() if self._slowest else ():
+        for began, reference in self._in_flight.values() if self.references.slowest else ():
             if self._is_evidence(reference):
                 attempts, since = attempts + 1, min(since, began)
                 references.add(reference)

@@ -15,7 +15,8 @@ _MAX_FAILING = 1000  # references
 _SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
 _LONG_ROW = 7.0  # times the usual one; by chance, one in a thousand is so long
 _SOONER = 0.9  # share of the fastest recent answer
-_FORGETTING = 0.1  # weight of a new value in a mean
+_FORGETTING = 0.1  # weight of a new value; a faster, or a slower, answer counts at once
+_MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
 
 
 class References:
@@ -26,6 +27,7 @@ class References:
         self.failing: dict[str, tuple[float, int]] = {}
         self._switches: dict[int, deque[float]] = {}  # keys are statuses: when references that failed so were answered
         self._fastest = math.inf  # the fastest recent answer
+        self.slowest = 0.0  # the slowest recent answer; 0 before the first
         self._in_a_row, self._usual_row = 0, 0.5  # failures between two answers
 
     def answered(self, reference: str, now: float, took: float) -> None:
@@ -34,6 +36,8 @@ class References:
             self._fastest = took
         else:
             self._fastest += _FORGETTING * (took - self._fastest)
+        self.slowest += (1.0 if took > self.slowest else _FORGETTING) * (took - self.slowest)
+        self.slowest = self.slowest or _MIN_ROUND_TRIP
         self._usual_row += _FORGETTING * (self._in_a_row - self._usual_row)
         self._in_a_row = 0
         if reference in self.failing:

@@ -53,10 +53,10 @@ async def told(bucket, *, clients, rate, seconds=60.0):
 
 @pytest.mark.parametrize("status", [500, 503])
 async def test_limit(status):
-    """Four clients before a limit without a burst, which answers as in an outage, are told of no outage."""
+    """Four clients before a limit without a burst, which answers as in an outage, are not told of an outage."""
     bucket = Bucket(20, status, sooner=True)
     ends, attempts = await told(bucket, clients=4, rate=18)
-    assert ends[OutageError] == ends[ServiceError] == 0
+    assert ends[OutageError] + ends[ServiceError] <= 0.01 * ends.total()
     assert ends[type(None)] > 0.6 * ends.total()
     assert attempts["RateLimitedError"] > 10 * attempts["ServiceError"]
 
