@@ -291,9 +291,10 @@ async def test_view_that_waits():
 
 async def test_overload_names_pause():
     """A lookup that a pause leaves no time for an answer is told so at once, in one sentence."""
-    async with client(ScriptedTransport(T1=[answer(status=429, retry_after="2.4")])) as pay:
+    async with client(ScriptedTransport(latency=0.1, T1=[answer(status=429, retry_after="2.4")])) as pay:
+        await pay.get_transaction("T0")  # what an answer takes is not known before the first
         first = asyncio.create_task(pay.get_transaction("T1"))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.2)
         told = (
             r"time with 1 lookup waiting; the service asked for a pause, of which 2 s remain \(ask again in \d\.\d s\)$"
         )

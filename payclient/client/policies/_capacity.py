@@ -1,9 +1,11 @@
 """
 How much the service takes, learnt from the results of attempts: a number in flight and a rate.
 
-1.  There is no rate until a request is refused for load. Then a token bucket is filled at a rate that begins a tenth
-    below the good throughput (`w_max`), approaches it, stays near it and grows again: a cubic in time, so a raised
-    limit is found. A cut lowers `w_max` by half of that tenth, so that those who share a limit converge.
+1.  There is no rate until a request is refused for load. If it was alone in flight, after fewer than ten answers in two
+    seconds, it takes three in a row: the throughput of a quiet time is no measure. Then a token bucket is filled at a
+    rate that begins a tenth below the good throughput (`w_max`), approaches it, stays near it and grows again: a cubic
+    in time, so a raised limit is found. A cut lowers `w_max` by half of that tenth, so that those who share a limit
+    converge.
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
     only if an attempt was accepted since. An attempt that started before the last cut says nothing.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
@@ -27,6 +29,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
     refusal that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and
     a rate lower by 15 % is enough to tell. For a row or a poll it is 60 %, because most limits are not of this kind.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals.
+9.  After half a minute without an attempt nothing is known; pauses that the service asked for are not counted.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
 "Handling Overload".
@@ -45,7 +48,8 @@ _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
 _WINDOW = 2.0  # the throughput is measured over these seconds
-_MIN_ROUND_TRIP = 0.001  # seconds
+_ROUND_TRIP, _MIN_ROUND_TRIP = 0.1, 0.001  # seconds; the first is a guess, for the pace of refusals only
+_FORGET = 30.0  # seconds without an attempt, after which nothing is known
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
 _MIN_RECENT = 10
@@ -110,8 +114,14 @@ class Capacity:
 
     def __init__(self, *, max_concurrency: int, initial: float, workers: int) -> None:
         self._max = float(max_concurrency)
-        self._slow_start = min(max(1.0, initial / workers), self._max)  # infinite: over
-        self.round_trip: float = 0.1  # mean seconds from a grant to an accepted response
+        self._slow_start = self._initial = min(max(1.0, initial / workers), self._max)  # infinite: over
+        self._forget_all()
+        self.share(workers)
+
+    def _forget_all(self) -> None:
+        self._slow_start = min(self._slow_start, self._initial)
+        self._idle_since = math.inf  # the last attempt, or the end of a pause
+        self.round_trip: float = _ROUND_TRIP  # mean seconds from a grant to an accepted response
         self._bound = math.inf  # number in flight; its time stands below
         self._bound_at = 0.0
         self.w_max: float = math.inf  # good throughput per second; infinite: no limit has been met
@@ -134,7 +144,6 @@ class Capacity:
         self._filled_at = 0.0
         self._answered_at: deque[float] = deque()
         self._recent: deque[tuple[Ticket, bool]] = deque(maxlen=_RECENT)  # and whether it was accepted
-        self.share(workers)
 
     def share(self, workers: int) -> None:
         """Grow as one of *workers* from now on."""
@@ -149,8 +158,9 @@ class Capacity:
     def start_slowly(self) -> None:
         self._slow_start = 1.0
 
-    def pause(self, now: float) -> None:
+    def pause(self, now: float, until: float) -> None:
         """Begin slow start again after a pause that begins now."""
+        self._idle_since = until
         self._closed_at, self._was_paused = min(self._closed_at, now), True
         self.start_slowly()
 
@@ -174,8 +184,17 @@ class Capacity:
         growth = (now - self._cut_at) / (self._doubling * self._shared) - math.cbrt(1 - _KEEP)
         return max(self._min_rate, self.w_max * (1 + growth**3))
 
+    def needed(self, now: float, place: int = 0) -> float:
+        """Return the seconds to the answer of the one with *place* others before him, as far as they were measured."""
+        if self._accepted_at == -math.inf:
+            return 0.0
+        # A row of refusals may end with the next attempt, so its rate says nothing about those behind.
+        return self.round_trip + place * max(1 / self._cubic(now), self.round_trip / self.concurrency(now))
+
     def opens_at(self, now: float) -> float:
         """Return when the rate allows the next attempt."""
+        if now > self._idle_since + _FORGET:
+            self._forget_all()
         if self._bound == math.inf and self.w_max == math.inf and self._in_a_row < 2:
             return now  # the limit was not met
         paced_at = now
@@ -189,7 +208,7 @@ class Capacity:
 
     def take(self, now: float) -> None:
         """Record that an attempt starts now; while there is no rate, it costs no token, or it would be a debt later."""
-        self.sent_at = now
+        self.sent_at = self._idle_since = now
         self.tokens = self.tokens - 1 if self.tokens > 1 else 0.0
 
     def accepted(self, ticket: Ticket, now: float) -> None:
@@ -225,7 +244,10 @@ class Capacity:
             self.start_slowly()
         may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)
         may_cut &= ticket.started_at >= self._cut_at and (self._accepted_since_cut > 0 or self.w_max == math.inf)
-        if may_cut and not self._pay():
+        self._forget(now)
+        is_quiet = ticket.load == 1 and len(self._answered_at) < _MIN_RECENT and self._in_a_row < _ENOUGH
+        is_quiet &= self.w_max == math.inf
+        if may_cut and not is_quiet and not self._pay():
             self._cut(now)
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
@@ -305,7 +327,6 @@ class Capacity:
 
     def _cut(self, now: float) -> None:
         self._saved = 0.0
-        self._forget(now)
         throughput = len(self._answered_at) / min(_WINDOW, max(0.5, now - self._began_at))
         rate = self._cubic(now)
         if self.w_max < math.inf and self._accepted_since_cut >= self._refused_since_cut:

@@ -135,10 +135,9 @@ class Limiter:
 
     def earliest_answer(self, place: int = 0) -> float:
         """Return when a caller with *place* others before him can have an answer, as far as is known."""
-        now, capacity = self._now(), self.capacity
-        in_parallel = capacity.round_trip / capacity.concurrency(now)
-        spacing = max(self._gap, 1 / capacity.rate(now), in_parallel)
-        return max(now, self._closed_until) + place * spacing + capacity.round_trip
+        now = self._now()
+        needed = max(self.capacity.needed(now, place), place * self._gap + self.capacity.needed(now))
+        return max(now, self._closed_until) + needed
 
     def acquire_now(self, priority: Priority = Priority.AWAITED) -> Ticket | None:
         """Return a ticket if the next attempt may start at once, or None."""
@@ -230,7 +229,7 @@ class Limiter:
         if math.isfinite(seconds) and seconds > 0:
             self.paused_until = max(self.paused_until, self._now() + min(seconds, MAX_PAUSE))
             self._closed_until = max(self._closed_until, self.paused_until)
-            self.capacity.pause(self._now())
+            self.capacity.pause(self._now(), self.paused_until)
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
         """Change the rate, and the number of workers if given; the learnt limit stays."""
@@ -336,7 +335,7 @@ class Limiter:
             return None
         # The last one is sent, or the client would never find out that answers have become faster. But if he waited for
         # a low rate, the next would wait as long for nothing: the slot is kept for a lookup that has just arrived.
-        needed = _ROUND_TRIPS * self.capacity.round_trip
+        needed = _ROUND_TRIPS * self.capacity.needed(now)
         could_wait = turn.until - turn.key[0] - needed
         is_kept = 0 < could_wait < 1 / self.capacity.rate(now)
         if turn.until < now + needed and (is_kept or self.waiting > 1):

@@ -1,0 +1,81 @@
+"""No lookup is rejected as too late that would have been answered: what is unknown, or old, rejects nobody."""
+
+import asyncio
+
+import pytest
+
+from payclient import OverloadedError, PayClientError
+from support.fakes import ScriptedTransport, answer, client, document, now
+
+pytestmark = pytest.mark.virtual_time
+HOUR = 3600.0
+
+
+class Changing(ScriptedTransport):
+    """A service whose latency and status may be changed."""
+
+    status = 200
+
+    def __init__(self, latency):
+        super().__init__(latency=lambda: self.seconds, default=self._answer)
+        self.seconds = latency
+
+    def _answer(self, reference):
+        return answer(document(reference)) if self.status == 200 else answer(b"{}", self.status)
+
+
+async def ask(pay, count, first=0, **options):
+    """Let that many ask at once; return how many are answered, and how many are rejected as too late."""
+    calls = (pay.get_transaction(f"T{first + number}", **options) for number in range(count))
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    rejected = sum(isinstance(result, OverloadedError) for result in results)
+    return count - sum(isinstance(result, Exception) for result in results), rejected
+
+
+@pytest.mark.parametrize(
+    ("count", "deadline"), [(1000, 1.0), (500, 0.5), (2000, 2.0), pytest.param(40_000, 30.0, marks=pytest.mark.slow)]
+)
+async def test_cold_burst(count, deadline):
+    """All who come at once to a client that has sent nothing yet are answered, as there is time for all."""
+    async with client(Changing(0.02), deadline=deadline) as pay:
+        answered, rejected = await ask(pay, count)
+    assert rejected <= count / 100
+    assert answered >= 0.99 * count
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(2.0, 300), (4.2, 100)])
+async def test_slow_an_hour_ago(seconds, count):
+    """A round trip of an hour ago says nothing about now."""
+    service = Changing(seconds)
+    async with client(service, deadline=5.0) as pay:
+        await ask(pay, 20)
+        await asyncio.sleep(HOUR)
+        service.seconds = 0.02
+        assert await ask(pay, count, first=100) == (count, 0)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_refused_an_hour_ago(status):
+    """Refusals of an hour ago say nothing about now."""
+    service = Changing(0.02)
+    async with client(service, deadline=5.0, on_outage="wait") as pay:
+        await ask(pay, 20)
+        service.status, ends = status, now() + 5.0
+        while now() < ends:
+            with pytest.raises(PayClientError):
+                await pay.get_transaction("T0", deadline=0.2)
+        service.status = 200
+        await asyncio.sleep(HOUR)
+        assert await ask(pay, 100, first=100) == (100, 0)
+
+
+async def test_one_refusal_at_a_quiet_moment():
+    """A single 429 beside a few lookups is no limit: those who come afterwards at once are all answered."""
+    transport = ScriptedTransport(latency=0.1, Q9=[answer(status=429)], default=lambda each: answer(document(each)))
+    async with client(transport, deadline=5.0) as pay:
+        for number in range(10):
+            await pay.get_transaction(f"Q{number}")
+            await asyncio.sleep(0.4)
+        assert await ask(pay, 20) == (20, 0)
+        await asyncio.sleep(10.0)
+        assert await ask(pay, 100, first=100) == (100, 0)
