@@ -52,6 +52,7 @@ RULES = {
         ("Some failures of the service are normal", "", "client/policies/test_capacity:test_cases"),
         ("Some services refuse a share", "", "client/test_goodput:test_refused_at_any_rate"),
         ("Workers that share a key", "", "client/policies/test_capacity:test_workers_grow_slowly"),
+        ("After half a minute without", "", "client/test_early_rejections:test_slow_an_hour_ago"),
     ),
     "client/policies/_limiter": (
         ("Awaited lookups go before", "", "client/policies/test_limiter:test_newest_first_in_a_standing_queue"),
