@@ -215,6 +215,7 @@ CALLS = {
     "verify": ("20",),
     "diff": ("20", "20"),
     "decisions": ("20/report.xlsx", "--by", "ana"),
+    "sign": ("20", "--prepared", "ana"),
     "rejudge": ("20", "--out", "new"),
     "report": ("20",),
     "sandbox": ("--port", "x"),

@@ -102,7 +102,7 @@ def test_declared(ledger):
         "  date              created_at  %d.%m.%Y",
         "  <U+001B>[31mnote  not used",
         "  (empty)  1 row  1,500",
-        "warning: 'date': 1 cell cannot be read, such as 'soon' ",
+        "warning: 'date': 1 cell cannot be read: 'soon' ",
     ):
         assert told in out, out
 

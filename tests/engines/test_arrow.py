@@ -228,7 +228,7 @@ def test_unreadable_times_of_creation(background, caplog):
     (batch,) = reconciled(background, [given])
     assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
     (warning,) = [each for each in caplog.messages if "created_at" in each]
-    assert warning.startswith("'created_at': 1 cell cannot be read, such as 'yesterday' is not a time")
+    assert warning.startswith("'created_at': 1 cell cannot be read: 'yesterday' is not a time")
 
 
 def test_last_batch_is_asked_again(background, transport):
