@@ -70,9 +70,14 @@ async def stage(server, *, carrier="own", scheme=None, **options):
     assert traces() <= before
 
 
+class Httpx2Transport(HttpxTransport):
+    library = httpx2
+
+
 def ours(**options):
     """Return the transport that the environment names, with options that a name cannot have."""
-    return {"httpx": HttpxTransport, "fast": FastTransport}[os.environ["PAYCLIENT_TRANSPORT"]](**options)
+    transports = {"httpx": HttpxTransport, "httpx2": Httpx2Transport, "fast": FastTransport}
+    return transports[os.environ["PAYCLIENT_TRANSPORT"]](**options)
 
 
 async def settle():
