@@ -257,9 +257,10 @@ class Limiter:
 
     def _opens_at(self, now: float) -> float:
         """Return the time of the next grant if nothing is released before; `inf` if only a release allows one."""
+        paced_at = self.capacity.opens_at(now)  # after an idle time this lowers the limit
         if (self._probing and self.in_flight >= self._max) or self._in_flight >= self.capacity.limit(now):
             return math.inf
-        return max(self._closed_until, self.capacity.opens_at(now))
+        return max(self._closed_until, paced_at)
 
     def _grant(self, now: float, priority: Priority) -> Ticket:
         if self._gap:
