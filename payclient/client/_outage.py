@@ -219,7 +219,7 @@ class Outage:
             gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0
             self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
         self.answered_at = now
-        if self.rejected > self._rejected_before and self.is_on:
+        if self.rejected > self._rejected_before and self.state in (State.OUT, State.TRIAL):
             logger.info("lookups are sent again")
             self._limiter.capacity.recover()
         if self.state is not State.QUIET or self.last_failure:
