@@ -59,10 +59,14 @@ class KnownOutage:
         self._slowest, self._answered_at, self._spoken_at = 0.0, 0.0, 0.0
         self._failures, self._failing = [], {}
         self._is_gap, self._longest_gap = False, 0.0  # whether something failed since the last answer
+        self._heard_at = 0.0  # when the last attempt ended
 
     def hear(self, attempt):
         """Take in one attempt that has ended."""
         now = self._world.loop.time()
+        if now - attempt.seconds >= self._heard_at + 5.0:  # nothing was asked meanwhile, so what was known is too old
+            self.since, self._failures = None, []
+        self._heard_at = now
         is_elsewhere = attempt.status is not None and 300 <= attempt.status < 500
         if attempt.error in ("cancelled", "OutageError", "DeadlineExceededError"):
             self._is_gap = True  # it may have been left
