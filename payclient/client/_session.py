@@ -249,7 +249,7 @@ class Session:
             raise closed() from None
 
     async def _renew_key(self, lookup: Lookup) -> None:
-        """Ask for a newer key than the declined one. Raise the error with that one again when there is none."""
+        """Ask for a newer key than the declined one. Without a newer one, raise the error again."""
         try:
             with LookupPhase(lookup, "attempts"):  # which counts towards the budget of a lookup in bulk
                 is_newer = await self._keys.renew(lookup.declined_version)

@@ -72,7 +72,7 @@ def not_found(reference: str | None = None) -> respx.Route:
     Return a route that answers "not found".
 
     Source:
-        None in the specification. The answer is that of `Assumptions`.
+        None in the specification. `Assumptions` has the answer.
     """
     return answered(reference, _ASSUMED.unknown_reference)
 
@@ -86,7 +86,7 @@ def throttled(reference: str | None = None, *, retry_after: float | str | None =
         retry_after: Seconds, or any text for the header, such as a date. None for no header.
 
     Source:
-        RFC 9110, part 10.2.3, and RFC 6585, part 4. The body is that of `Assumptions`.
+        RFC 9110, part 10.2.3, and RFC 6585, part 4. `Assumptions` has the body.
     """
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     return answered(reference, Reply(status=429, headers=headers, body=_ASSUMED.throttled.body))

@@ -224,7 +224,7 @@ def _refused_handshake(error: ssl.SSLError) -> str:
 
 
 def _refused_certificate(error: BaseException) -> str:
-    """Return the refusal of the client's certificate, or of the lack of one, in words. "" if there is none."""
+    """Return the refusal of the client's certificate, or that it is missing, in words; or an empty text."""
     for link in chain(error):
         alert = (link.reason or "").partition("_ALERT_")[2] if isinstance(link, ssl.SSLError) else ""
         words = f"(alert {alert.replace('_', ' ').lower()})"

@@ -36,7 +36,7 @@ SAID = {
         "no column is called 'Beleg' (did you mean 'Belegnummer'?)",
         ("reconcile beleg.csv --out new --column reference=Belegnummer",),
     ),
-    "reconcile word.csv --out new": ("if it means paid: statuses.Fertig", ("explain new T1",)),
+    "reconcile word.csv --out new": ('write the status that it means: statuses.Fertig = "?"', ("explain new T1",)),
     f"{RUN} --assume-status paid": ("no status is assumed, because a column is used as the status", ()),
     f"{RUN} --dry-run": ("unknown option --dry-run", ("reconcile --help",)),
     f"{RUN} --thousands .": ("key thousands of [ledger]", ("ledger ledger.csv --thousands . --save-rules rules.toml",)),

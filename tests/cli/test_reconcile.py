@@ -378,6 +378,6 @@ def test_unknown_words(night):
     header = "reference,amount,status,payment_method"
     result = night("report", lines=["T1,15000,bezahlt,Überweisung", "T2,7000,Paid,VA"], header=header)
     before = result.err.partition("BREAKS")[0]
-    assert 'if it means paid: statuses.bezahlt = "paid"' in before
+    assert 'write the status that it means: statuses.bezahlt = "?"' in before
     assert 'if the service calls it VA, for example: methods."Überweisung" = "VA"' in before
     assert "'VA' of" not in before

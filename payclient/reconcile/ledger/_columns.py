@@ -123,7 +123,7 @@ def find_columns(
 
 
 def _like_references(names: Sequence[str]) -> Iterable[str]:
-    """Return the names that have a word for a reference, then those of numbers for orders; all others without one."""
+    """Return the names that have a word for a reference, then the names of order numbers; without any, all others."""
     fields = {name: field_of(name) for name in names}
     words = ("reference", *SYNONYMS["reference"])
     free = [name for name in names if fields[name] is None]

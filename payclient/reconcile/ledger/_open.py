@@ -278,7 +278,7 @@ class Ledger:
         return tuple(self._table.reader.suggester.suggestions())
 
     def refusal(self, message: str) -> LedgerError:
-        """Return the error of a file of which no row can be used, with the declarations that would read it."""
+        """Return the error of a file without a usable row, with the declarations that would read it."""
         error = LedgerError(message, remedies=combined(self.suggestions))
         with suppress(LedgerError), _of_side(self._scope.side, self.fingerprint.name):
             raise error

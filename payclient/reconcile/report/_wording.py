@@ -455,7 +455,7 @@ def _(value: UnknownWord) -> str:
     which = f"{quote(value.word)} of {plural(value.rows, 'row')}"
     key = f"{value.table}.{_key(value.word)}"
     if value.table == "statuses":
-        said = f'status {which} is not known, so none of them can match; if it means paid: {key} = "paid"'
+        said = f'status {which} is not known, so none of them can match; write the status that it means: {key} = "?"'
     else:
         said = f'payment_method {which} is not in the rules; if the service calls it VA, for example: {key} = "VA"'
     return escape_unprintable(said, max_length=300)
