@@ -5,7 +5,7 @@ A mutant is the code with one small thing changed: a comparison, a constant, an 
 them and runs the tests that touch the changed function. Run this in a copy of the project, for it rewrites files:
 
     python -m mutation               # every module that [tool.mutmut] names; the exit status is 1 below the goal
-    python -m mutation _transaction._codec _stream  # some of them
+    python -m mutation _transaction._model _stream  # some of them
 """
 
 import subprocess
@@ -16,7 +16,7 @@ from pathlib import Path
 
 GOAL = 0.9
 NOTICED = frozenset({"killed", "timeout", "caught by type check"})
-AT_IMPORT = tuple(f"payclient.protocol.transaction._codec.x__{name}__" for name in ("money_field", "required_text"))
+AT_IMPORT = tuple(f"payclient.protocol.transaction._model.x__{name}__" for name in ("money_field", "required_text"))
 """What has run before mutmut can put a mutant in its place, so that its verdict on it means nothing."""
 
 

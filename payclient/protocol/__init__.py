@@ -1,9 +1,7 @@
 """Internal: the protocol without I/O: build requests, and read responses as transactions or errors."""
 
-from payclient.protocol._claims import UNPAID as UNPAID
-from payclient.protocol._claims import missing_amount as missing_amount
-from payclient.protocol._claims import text_stated as text_stated
 from payclient.protocol._models import BODY_LIMIT as BODY_LIMIT
+from payclient.protocol._models import UNPAID as UNPAID
 from payclient.protocol._models import Environment as Environment
 from payclient.protocol._models import Failed as Failed
 from payclient.protocol._models import Found as Found
@@ -11,7 +9,9 @@ from payclient.protocol._models import Outcome as Outcome
 from payclient.protocol._models import Request as Request
 from payclient.protocol._models import Response as Response
 from payclient.protocol._models import Returnable as Returnable
-from payclient.protocol._phrases import plain as plain
+from payclient.protocol._models import missing_amount as missing_amount
+from payclient.protocol._models import text_stated as text_stated
+from payclient.protocol._refusal import plain as plain
 from payclient.protocol._refusal import request_id_of as request_id_of
 from payclient.protocol._secret import ApiKey as ApiKey
 from payclient.protocol._wire import build_request as build_request

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from payclient._shared.lazy import load_at_first_use
 
 if TYPE_CHECKING:
-    from payclient.testing._reply import Assumptions, Reply, changed, envelope
     from payclient.testing._serve import serve
-    from payclient.testing._service import FakeService, Latency, ReceivedRequest
+    from payclient.testing._service import Assumptions, FakeService, Latency, ReceivedRequest, Reply, changed, envelope
 
 __all__ = ["Assumptions", "FakeService", "Latency", "ReceivedRequest", "Reply", "changed", "envelope", "serve"]
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
-    __getattr__, __dir__ = load_at_first_use(__name__, {}, ("_reply", "_service", "_serve"))
+    __getattr__, __dir__ = load_at_first_use(__name__, {}, ("_service", "_serve"))

@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from payclient.testing._reply import Assumptions, Reply, envelope
+from payclient.testing._service import Assumptions, Reply, envelope
 
 try:
     import respx

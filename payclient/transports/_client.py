@@ -20,7 +20,7 @@ from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections, Pool
 from payclient.transports._failures import Progress, progress_of, translated, without_library_frames
-from payclient.transports._protocol import HttpClient
+from payclient.transports._network import HttpClient
 from payclient.transports._proxy import Origin, Proxy, as_proxy
 from payclient.transports.fast import SharedPart, common_headers, header_lines
 

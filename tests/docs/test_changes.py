@@ -16,8 +16,7 @@ SPECIAL = {
     },
     "payment_name": {"cli/_demo.py", "cli/_report.py", "reconcile/_fields.py"},
     "httpx2": {
-        *("cli/_doctor.py", "client/_client.py", "engines/_spec.py"),  # made of `TransportName`, or a test holds it
-        "transports/_protocol.py",
+        *("cli/_doctor.py", "client/_client.py", "engines/_spec.py")  # made of `TransportName`, or a test holds it
     },
     "net_differs": {"cli/_demo.py", "reconcile/result/_patterns.py"},
     "rows.parquet": {"reconcile/report/_files.py", "reconcile/report/_rows.py"},

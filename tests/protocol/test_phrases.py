@@ -7,7 +7,7 @@ import pytest
 
 from payclient import errors
 from payclient.client.policies._retry import classify
-from payclient.protocol._phrases import ABSENCES, SUBJECTS, Meaning, meaning, plain
+from payclient.protocol._refusal import ABSENCES, SUBJECTS, Meaning, meaning, plain
 from payclient.protocol._wire import parse_response
 from payclient.transports import Response
 from support.misses import check_each, check_table

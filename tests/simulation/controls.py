@@ -27,7 +27,7 @@ _WAIT_FOR = "client._client:AsyncClient.wait_for"
 _LEAVE = "client._lookup:InFlight.__exit__"
 _BELIEVED = "client._lookup:is_believed"
 OURS, INJECTED = ("httpx", "fast"), ("injected",)
-_KNOWN_HEAD = "transports._known_head:KnownHead.find"
+_KNOWN_HEAD = "transports._parser:KnownHead.find"
 _HEARD = "transports._proxy:Tunnel.receive"
 UNVERIFIED = "__import__('ssl')._create_unverified_context()"
 
@@ -130,14 +130,14 @@ CONTROLS = (
     Control("an answer without a waiting lookup is dropped", "transports._connection:Connection._finish",
             "if self._response is not None and not self._response.done():", "if self._response is not None:", OURS),
     # Proxies
-    Control("no connection goes around the proxy", "transports._dial:Dialer._connect",
+    Control("no connection goes around the proxy", "transports._connections:Dialer._connect",
             "opened = await self._open_tunnel(self._proxy, host, port, progress)",
             "opened = await self._open_socket(host, port, progress)", OURS, is_proxied=True),
-    Control("a tunnel that is not opened closes its connection", "transports._dial:Dialer._open_tunnel",
+    Control("a tunnel that is not opened closes its connection", "transports._connections:Dialer._open_tunnel",
             "on_failure.callback(opened.close)", "pass", OURS, is_proxied=True),
-    Control("a handshake that failed closes its connection", "transports._dial:Dialer._connect",
+    Control("a handshake that failed closes its connection", "transports._connections:Dialer._connect",
             "on_failure.callback(connection.abort)", "pass", OURS, is_proxied=True),
-    Control("the service proves who it is", "transports._dial:Dialer._connect",
+    Control("the service proves who it is", "transports._connections:Dialer._connect",
             "context = await self._trust() if", f"context = {UNVERIFIED} if", OURS, is_proxied=True),
     Control("a refused tunnel is not used", "transports._proxy:Tunnel._check", "if status >= 300:", "if False:",
             is_proxied=True),
@@ -200,8 +200,8 @@ CONTROLS = (
             "if self._is_stopped:", "if False:"),
     Control("a late timer lets the loop read first", "client.policies._timeouts:Clock._fire",
             "if is_late and not self._has_waited:", "if False:", oracle="late timer", needs=("jump",)),
-    Control("a late timer ends no connecting", "transports._dial:Dialer.dial", "if is_blocked:", "if False:", OURS,
-            oracle="late timer", needs=("jump",)),
+    Control("a late timer ends no connecting", "transports._connections:Dialer.dial", "if is_blocked:", "if False:",
+            OURS, oracle="late timer", needs=("jump",)),
     # Equal lookups
     Control("a failed call is no longer in flight", "client._lookup:SingleFlight.end",
             "call is ended or (", "("),

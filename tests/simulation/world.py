@@ -25,7 +25,7 @@ import payclient.reconcile._run
 import payclient.reconcile.journal._answers
 import payclient.reconcile.journal._cases
 import payclient.transports._connection
-import payclient.transports._dial
+import payclient.transports._connections
 from payclient import AsyncClient, RetryPolicy
 from payclient.client._stream import Stream
 from payclient.client.policies._limiter import MAX_PAUSE
@@ -508,7 +508,7 @@ def _troubled(undo, troubles):
     patch = mock.patch.object
     if "small buffers" in troubles:
         undo.enter_context(patch(payclient.transports._connection, "_BUFFER", 7))
-        undo.enter_context(patch(payclient.transports._dial, "_BUFFER", 5))
+        undo.enter_context(patch(payclient.transports._connections, "_BUFFER", 5))
     if "queues of one" in troubles:
         undo.enter_context(patch(payclient.client._stream, "_DEFERRED_PER_WORKER", 1))
     if "a commit for each row" in troubles:
@@ -538,9 +538,9 @@ def _patched(world):
         undo.enter_context(patch(asyncio, "Task", Task))  # a stream makes its workers without the loop's factory
         undo.enter_context(patch(payclient.client._stream, "Stream", _kept(Stream, world, "streams")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
-        undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
+        undo.enter_context(patch(payclient.transports._connections, "_system_trust", host.client_context))
         if world.plan.proxy:
-            undo.enter_context(patch(payclient.transports._dial, "_new_socket", lambda _: SimulatedSocket()))
+            undo.enter_context(patch(payclient.transports._connections, "_new_socket", lambda _: SimulatedSocket()))
         _troubled(undo, world.plan.troubles)
         state = random.getstate()
         undo.callback(random.setstate, state)

@@ -4,8 +4,7 @@ import attrs
 import pytest
 
 from fuzz.heads import BODY, differences, nested
-from payclient.transports._known_head import KnownHead
-from payclient.transports._parser import ResponseParser
+from payclient.transports._parser import KnownHead, ResponseParser
 
 HEAD = b"HTTP/1.1 200 OK\r\nDate: Tue, 24 Nov 2026 10:00:00 GMT\r\nX-Request-Id: 0a\r\nContent-Length: %d\r\n\r\n"
 FIRST = HEAD % len(BODY) + BODY

@@ -9,7 +9,7 @@ import truststore
 from cryptography.hazmat.primitives import serialization
 
 from payclient import AsyncClient, ConfigurationError, TLSVerificationError
-from payclient.transports import _dial, resolve_network
+from payclient.transports import _connections, resolve_network
 from support.fakes import KEY
 from support.raw_server import RawServer, server_context, well_behaved
 
@@ -62,7 +62,7 @@ def test_secrets_of_tls(files, tmp_path, monkeypatch):
     """`SSLKEYLOGFILE` is not honoured, whatever is given."""
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "theirs"))
     assert ssl.create_default_context().keylog_filename == str(tmp_path / "theirs")
-    assert _dial._system_trust.__wrapped__().keylog_filename is None
+    assert _connections._system_trust.__wrapped__().keylog_filename is None
     assert context(ca_file=files["authority"]).keylog_filename is None
     assert context(client_cert=files["both"]).keylog_filename is None
 
@@ -119,7 +119,7 @@ async def test_own_authority(pay, files):
 async def test_variable(pay, files, monkeypatch):
     """`SSL_CERT_FILE` names the authorities of a process, before its first connection; `ca_file` goes before it."""
     monkeypatch.setenv("SSL_CERT_FILE", str(files["authority"]))
-    monkeypatch.setattr(_dial, "_system_trust", _dial._system_trust.__wrapped__)
+    monkeypatch.setattr(_connections, "_system_trust", _connections._system_trust.__wrapped__)
     async with RawServer(ssl=server_context(AUTHORITY, "localhost")) as server:
         async with pay(server) as client:
             assert (await client.get_transaction("T1")).reference == "T1"

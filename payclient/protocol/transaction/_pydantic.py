@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin
 
 from pydantic_core import core_schema
 
-from payclient.protocol.transaction._codec import DOCUMENTED, REQUIRED
+from payclient.protocol.transaction._model import DOCUMENTED, REQUIRED
 
 _Value = TypeVar("_Value")
 _SIMPLE: dict[object, Callable[[], core_schema.CoreSchema]] = {
