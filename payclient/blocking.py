@@ -66,9 +66,9 @@ class LoopThread:
         """Whether the caller is in the thread itself, where nothing may wait for it."""
         return current_thread() is self._thread
 
-    def wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Run a coroutine in the loop, and return its result."""
-        self._check_place()
+    def wait(self, call: Callable[[], Coroutine[Any, Any, _Result]], *, may_block_loop: bool = False) -> _Result:
+        """Run a coroutine in the loop, and return its result. A loop that runs in the caller's thread stands still."""
+        self._check_place(may_block_loop=may_block_loop)
         answer = Future[_Result]()
         self._open.add(answer)
         try:
@@ -99,12 +99,12 @@ class LoopThread:
             if error is not None:
                 raise error
 
-    def _check_place(self) -> None:
+    def _check_place(self, *, may_block_loop: bool) -> None:
         if not self.is_this_process:  # where the thread does not exist
             raise closed("it was made in another process; make a client after the fork")
         if sys.is_finalizing():  # where the thread no longer runs
             raise closed("Python is about to end")
-        if self.is_this_thread or running_loop() is not None:
+        if self.is_this_thread or (running_loop() is not None and not may_block_loop):
             message = "payclient.blocking would block the event loop of this thread; await an AsyncClient instead"
             raise RuntimeError(message)
 

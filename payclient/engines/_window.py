@@ -37,6 +37,11 @@ from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_no
 _HELD_WINDOWS = 4
 """Windows of rows held at most, while the first batch waits for a slow row and later rows are answered."""
 
+_WANTED: Final = object()
+"""A step of a window: it takes another batch."""
+_END: Final = object()
+"""A step of a window: every batch has been returned."""
+
 _CLOSE_SECONDS: Final = 2.0
 """Seconds that the exit of the process waits for connections to close."""
 
@@ -111,109 +116,80 @@ class Window:
     _stall_timeout: float = field(default=STALL_TIMEOUT, alias="stall_timeout", kw_only=True)
     _needs_confirmation: NeedsConfirmation | None = field(default=None, alias="needs_confirmation", kw_only=True)
     _canary: str | None = field(default=None, alias="canary", kw_only=True)
-    # Used in the caller's thread.
-    _held: deque[Batch] = field(init=False, factory=deque)
-    _taken: int = field(init=False, default=0)
-    _wants_more: bool = field(init=False, default=False)
-    # Written by the event loop's thread, read by the caller's.
     found: int = field(init=False, default=0)  # references found so far
-    _answered: int = field(init=False, default=0)
-    _failure: BaseException | None = field(init=False, default=None)
-    _changed: threading.Event = field(init=False, factory=threading.Event)
-    _is_over: threading.Event = field(init=False, factory=threading.Event)
     # Used in the event loop's thread.
+    _held: deque[Batch] = field(init=False, factory=deque)
+    _in_flight: int = field(init=False, default=0)
     _pending: dict[str, _Pending] = field(init=False, factory=dict)
     _confirming: set[str] = field(init=False, factory=set)
     _feed: asyncio.Queue[str | None] = field(init=False, factory=asyncio.Queue)  # that no worker has. None: the end
-    _is_finished: bool = field(init=False, default=False)
-    _task: asyncio.Task[None] | None = field(init=False, default=None)
-
-    # The caller's thread
+    _is_read: bool = field(init=False, default=False)  # the source, to its end
+    _changed: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _task: asyncio.Task[None] = field(init=False)
 
     def through(self, batches: Iterator[Batch]) -> Generator[Batch]:
         """Look up the references of *batches*, and yield each batch, in order, when it is answered."""
         # *batches* is read in the caller's thread, about a window ahead. Leaving early ends every lookup. When no
         # further lookup can succeed, the batches answered before are yielded first.
-        self._background.loop.call_soon_threadsafe(self._start)
-        is_more = True
+        wait = partial(self._background.wait, may_block_loop=True)
+        wait(self._start)
         try:
-            while is_more or self._held:
-                self._changed.clear()  # before the checks, so that no later change is missed
-                is_broken = self._is_over.is_set() or not self._background.is_this_process
-                held_rows = sum(max(1, each.rows) for each in self._held)
-                is_full = len(self._held) > 1 and held_rows >= self._rows * _HELD_WINDOWS
-                self._wants_more = is_more and not (is_broken or is_full)
-                if self._wants_more and self._is_low():
-                    batch = next(batches, None)
-                    is_more = batch is not None
-                    self._take(batch)
-                elif self._held and self._held[0].is_answered:
-                    yield self._held.popleft()
-                elif is_broken:
-                    raise self._why()
+            while (step := wait(self._next)) is not _END:
+                if step is _WANTED:
+                    wait(partial(self._take, next(batches, None)))
                 else:
-                    self._changed.wait()
+                    yield cast("Batch", step)
         finally:
-            self._end()
-
-    def _is_low(self) -> bool:
-        return self._taken - self._answered < self._rows
-
-    def _take(self, batch: Batch | None) -> None:
-        if batch is None:
-            self._call(self._finish)
-            return
-        self._taken += len(batch.references)
-        self._held.append(batch)
-        if batch.references:
-            self._call(self._accept, batch)
-
-    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call *function* in the event loop, unless the pass has ended there."""
-        if not self._is_over.is_set():
-            self._background.loop.call_soon_threadsafe(function, *arguments)
-
-    def _why(self) -> BaseException:
-        if not self._background.is_this_process:
-            return ClientClosedError("these batches are read in another process; begin with them after the fork")
-        return self._failure or ClientClosedError("the lookups were ended, because their process ends")
-
-    def _end(self) -> None:
-        if self._background.is_this_process and not self._is_over.is_set():
-            self._call(self._cancel)
-            if not self._background.is_this_thread:  # there, the garbage collector may close an abandoned generator
-                self._is_over.wait()
+            if self._background.is_this_thread:  # there, the garbage collector may close an abandoned generator
+                self._task.cancel()
+            else:
+                with suppress(ClientClosedError):  # which has ended them, or this is another process
+                    wait(self._end)
 
     # The event loop's thread
 
-    def _start(self) -> None:
-        self._task = self._background.loop.create_task(self._ask(), name="payclient-window")
-        self._task.add_done_callback(self._settle)
+    async def _start(self) -> None:
+        self._task = asyncio.create_task(self._ask(), name="payclient-window")
+        self._task.add_done_callback(lambda _: self._changed.set())
 
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+    async def _next(self) -> object:
+        """Return the first batch when it is answered, or that another one is wanted, or that this is the end."""
+        while self._held or not self._is_read:
+            self._changed.clear()
+            held_rows = sum(max(1, each.rows) for each in self._held)
+            is_full = len(self._held) > 1 and held_rows >= self._rows * _HELD_WINDOWS
+            if self._wants_more() and not is_full and not self._task.done():
+                return _WANTED
+            if self._held and self._held[0].is_answered:
+                return self._held.popleft()
+            if self._task.done():
+                self._task.result()
+            await self._changed.wait()
+        return _END
 
-    def _settle(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled():
-            self._failure = task.exception()
-        self._is_over.set()
-        self._changed.set()
+    def _wants_more(self) -> bool:
+        return not self._is_read and self._in_flight < self._rows
 
-    def _accept(self, batch: Batch) -> None:
+    async def _end(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _take(self, batch: Batch | None) -> None:
+        if batch is None:
+            self._is_read = True
+            self._end_feed()
+            return
+        self._held.append(batch)
+        self._in_flight += len(batch.references)
         for reference in batch.references:
             if reference not in self._pending:
                 self._pending[reference] = _Pending()
                 self._feed.put_nowait(reference)
             self._pending[reference].batches.append(batch)
 
-    def _finish(self) -> None:
-        self._is_finished = True
-        self._end_feed()
-
     def _end_feed(self) -> None:
         # A second lookup goes through the feed again, so the feed cannot end before the last answer.
-        if self._is_finished and not (self._needs_confirmation and self._pending):
+        if self._is_read and not (self._needs_confirmation and self._pending):
             self._feed.put_nowait(None)
 
     async def _ask(self) -> None:
@@ -230,8 +206,7 @@ class Window:
             yield reference
 
     def _note(self, attempt: Attempt) -> None:
-        pending = self._pending.get(attempt.reference)
-        if pending is not None:
+        if (pending := self._pending.get(attempt.reference)) is not None:
             pending.attempts += 1
             pending.status_code = attempt.status
 
@@ -259,8 +234,7 @@ class Window:
             batch.first[reference] = pending.first or seen
             if pending.first is not None:
                 batch.second[reference] = seen
-        self._answered += len(pending.batches)
-        is_complete = any(batch.is_answered for batch in pending.batches)
-        if is_complete or (self._wants_more and self._is_low() and not self._changed.is_set()):
+        self._in_flight -= len(pending.batches)
+        if self._wants_more() or any(batch.is_answered for batch in pending.batches):
             self._changed.set()
         self._end_feed()

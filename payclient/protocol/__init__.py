@@ -8,7 +8,6 @@ from payclient.protocol._models import Found as Found
 from payclient.protocol._models import Outcome as Outcome
 from payclient.protocol._models import Request as Request
 from payclient.protocol._models import Response as Response
-from payclient.protocol._models import Returnable as Returnable
 from payclient.protocol._models import missing_amount as missing_amount
 from payclient.protocol._models import text_stated as text_stated
 from payclient.protocol._refusal import plain as plain
@@ -23,6 +22,7 @@ from payclient.protocol._wire import request_headers as request_headers
 from payclient.protocol.transaction import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction import EMPTY as EMPTY
 from payclient.protocol.transaction import JSONProblem as JSONProblem
+from payclient.protocol.transaction import Returnable as Returnable
 from payclient.protocol.transaction import Transaction as Transaction
 from payclient.protocol.transaction import is_object as is_object
 from payclient.protocol.transaction import kind as kind

@@ -1,13 +1,13 @@
 """The values around a lookup: its environment, its outcome, the request and response of an attempt, and claims."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, NoReturn, TypeAlias, TypedDict, cast, get_type_hints
+from typing import Any, NoReturn, TypeAlias
 
-from attrs import field, fields, frozen
+from attrs import field, frozen
 
 from payclient.errors import PayClientError
-from payclient.protocol.transaction import Transaction
+from payclient.protocol.transaction import Returnable, Transaction
 
 
 class Environment(StrEnum):
@@ -36,60 +36,6 @@ class WithoutTruth:
             "ask isinstance(..., Failed), and then for the status of the transaction"
         )
         raise TypeError(message)
-
-
-class Returnable:
-    """The base class of results that have JSON, so that a page can return them, and FastAPI lists of them."""
-
-    __slots__ = ()
-    _computed: ClassVar[tuple[str, ...]] = ()
-    """The properties that are a part of the JSON."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON has it: the payment code is masked, and of an error only its answer is shown."""
-        names = (*(each.name for each in fields(cast("type[Any]", type(self)))), *self._computed)
-        return {name: _plain(getattr(self, name)) for name in names}
-
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
-        # As pydantic's models do: `dict(result)` works, as does a response of FastAPI without a type.
-        return iter(self.as_json().items())
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        """Make it a response model of FastAPI; called by pydantic only."""
-        from payclient.protocol.transaction._pydantic import schema  # noqa: PLC0415  it needs pydantic
-
-        return schema(cls, _shape(cls), cls.as_json)
-
-    @classmethod
-    def _json_types(cls) -> dict[str, Any]:
-        """Return the types of what its JSON has."""
-        computed = {name: get_type_hints(getattr(cls, name).fget)["return"] for name in cls._computed}
-        hints = get_type_hints(cls)
-        return {each.name: hints[each.name] for each in fields(cast("type[Any]", cls))} | computed
-
-
-class _Answer(TypedDict):
-    type: str
-    detail: str
-    http_status: int
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, PayClientError):
-        return _Answer(type=type(value).__name__, detail=value.detail, http_status=value.http_status)
-    if isinstance(value, Returnable | Transaction):
-        return value.as_json()
-    return [_plain(each) for each in cast("tuple[object, ...]", value)] if isinstance(value, tuple) else value
-
-
-def _shape(kind: Any) -> Any:
-    from payclient.protocol.transaction._pydantic import result_shape, shape_of, transaction_shape  # noqa: PLC0415  the same
-
-    if kind is Transaction:
-        return transaction_shape()
-    hints = get_type_hints(_Answer) if kind is PayClientError else kind._json_types()  # noqa: SLF001  its own
-    return result_shape(kind.__name__, {name: shape_of(each, _shape) for name, each in hints.items()})
 
 
 @frozen
@@ -127,6 +73,12 @@ class Failed(WithoutTruth, Returnable):
     def transaction(self) -> NoReturn:
         """Raises the stored error."""
         raise self.error
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON has it: of the error, only its answer is shown."""
+        error = self.error
+        shown = {"type": type(error).__name__, "detail": error.detail, "http_status": error.http_status}
+        return {**super().as_json(), "error": shown}
 
 
 Outcome: TypeAlias = Found | Failed

@@ -1,7 +1,6 @@
 """Send attempts through an `httpx.AsyncClient`: the default transport's, or the caller's own."""
 
 import asyncio
-import ssl
 import sys
 from collections import UserDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -18,11 +17,10 @@ from payclient import errors
 from payclient._shared.checks import unfit
 from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._connection import Connection
-from payclient.transports._connections import Connections, Pool
+from payclient.transports._connections import Connections
 from payclient.transports._failures import Progress, progress_of, translated, without_library_frames
-from payclient.transports._network import HttpClient
-from payclient.transports._proxy import Origin, Proxy, as_proxy
-from payclient.transports.fast import SharedPart, common_headers, header_lines
+from payclient.transports._proxy import Origin
+from payclient.transports.fast import FastTransport, common_headers, header_lines
 
 _Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")
@@ -92,7 +90,7 @@ class _Freshness:
             raise _ReusedError
 
     def of(self, head: Any) -> bool:
-        if head.extensions.get("network_stream") is None:
+        if _is_without_network(head):
             return not self._timeouts.is_read
         return self._is_proven or bool(head.http_version == "HTTP/2")  # which numbers its responses
 
@@ -105,9 +103,8 @@ class HttpxClientTransport:
     `auth` do not: either could send the API key to another host, or another key to this one.
     """
 
-    def __init__(self, client: HttpClient) -> None:
-        self._library = _library_of(client)
-        self._client: Any = client
+    def __init__(self, client: Any) -> None:
+        self._library, self._client = _library_of(client), client
         if client.is_closed:
             raise _closed()
 
@@ -122,10 +119,7 @@ class HttpxClientTransport:
             with suppress(_ReusedError):  # which closes that connection. In the end the pool makes a new one
                 freshness = _Freshness(is_required=request.needs_fresh_connection)
                 build = partial(self._native, freshness)
-                head, body, is_truncated = await _exchange(self._library, request, build, self._send)
-                connection = head.extensions.get("network_stream")
-                headers = dict(head.headers.items())
-                return Response(head.status_code, headers, body, is_truncated, connection, freshness.of(head))
+                return await _exchange(self._library, request, build, self._send, freshness.of)
 
     def _native(self, freshness: _Freshness, request: Request) -> Any:
         native = self._client.build_request(
@@ -190,7 +184,7 @@ class PoolAdapter:
         await self.connections.aclose()
 
 
-class HttpxTransport:
+class HttpxTransport(FastTransport):
     """
     The default transport: one `httpx.AsyncClient`, shared by all lookups, over our own connections.
 
@@ -202,27 +196,14 @@ class HttpxTransport:
 
     library: ClassVar[Any] = httpx
 
-    def __init__(
-        self,
-        *,
-        ssl_context: ssl.SSLContext | None = None,
-        connect_timeout: float = 5.0,
-        keepalive: float = 30.0,
-        proxy: str | Proxy | None = None,
-    ) -> None:
-        try:
-            connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
-        finally:
-            del proxy  # it may contain a password
-        self._connections, library = connections, self.library
-        self.abort: Callable[[], object] = connections.abort
+    def _prepare(self) -> None:
+        library = self.library
         # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
         transport: Any = library.AsyncHTTPTransport.__new__(library.AsyncHTTPTransport)  # without its own pool
-        transport._pool = PoolAdapter(connections, library)  # noqa: SLF001
+        transport._pool = PoolAdapter(self._connections, library)  # noqa: SLF001
         self._client: Any = library.AsyncClient(transport=transport, trust_env=False, timeout=None)
         self._client._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
         self._no_auth, self._no_timeout = library.Auth(), library.Timeout(None).as_dict()
-        self._shared = SharedPart(self._part)
 
     async def send(self, request: Request) -> Response:
         """
@@ -233,20 +214,14 @@ class HttpxTransport:
         """
         if self._client.is_closed:
             raise _closed()
-        head, body, is_truncated = await _exchange(self.library, request, self._native, self._send)
-        ours = head.extensions.get(_RESPONSE)
-        if isinstance(ours, Response):
-            known = ours.connection, ours.is_fresh
-        else:  # a test tool made it instead of our own transport
-            known = None, head.extensions.get("network_stream") is None
-        return Response(head.status_code, dict(head.headers.items()), body, is_truncated, *known)
+        return await _exchange(self.library, request, self._native, self._send, _is_without_network)
 
-    def _part(self, request: Request) -> tuple[Any, Any, Pool]:
+    def _part(self, request: Request) -> Any:
         pool = self._connections.pool(Origin.of(request.url))
         return self.library.URL(request.url), self.library.Headers(common_headers(request)), pool
 
     def _native(self, request: Request) -> Any:
-        url, headers, pool = self._shared.get(request)
+        url, headers, pool = self._shared(request)
         native = self.library.Request(
             request.method,
             url,
@@ -265,20 +240,23 @@ class HttpxTransport:
         # An `auth` that adds nothing, because without any httpx would look for one in the URL.
         return self._client.send(native, stream=True, auth=self._no_auth, follow_redirects=False)
 
-    async def discard(self, response: Response) -> None:
-        """Close the connection of *response*."""
-        if isinstance(response.connection, Connection):
-            response.connection.abort()
-
     async def aclose(self) -> None:
         """Close the client and its connections."""
         await self._client.aclose()
 
 
+def _is_without_network(head: Any) -> bool:
+    return head.extensions.get("network_stream") is None
+
+
 async def _exchange(
-    library: Any, request: Request, build: Callable[[Request], Any], send: Callable[[Any], Awaitable[Any]]
-) -> tuple[Any, bytes, bool]:
-    """Return a response of *library*, its body, and whether that was truncated. Raise only errors of payclient."""
+    library: Any,
+    request: Request,
+    build: Callable[[Request], Any],
+    send: Callable[[Any], Awaitable[Any]],
+    is_fresh: Callable[[Any], bool],
+) -> Response:
+    """Exchange *request* by means of *library*. Raise only errors of payclient."""
     answered = False
     failure: BaseException
     try:
@@ -295,7 +273,10 @@ async def _exchange(
     except BaseException as error:  # noqa: BLE001  raised below
         failure = without_library_frames(error)
     else:
-        return head, body, is_truncated
+        ours, stream = head.extensions.get(_RESPONSE), head.extensions.get("network_stream")
+        # A test tool may have made it instead of our own transport.
+        known = (ours.connection, ours.is_fresh) if isinstance(ours, Response) else (stream, is_fresh(head))
+        return Response(head.status_code, dict(head.headers.items()), body, is_truncated, *known)
     raise failure  # outside the handler, so that it isn't linked to httpx's frames and the request
 
 

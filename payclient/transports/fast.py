@@ -9,7 +9,7 @@ import re
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from payclient.errors import ConfigurationError
@@ -20,7 +20,6 @@ from payclient.transports._proxy import Origin, Proxy, as_proxy
 
 __all__ = ["FastTransport"]
 
-_Value = TypeVar("_Value")
 _LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\x00-\x08\x0a-\x1f\x7f]*\r\n")
 
 
@@ -57,7 +56,11 @@ class FastTransport:
         finally:
             del proxy  # it may contain a password
         self.abort: Callable[[], object] = self._connections.abort
-        self._shared = SharedPart(lambda request: (self._connections.pool(Origin.of(request.url)), head(request)))
+        self._last: tuple[Request, Any] | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what another transport needs over these connections."""
 
     async def send(self, request: Request) -> Response:
         """
@@ -66,7 +69,7 @@ class FastTransport:
         Raises:
             TransportError: When no complete response was received.
         """
-        pool, beginning = self._shared.get(request)
+        pool, beginning = self._shared(request)
         message = partial(_message, beginning, request)
         return await self._connections.exchange(
             pool, message, needs_fresh=request.needs_fresh_connection, on_late=request.on_late
@@ -81,19 +84,17 @@ class FastTransport:
         """Close all connections, also those in use."""
         await self._connections.aclose()
 
-
-class SharedPart(Generic[_Value]):
-    """Cache of the part that consecutive requests have in common."""
-
-    def __init__(self, make: Callable[[Request], _Value]) -> None:
-        self._make = make
-        self._last: tuple[Request, _Value] | None = None
-
-    def get(self, request: Request) -> _Value:
-        """Return the value for *request*. The last one if address and headers are the same."""
+    def _shared(self, request: Request) -> Any:
+        """Return what consecutive requests with the same address and headers have in common."""
         if self._last is None or request.headers is not self._last[0].headers or request.url != self._last[0].url:
-            self._last = request, self._make(request)
+            self._last = request, self._part(request)
         return self._last[1]
+
+    def _part(self, request: Request) -> Any:
+        # RFC 9112, part 3.
+        line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
+        beginning = line.encode("latin-1") + header_lines(common_headers(request))
+        return self._connections.pool(Origin.of(request.url)), beginning
 
 
 def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
@@ -101,13 +102,6 @@ def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
     # RFC 9110, part 7.2, for `Host`.
     headers = {"Host": str(Origin.of(request.url)), **request.headers}
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-
-
-def head(request: Request) -> bytes:
-    """Return the beginning of the message, up to the request's own headers."""
-    # RFC 9112, part 3.
-    line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
-    return line.encode("latin-1") + header_lines(common_headers(request))
 
 
 def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:

@@ -9,6 +9,7 @@ from payclient.protocol.transaction._json import read_json as read_json
 from payclient.protocol.transaction._model import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction._model import EMPTY as EMPTY
 from payclient.protocol.transaction._model import FieldProblem as FieldProblem
+from payclient.protocol.transaction._model import Returnable as Returnable
 from payclient.protocol.transaction._model import Transaction as Transaction
 from payclient.protocol.transaction._model import masked as masked
 from payclient.protocol.transaction._model import read_documented as read_documented

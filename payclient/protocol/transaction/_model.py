@@ -20,7 +20,7 @@ from decimal import Decimal
 from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast, get_type_hints
 
 import cattrs
 from attrs import evolve, field, fields, frozen
@@ -164,13 +164,52 @@ _MONEY = (int, type(None))
 _documented_values = itemgetter(*DOCUMENTED)
 
 
+class Returnable:
+    """The base class of results that have JSON, so that a page can return them, and FastAPI lists of them."""
+
+    __slots__ = ()
+    _computed: ClassVar[tuple[str, ...]] = ()
+    """The properties that are a part of the JSON."""
+    _optional: ClassVar[frozenset[str]] = frozenset()
+    """What the JSON of another may lack."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON has it: the payment code is masked."""
+        names = (*(each.name for each in fields(cast("type[Any]", type(self)))), *self._computed)
+        return {name: _plain(getattr(self, name)) for name in names}
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        # As pydantic's models do: `dict(result)` works, as does a response of FastAPI without a type.
+        return iter(self.as_json().items())
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        """Make it a field of a pydantic model, and a response model of FastAPI. Only pydantic calls it."""
+        from payclient.protocol.transaction._pydantic import schema  # noqa: PLC0415  it needs pydantic
+
+        return schema(cls, getattr(cls, "from_json", None))
+
+    @classmethod
+    def _json_types(cls) -> dict[str, Any]:
+        """Return the types of what its JSON has."""
+        computed = {name: get_type_hints(getattr(cls, name).fget)["return"] for name in cls._computed}
+        hints = get_type_hints(cls)
+        return {each.name: hints[each.name] for each in fields(cast("type[Any]", cls))} | computed
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Returnable):
+        return value.as_json()
+    return [_plain(each) for each in cast("tuple[object, ...]", value)] if isinstance(value, tuple) else value
+
+
 def masked(code: str) -> str:
     """Return a payment code with all but the last four characters masked."""
     return "*" * (len(code) - 4) + code[-4:] if len(code) > 4 else "*" * len(code)
 
 
 @frozen(kw_only=True)
-class Transaction:
+class Transaction(Returnable):
     """
     One transaction, with the service's own field names.
 
@@ -206,6 +245,8 @@ class Transaction:
     raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)
     deviations: tuple[str, ...] = field(default=(), eq=False)
     request_id: str | None = field(default=None, repr=False, eq=False)
+
+    _optional = frozenset(DOCUMENTED) - {*REQUIRED}
 
     def __attrs_post_init__(self) -> None:
         # One look at all: a validator for each field would be a call for each.
@@ -254,7 +295,6 @@ class Transaction:
         }
 
     def __iter__(self) -> Iterator[tuple[str, str | int | None]]:
-        # As pydantic's models do: `dict(transaction)` works, as does a response of FastAPI without a type.
         return iter(self.as_json().items())
 
     @classmethod
@@ -274,11 +314,8 @@ class Transaction:
         return evolve(read_transaction(dict(data)), deviations=())
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        """Make it a field of a pydantic model, and a response model of FastAPI. Only pydantic calls it."""
-        from payclient.protocol.transaction._pydantic import schema, transaction_shape  # noqa: PLC0415  it needs pydantic
-
-        return schema(cls, transaction_shape(), cls.as_json, cls.from_json)
+    def _json_types(cls) -> dict[str, Any]:
+        return {name: kind | None if name in cls._optional else kind for name, kind in DOCUMENTED.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
