@@ -149,3 +149,4 @@ def test_plain_markdown(subtests):
             assert ("```{" in page.read_text(encoding="utf-8"), re.findall(r"\{[a-z:]+\}`", text)) == (False, [])
             assert [link for link in links if not (page.parent / link).exists()] == []
             assert "[](" not in text
+            assert re.findall(r"^([|-]).*\n\n+\1 .*", text, re.MULTILINE) == []  # a table or a list in two
