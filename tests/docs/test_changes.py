@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-PAGE = (PROJECT / "docs" / "contributing.md").read_text(encoding="utf-8")
+PAGE = (PROJECT / "tests" / "README.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| [a-z][^|]+\| `([^`|]+)` \|([^|]+)\|$", PAGE, re.MULTILINE)
 TABLE = {example: set(re.findall(r"`([^`]+)`", files)) for example, files in ROWS}
 SPECIAL = {
