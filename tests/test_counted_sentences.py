@@ -5,11 +5,10 @@ import re
 from pathlib import Path
 
 from payclient.reconcile import StatementTotals
-from payclient.reconcile.nights import SincePrevious
-from payclient.reconcile.nights._records import PreviousRun
+from payclient.reconcile.judgement.records import PreviousRun, SincePrevious
+from payclient.reconcile.judgement.summary import Compared, Leakage, Period
 from payclient.reconcile.report import compared_fields, in_words, remark
 from payclient.reconcile.report._wording import reused_sentence
-from payclient.reconcile.result._summary import Compared, Leakage, Period
 from support.nights import FIRST
 
 PACKAGE = Path(__file__).parents[1] / "payclient"

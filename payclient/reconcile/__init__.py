@@ -15,11 +15,20 @@ if TYPE_CHECKING:
     from payclient.reconcile._run import Progress as Progress
     from payclient.reconcile._run import reconcile as reconcile
     from payclient.reconcile.journal import *
-    from payclient.reconcile.judgement import *
-    from payclient.reconcile.nights import *
-    from payclient.reconcile.result import *
-    from payclient.reconcile.rules import *
-    from payclient.reconcile.values import *
+    from payclient.reconcile.judgement.causes import *
+    from payclient.reconcile.judgement.codes import *
+    from payclient.reconcile.judgement.compare import *
+    from payclient.reconcile.judgement.decisions import *
+    from payclient.reconcile.judgement.errors import *
+    from payclient.reconcile.judgement.findings import *
+    from payclient.reconcile.judgement.judge import *
+    from payclient.reconcile.judgement.records import *
+    from payclient.reconcile.judgement.rule_values import *
+    from payclient.reconcile.judgement.rules import *
+    from payclient.reconcile.judgement.rules_file import *
+    from payclient.reconcile.judgement.sides import *
+    from payclient.reconcile.judgement.summary import *
+    from payclient.reconcile.judgement.tally import *
 
 # The rest of what is imported is for packages above, and not public.
 __all__ = [
@@ -61,7 +70,8 @@ __all__ = [
     "reconcile",
 ]
 
-_ROOMS = ("_atomic", "values", "rules", "nights", "judgement", "journal", "result", "_replay", "_run")
+_PURE = "codes errors sides findings rule_values rules rules_file decisions records compare judge causes summary tally"
+_ROOMS = ("_atomic", *(f"judgement.{each}" for each in _PURE.split()), "journal", "_replay", "_run")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above

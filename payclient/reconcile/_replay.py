@@ -9,10 +9,12 @@ from attrs import evolve
 
 from payclient._shared.escape import plural
 from payclient.reconcile.journal import OpenJournal
-from payclient.reconcile.judgement import Case, judge
-from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, with_history
-from payclient.reconcile.rules import STRICT, KindGuard, Rules
-from payclient.reconcile.values import Bucket, JournalError, ResolvedBy, Row
+from payclient.reconcile.judgement.errors import JournalError
+from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
+from payclient.reconcile.judgement.judge import Case, judge
+from payclient.reconcile.judgement.records import MAX_GONE_FOR, BreakChange, changes_of, with_history
+from payclient.reconcile.judgement.rule_values import KindGuard
+from payclient.reconcile.judgement.rules import STRICT, Rules
 
 
 def replay(journal: OpenJournal, *, rules: Rules = STRICT) -> Iterator[Row]:

@@ -11,8 +11,8 @@ from payclient import errors
 from payclient.cli._streams import Exit, Streams, aligned, most_urgent, read_references, status_of
 from payclient.errors import ConfigurationError
 from payclient.reconcile import RulesError
+from payclient.reconcile.judgement.errors import UnknownCanaryError
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError
-from payclient.reconcile.values import UnknownCanaryError
 
 
 def test_write():

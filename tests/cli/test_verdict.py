@@ -6,12 +6,12 @@ from attrs import evolve
 from payclient import Transaction
 from payclient.cli._output import MAX_LINES, verdict_lines
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
+from payclient.reconcile.judgement.causes import Pattern
+from payclient.reconcile.judgement.findings import History
+from payclient.reconcile.judgement.records import BreakChange, PreviousRun, breaks_of
+from payclient.reconcile.judgement.sides import StatementSide
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.nights import BreakChange, PreviousRun, breaks_of
 from payclient.reconcile.report import Worst, at_stake_sentence, in_words
-from payclient.reconcile.result._patterns import Pattern
-from payclient.reconcile.values._finding import History
-from payclient.reconcile.values._settled import StatementSide
 from support.reconciling import NOON
 
 

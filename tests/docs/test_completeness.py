@@ -17,10 +17,10 @@ from payclient.cli._app import COMMANDS, make_app
 from payclient.cli._reconcile import EXAMPLES
 from payclient.cli._streams import Exit
 from payclient.reconcile import Bucket, Code
+from payclient.reconcile.judgement.summary import EXIT_STATUSES
 from payclient.reconcile.ledger import Dialect
 from payclient.reconcile.ledger._columns import FIELDS, SYNONYMS
 from payclient.reconcile.ledger._open import SUFFIXES
-from payclient.reconcile.result import EXIT_STATUSES
 from payclient.transports import HttpxTransport
 from payclient.transports.fast import FastTransport
 

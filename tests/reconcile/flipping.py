@@ -14,8 +14,8 @@ import attrs
 
 from payclient import Transaction, errors
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
+from payclient.reconcile.judgement.records import PreviousRun, ReferenceRecord
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights._records import PreviousRun, ReferenceRecord
 from support.reconciling import NOON
 
 ROWS = 60

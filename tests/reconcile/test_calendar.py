@@ -4,8 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from payclient import Transaction
 from payclient.reconcile import Calendar, Rules, StatementRules, StatementSide
-from payclient.reconcile.judgement._compare import is_younger
-from payclient.reconcile.judgement._statement import statement_findings
+from payclient.reconcile.judgement.compare import is_younger, statement_findings
 from payclient.reconcile.ledger import Entry
 
 EID = "2026-11-23"  # a Monday

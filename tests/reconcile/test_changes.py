@@ -18,9 +18,9 @@ from payclient.reconcile import (
     Tolerance,
     judge,
 )
+from payclient.reconcile.judgement.records import breaks_of, changes_of
+from payclient.reconcile.judgement.sides import observe
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.nights._records import breaks_of, changes_of
-from payclient.reconcile.values._observation import observe
 
 NIGHT = datetime(2026, 11, 20, 2, tzinfo=UTC)
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction")

@@ -4,15 +4,15 @@ import re
 from pathlib import Path
 
 from payclient.reconcile import Code
+from payclient.reconcile.judgement.causes import _CAUSES
 from payclient.reconcile.ledger import COMPARED
-from payclient.reconcile.result._patterns import _CAUSES
 
 _ROOT = Path(__file__).parents[2]
 
 
-def _named_in(*folders):
-    """Return the codes that the modules of *folders* name."""
-    modules = (module for folder in folders for module in (_ROOT / folder).glob("*.py"))
+def _named_in(*patterns):
+    """Return the codes that the modules of *patterns* name."""
+    modules = (module for pattern in patterns for module in _ROOT.glob(pattern))
     text = "\n".join(module.read_text(encoding="utf-8") for module in modules)
     return {code for code in Code if re.search(rf'\bCode\.{code.name}\b|"{code}"', text)}
 
@@ -35,6 +35,7 @@ def test_total():
 
 def test_used():
     """Each code is found by a rule of the judgement, or by the table of fields, and by a test of it."""
-    found = _named_in("payclient/reconcile", "payclient/reconcile/judgement", "payclient/reconcile/nights")
+    judging = (f"payclient/reconcile/judgement/{name}.py" for name in ("compare", "judge", "records"))
+    found = _named_in("payclient/reconcile/_fields.py", *judging)
     assert set(Code) - found == set()
-    assert set(Code) - _named_in("tests/reconcile") == set()
+    assert set(Code) - _named_in("tests/reconcile/*.py") == set()

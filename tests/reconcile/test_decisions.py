@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile import Accepted, Code, Decision, DecisionError, Resolution, Rules
-from payclient.reconcile.nights._decisions import FIRST, decision_line, read_decisions, read_resolution, with_decisions
+from payclient.reconcile.judgement.decisions import (
+    FIRST,
+    decision_line,
+    read_decisions,
+    read_resolution,
+    with_decisions,
+)
 from support.chance import examples
 from support.misses import check_table
 from support.reconciling import NOON

@@ -1,8 +1,8 @@
 """What the service shows for the first time: counted once for each payment, remembered from run to run."""
 
 from payclient import errors
+from payclient.reconcile.judgement.records import Shown
 from payclient.reconcile.ledger import Entry, UnusedColumn
-from payclient.reconcile.nights import Shown
 from payclient.reconcile.report import in_words
 from support.nights import paid
 from support.reports import summary_of

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.reconcile import STRICT, Answer, Bucket, Case, Observation, Status, Tally, judge, reconcile
-from payclient.reconcile.judgement._judge import needs_confirmation
+from payclient.reconcile.judgement.judge import needs_confirmation
+from payclient.reconcile.judgement.sides import observe
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.values._observation import observe
 from support.chance import examples
 from support.reconciling import NOON, NOT_FOUND, Clock, Service
 from support.ruling import DAYS, rules_of, sometimes

@@ -20,7 +20,7 @@ from payclient.reconcile import (
     replay,
 )
 from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.values import FindingTotal
+from payclient.reconcile.judgement.findings import FindingTotal
 from support.nights import FIRST, entry, paid
 from support.reconciling import DOWN
 

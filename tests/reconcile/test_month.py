@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from payclient.reconcile import Accepted, Kinds, Rules, StatementRules, Tolerance
+from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.values import FindingTotal
 from support.month import MONTHLY_FEE, Controller, shop
 from support.nights import FIRST, paid
 from support.reconciling import DOWN, Clock

@@ -11,10 +11,10 @@ import pytest
 from payclient import errors
 from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Tally, TieOutError
 from payclient.reconcile.folders import RunDiff
+from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile.judgement.records import PreviousRun, breaks_of
 from payclient.reconcile.ledger import ABSENT, Entry
-from payclient.reconcile.nights import PreviousRun, breaks_of
 from payclient.reconcile.report import roll_forward_sentence
-from payclient.reconcile.values import FindingTotal
 from support.nights import FIRST, Nights, paid
 from support.reconciling import Clock
 

@@ -26,10 +26,10 @@ from payclient.reconcile import (
     compare,
     judge,
 )
+from payclient.reconcile.judgement.causes import Pattern, UnknownWords, causes
+from payclient.reconcile.judgement.rules_file import parse_rules
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report import in_words, pattern_words
-from payclient.reconcile.result._patterns import Pattern, UnknownWords, causes
-from payclient.reconcile.rules import parse_rules
 from support.misses import check_table
 from support.reconciling import NOON
 

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from payclient.reconcile import Kinds, Rules, StatementRules
+from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.values import FindingTotal
 from support.nights import paid
 
 NEVER = 99

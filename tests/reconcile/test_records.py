@@ -33,9 +33,8 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.journal import Reuse
+from payclient.reconcile.judgement.records import PreviousRun, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights import PreviousRun, ReferenceRecord
-from payclient.reconcile.nights._records import record_cell, record_from
 from payclient.reconcile.report import rules_sentences, sentence
 from support.chance import examples
 from support.misses import check_each

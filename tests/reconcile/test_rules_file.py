@@ -24,8 +24,8 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
+from payclient.reconcile.judgement.rules_file import line_of
 from payclient.reconcile.ledger import Dialect
-from payclient.reconcile.rules._rules_file import line_of
 from support.chance import examples
 from support.misses import check_table
 from support.ruling import accepted

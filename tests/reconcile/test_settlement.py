@@ -24,10 +24,10 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from payclient.reconcile.judgement._statement import usable_line
+from payclient.reconcile.judgement.compare import usable_line
+from payclient.reconcile.judgement.sides import Payout
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
 from payclient.reconcile.report import completeness, in_words, sentence
-from payclient.reconcile.values import Payout
 from support.chance import examples
 from support.reconciling import NOON, NOT_FOUND, Clock, Service
 

@@ -8,11 +8,11 @@ from random import Random
 import attrs
 
 from payclient.reconcile import Accepted, Meta, Rules, Tolerance, Verdict
+from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile.judgement.records import RowTotal
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.nights import RowTotal
 from payclient.reconcile.report import completeness
 from payclient.reconcile.report._wording import origin_sentence, rules_sentences
-from payclient.reconcile.values import FindingTotal
 from support.nights import paid
 from support.reports import summary_of
 

@@ -17,8 +17,8 @@ from payclient.reconcile.journal._database import (
     observation_cells,
     observation_from,
 )
+from payclient.reconcile.judgement.sides import observe
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
-from payclient.reconcile.values._observation import observe
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)

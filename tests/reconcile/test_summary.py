@@ -27,13 +27,13 @@ from payclient.reconcile import (
     Verdict,
     judge,
 )
+from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile.judgement.records import BreakChange, BreakRecord, PreviousRun
+from payclient.reconcile.judgement.sides import observe
+from payclient.reconcile.judgement.summary import Condition, Leakage
+from payclient.reconcile.judgement.tally import FIELDS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
-from payclient.reconcile.nights import BreakChange, BreakRecord, PreviousRun
 from payclient.reconcile.report import caution, compared_fields, in_words, remark, sentence, verdict_advice
-from payclient.reconcile.result import Condition
-from payclient.reconcile.result._summary import Leakage
-from payclient.reconcile.result._tally import FIELDS
-from payclient.reconcile.values import FindingTotal, observe
 from support.misses import check_table
 from support.reconciling import NOON
 from support.ruling import accepted

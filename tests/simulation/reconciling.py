@@ -17,9 +17,9 @@ from payclient import errors
 from payclient.reconcile import Journal, JournalWriteError, reconcile
 from payclient.reconcile.folders import open_past_run
 from payclient.reconcile.journal import Reuse
+from payclient.reconcile.judgement.rules import Rules
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
-from payclient.reconcile.rules import Rules
 from simulation import oracles
 from simulation.loop import KilledError
 from simulation.plan import BLOWS

@@ -13,10 +13,11 @@ from typing import Any, Self
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity, Tally
 from payclient.reconcile._codec import as_json
 from payclient.reconcile.folders._folder import PastRun
-from payclient.reconcile.nights import BreakChange, changes_of, observed_at
+from payclient.reconcile.judgement.records import BreakChange, changes_of, observed_at
+from payclient.reconcile.judgement.rules import changed_rules
+from payclient.reconcile.judgement.summary import OpenFindings
+from payclient.reconcile.judgement.tally import temporary_database
 from payclient.reconcile.report import RowLine, change_as_json, moves, open_findings_as_json
-from payclient.reconcile.result import OpenFindings, temporary_database
-from payclient.reconcile.rules import changed_rules
 
 DIFF_VERSION = 1
 """Grows when a reader of the difference has to change. New names alone do not make it grow."""

@@ -33,8 +33,11 @@ from payclient.reconcile import (
 )
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import from_json
+from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile.judgement.records import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
+from payclient.reconcile.judgement.summary import Compared
+from payclient.reconcile.judgement.tally import temporary_database
 from payclient.reconcile.ledger import Entry, Ledger, UnreadSheet, UnusedColumn
-from payclient.reconcile.nights import BreakRecord, ListedRow, PreviousRun, ReferenceRecord, breaks_of
 from payclient.reconcile.report import (
     HISTORY,
     MANIFEST,
@@ -55,8 +58,6 @@ from payclient.reconcile.report import (
     settled_from,
     verify,
 )
-from payclient.reconcile.result import Compared, temporary_database
-from payclient.reconcile.values import FindingTotal
 
 JOURNAL = "journal.sqlite"
 _NEEDED = ("summary.json", ROWS)

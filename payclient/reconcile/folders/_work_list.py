@@ -10,8 +10,8 @@ from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.reconcile import Bucket, Decision, DecisionError, Resolution, Row
+from payclient.reconcile.judgement.decisions import UNRESOLVED, read_resolution
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
-from payclient.reconcile.nights import UNRESOLVED, read_resolution
 from payclient.reconcile.report import RUN_TERM, open_rows, row_lines_of
 from payclient.reconcile.report._workbook import COLUMNS, shown
 

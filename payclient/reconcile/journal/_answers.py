@@ -20,11 +20,12 @@ from payclient.reconcile.journal._database import (
     observation_from,
     of,
 )
-from payclient.reconcile.judgement import PendingLookup, differing, paid_reff_of
+from payclient.reconcile.judgement.errors import JournalWriteError
+from payclient.reconcile.judgement.judge import PendingLookup, differing, paid_reff_of
+from payclient.reconcile.judgement.records import record_from
+from payclient.reconcile.judgement.rules import Rules
+from payclient.reconcile.judgement.sides import Observation, StatementSide
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.nights import record_from
-from payclient.reconcile.rules import Rules
-from payclient.reconcile.values import JournalWriteError, Observation, StatementSide
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 

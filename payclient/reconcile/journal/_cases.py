@@ -30,9 +30,10 @@ from payclient.reconcile.journal._database import (
     time_from,
     with_checksum,
 )
-from payclient.reconcile.judgement import Case, are_parts, settled_by, why_not_summed
-from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights import (
+from payclient.reconcile.judgement.compare import settled_by
+from payclient.reconcile.judgement.errors import JournalError
+from payclient.reconcile.judgement.judge import Case, are_parts, why_not_summed
+from payclient.reconcile.judgement.records import (
     MAX_GONE_FOR,
     LedgerChange,
     ListedRow,
@@ -44,8 +45,10 @@ from payclient.reconcile.nights import (
     record_cell,
     record_from,
 )
-from payclient.reconcile.rules import Rules, in_zone
-from payclient.reconcile.values import JournalError, Observation, StatementSide, StatementTotals
+from payclient.reconcile.judgement.rule_values import in_zone
+from payclient.reconcile.judgement.rules import Rules
+from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
+from payclient.reconcile.ledger import Entry, RejectedEntry
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 

@@ -28,8 +28,9 @@ from attrs import define, field, fields
 
 from payclient.protocol import DOCUMENTED, Transaction
 from payclient.reconcile._atomic import FOLDER_MODE, check_own, own
+from payclient.reconcile.judgement.errors import JournalError, JournalWriteError
+from payclient.reconcile.judgement.sides import Answer, Observation
 from payclient.reconcile.ledger import ABSENT, KINDS, Entry, RejectedEntry, checked_entry
-from payclient.reconcile.values import Answer, JournalError, JournalWriteError, Observation
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
 

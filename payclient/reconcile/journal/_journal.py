@@ -45,11 +45,14 @@ from payclient.reconcile.journal._database import (
     of,
     with_checksum,
 )
-from payclient.reconcile.judgement import Case, PendingLookup, judge, judged_entries, paid_reff_of
+from payclient.reconcile.judgement.errors import JournalError
+from payclient.reconcile.judgement.findings import Bucket
+from payclient.reconcile.judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
+from payclient.reconcile.judgement.records import LedgerChange, PreviousRun, Records, ReferenceRecord
+from payclient.reconcile.judgement.rule_values import IgnoredLines
+from payclient.reconcile.judgement.rules import STRICT, Rules
+from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
-from payclient.reconcile.nights import LedgerChange, PreviousRun, Records, ReferenceRecord
-from payclient.reconcile.rules import STRICT, IgnoredLines, Rules
-from payclient.reconcile.values import Bucket, JournalError, Observation, StatementSide, StatementTotals
 
 _Kind = TypeVar("_Kind")
 

@@ -12,8 +12,9 @@ from attrs import field, frozen
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, Summary, expiry_rule, rules_as_json
 from payclient.reconcile._codec import as_json
+from payclient.reconcile.judgement.records import LedgerChange
+from payclient.reconcile.judgement.summary import EXIT_STATUSES
 from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
-from payclient.reconcile.nights import LedgerChange
 from payclient.reconcile.report._wording import (
     at_stake_sentence,
     compared_fields,
@@ -23,7 +24,6 @@ from payclient.reconcile.report._wording import (
     reused_sentence,
     rules_sentences,
 )
-from payclient.reconcile.result import EXIT_STATUSES
 
 
 @frozen(kw_only=True)

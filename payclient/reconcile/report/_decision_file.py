@@ -11,7 +11,7 @@ from attrs import frozen
 from payclient._shared.escape import plural
 from payclient.reconcile import Decision, DecisionError
 from payclient.reconcile._atomic import AtomicFiles, lock, own, read_own
-from payclient.reconcile.nights import FIRST, decision_line, read_decisions
+from payclient.reconcile.judgement.decisions import FIRST, decision_line, read_decisions
 from payclient.reconcile.report._manifest import MANIFEST, Problem
 
 DECISIONS: str = "decisions.jsonl"

@@ -25,16 +25,16 @@ from payclient.reconcile import (
 )
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
+from payclient.reconcile.judgement.codes import Difference
+from payclient.reconcile.judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
+from payclient.reconcile.judgement.summary import OpenFindings
 from payclient.reconcile.ledger import Ledger
-from payclient.reconcile.nights import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._decision_file import DECISIONS, read_log
 from payclient.reconcile.report._manifest import MANIFEST, manifest_as_json
 from payclient.reconcile.report._model import FORMATS, HISTORY, OUTPUTS, PAYOUTS, Opening, Output, Report
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
 from payclient.reconcile.report._wording import in_words, pattern_words
-from payclient.reconcile.result import OpenFindings
-from payclient.reconcile.values import Difference
 
 _BEGIN: Mapping[str, Callable[[Opening], object]] = {
     ROWS: lambda opening: opening.on_row.append(row_lines(opening.new.text(ROWS))),

@@ -14,7 +14,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import Bucket, Row, moved_by
-from payclient.reconcile.nights import BreakChange
+from payclient.reconcile.judgement.records import BreakChange
+from payclient.reconcile.judgement.summary import OpenFindings
 from payclient.reconcile.report._about import when
 from payclient.reconcile.report._decision_file import DECISIONS
 from payclient.reconcile.report._manifest import MANIFEST
@@ -28,7 +29,6 @@ from payclient.reconcile.report._wording import (
     pattern_words,
     rules_sentences,
 )
-from payclient.reconcile.result import OpenFindings
 
 ROOM = 60
 """Rows shown of each kind."""

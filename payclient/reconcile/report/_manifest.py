@@ -12,9 +12,9 @@ from attrs import frozen
 from payclient._shared.escape import plural
 from payclient.reconcile._atomic import Fingerprint, own
 from payclient.reconcile._codec import as_json
+from payclient.reconcile.judgement.rules import dialect_as_json
 from payclient.reconcile.report._about import About, LedgerAbout
 from payclient.reconcile.report._model import OUTPUTS
-from payclient.reconcile.rules import dialect_as_json
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1

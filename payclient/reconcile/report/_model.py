@@ -8,11 +8,12 @@ from attrs import Factory, define, field, frozen
 
 from payclient.reconcile import Row, StateTotal, Summary
 from payclient.reconcile._atomic import AtomicFiles
-from payclient.reconcile.nights import BreakChange, Decisions, ReferenceRecord
+from payclient.reconcile.judgement.decisions import Decisions
+from payclient.reconcile.judgement.records import BreakChange, ReferenceRecord
+from payclient.reconcile.judgement.sides import Payout
 from payclient.reconcile.report import _wording as words
 from payclient.reconcile.report._about import About, Fact, facts, to_sign
 from payclient.reconcile.report._wording import BridgeLine
-from payclient.reconcile.values import Payout
 
 
 def _made(value: Callable[[Summary], Any]) -> Any:

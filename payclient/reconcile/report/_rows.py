@@ -34,11 +34,11 @@ from payclient.reconcile._atomic import own
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._fields import Cell as CellKind
+from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ListedRow, ReferenceRecord
+from payclient.reconcile.judgement.sides import PAYOUT_SUMS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.nights import BreakChange, BreakRecord, ListedRow, ReferenceRecord
 from payclient.reconcile.report._about import when
 from payclient.reconcile.report._wording import in_words
-from payclient.reconcile.values import PAYOUT_SUMS
 
 ROWS: str = "rows.jsonl"
 """The file with every row."""

@@ -8,7 +8,7 @@ from typing import Generic, TypeAlias, TypeVar
 from attrs import define, evolve, field, frozen
 
 from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
-from payclient.reconcile.judgement import reff_key
+from payclient.reconcile.judgement.compare import reff_key
 from payclient.reconcile.report._rows import ROWS
 from payclient.reconcile.report._wording import CASE_ONLY, Wording
 

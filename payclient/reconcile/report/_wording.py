@@ -25,22 +25,24 @@ from payclient.reconcile import (
     Summary,
     TieOut,
 )
-from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
-from payclient.reconcile.nights import Decision, FirstSeen, LedgerChange, PreviousRun, Resolution, Sight, SincePrevious
-from payclient.reconcile.result import (
-    SETTLED,
+from payclient.reconcile.judgement.causes import SETTLED, Pattern, UnknownWord
+from payclient.reconcile.judgement.codes import BridgeStep, PatternKind
+from payclient.reconcile.judgement.decisions import Decision, Resolution
+from payclient.reconcile.judgement.findings import FindingTotal, ResolvedBy
+from payclient.reconcile.judgement.records import FirstSeen, LedgerChange, PreviousRun, Sight, SincePrevious
+from payclient.reconcile.judgement.rule_values import IgnoredLines
+from payclient.reconcile.judgement.rules import RuleChange
+from payclient.reconcile.judgement.sides import Payout, StatementTotals
+from payclient.reconcile.judgement.summary import (
     AcceptanceNotice,
     AcceptanceState,
     Compared,
     Condition,
     Leakage,
     OpenFindings,
-    Pattern,
     Period,
-    UnknownWord,
 )
-from payclient.reconcile.rules import IgnoredLines, RuleChange
-from payclient.reconcile.values import BridgeStep, FindingTotal, PatternKind, Payout, ResolvedBy, StatementTotals
+from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 
 
 @frozen

@@ -20,7 +20,8 @@ from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import Bucket, Row, Total
 from payclient.reconcile._atomic import GivenFile
-from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
+from payclient.reconcile.judgement.decisions import UNRESOLVED, Decisions
+from payclient.reconcile.judgement.records import BreakChange
 from payclient.reconcile.report._about import when
 from payclient.reconcile.report._model import HISTORY, Opening, Report
 from payclient.reconcile.report._rows import ROWS, SHEETS, WORK, Kind, RowColumn

@@ -13,11 +13,11 @@ from payclient import Transaction, errors
 from payclient.cli._output import Worst, roll_forward, verdict_lines
 from payclient.reconcile import STRICT, Answer, Bucket, Case, Code, FeeSchedule, Observation, Rules, Total, judge
 from payclient.reconcile.folders import RunDiff
+from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import FORMATS, About, ReportFiles, at_stake_sentence
 from payclient.reconcile.report._rows import SHEETS
 from payclient.reconcile.report._wording import BUCKETS, bridge_lines, open_lines, settlement_lines
-from payclient.reconcile.values import FindingTotal
 from support.nights import Nights, paid
 from support.pages import Page
 from support.reconciling import NOON

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
+from payclient.reconcile.judgement.decisions import Decision, Resolution
 from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger, read_cells
-from payclient.reconcile.nights import Decision, Resolution
 from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, add_decisions, verify
 from payclient.reconcile.report._html import FILES
 from payclient.reconcile.report._model import OUTPUTS

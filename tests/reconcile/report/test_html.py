@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from payclient import Transaction
 from payclient._shared.escape import escape_unprintable
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status, Tally, Total
+from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile.judgement.records import PreviousRun
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights import PreviousRun
 from payclient.reconcile.report import Report, Worst, completeness, in_words, sentence
 from payclient.reconcile.report._html import FILES, HtmlReport
 from payclient.reconcile.report._tops import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._tops import RowGroups
 from payclient.reconcile.report._wording import headline
-from payclient.reconcile.values import FindingTotal
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of

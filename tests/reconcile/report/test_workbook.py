@@ -9,8 +9,8 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, ResolvedBy, Row, Status
+from payclient.reconcile.judgement.records import BreakChange, breaks_of
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights import BreakChange, breaks_of
 from payclient.reconcile.report import Report
 from payclient.reconcile.report._workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of

@@ -1,26 +1,40 @@
-"""The figures of a report, added up row by row."""
+"""Internal: the figures of a report, added up row by row."""
 
 import json
+import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
+from weakref import finalize
 
 from attrs import astuple, define, evolve, field
 
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
-from payclient.reconcile.ledger import ABSENT, Entry, UnreadSheet, UnusedColumn
-from payclient.reconcile.nights import (
+from payclient.reconcile.judgement.causes import (
+    Pattern,
+    Settlement,
+    SettlementStep,
+    StateTotal,
+    TieOut,
+    causes,
+    is_counted,
+    settlement_moves,
+    step_of,
+)
+from payclient.reconcile.judgement.codes import BridgeStep, Code, Difference, PatternKind, Severity, Status, Step
+from payclient.reconcile.judgement.decisions import Decision, Decisions, Key
+from payclient.reconcile.judgement.errors import TieOutError
+from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
+from payclient.reconcile.judgement.records import (
     BreakChange,
     BreakRecord,
-    Decision,
-    Decisions,
     FirstSeen,
-    Key,
     LedgerChange,
     PreviousRun,
     RowTotal,
@@ -28,17 +42,10 @@ from payclient.reconcile.nights import (
     Sight,
     SincePrevious,
 )
-from payclient.reconcile.result._bridges import (
-    Settlement,
-    SettlementStep,
-    StateTotal,
-    TieOut,
-    is_counted,
-    settlement_moves,
-    step_of,
-)
-from payclient.reconcile.result._patterns import Pattern, causes
-from payclient.reconcile.result._summary import (
+from payclient.reconcile.judgement.rule_values import in_zone
+from payclient.reconcile.judgement.rules import STRICT, Accepted, Rules, changed_rules, rule_changes
+from payclient.reconcile.judgement.sides import StatementTotals
+from payclient.reconcile.judgement.summary import (
     AGES,
     LEFT_OUT_FIELD,
     AcceptanceNotice,
@@ -50,25 +57,67 @@ from payclient.reconcile.result._summary import (
     Summary,
     Total,
 )
-from payclient.reconcile.result._tables import ResultTables, Value
-from payclient.reconcile.rules import STRICT, Accepted, Rules, changed_rules, in_zone, rule_changes
-from payclient.reconcile.values import (
-    BreakState,
-    BridgeStep,
-    Bucket,
-    Code,
-    Difference,
-    Finding,
-    FindingTotal,
-    Origin,
-    PatternKind,
-    Row,
-    Severity,
-    StatementTotals,
-    Status,
-    Step,
-    TieOutError,
-)
+from payclient.reconcile.ledger import ABSENT, Entry, UnreadSheet, UnusedColumn
+
+Value: TypeAlias = str | int | None
+
+_TABLES = {
+    "postings": ("reference", "part", "code", "severity", "age", "amount TEXT"),
+    "causes": ("cause", "reference", "line", "at_stake TEXT"),
+}
+"""The columns. Amounts are text, because they may have more than 64 bits."""
+
+_OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_CACHE_KIB = 16_384
+
+
+def temporary_database(*tables: str, folder: Path | None = None) -> sqlite3.Connection:
+    """Open a database with *tables* that is not kept, in *folder* or else with the temporary files of SQLite."""
+    path = "" if folder is None else folder / "tables.sqlite"
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    for statement in (
+        *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
+        *(f"CREATE TABLE {table}" for table in tables),
+        "BEGIN",
+    ):
+        database.execute(statement)
+    return database
+
+
+@define
+class ResultTables:
+    """The tables of one report, in a temporary file in *folder*."""
+
+    _folder: Path | None = None
+    _database: sqlite3.Connection = field(init=False)
+    close: Callable[[], object] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        tables = (f"{name} ({', '.join(columns)})" for name, columns in _TABLES.items())
+        with _disk_faults():
+            self._database = temporary_database(*tables, folder=self._folder)
+        self.close = finalize(self, self._database.close)
+
+    def insert(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
+        marks = ", ".join("?" * len(_TABLES[table]))
+        with _disk_faults():
+            self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608  the name is a constant
+
+    def select(self, query: str, *values: Value) -> Iterator[Any]:
+        with _disk_faults():
+            yield from self._database.execute(query, values)
+
+
+@contextmanager
+def _disk_faults() -> Generator[None]:
+    """Raise a fault of the disk as an `OSError`, as the files of a report do. Other errors are bugs."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in _OF_THE_DISK:
+            raise
+        raise OSError(f"the temporary tables of the report cannot be written: {error}") from error
+
 
 FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
 """The fields that are compared, in the order of reports."""

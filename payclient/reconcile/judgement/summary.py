@@ -1,4 +1,4 @@
-"""The result of a reconciliation: verdict, counts, money and exit status."""
+"""Internal: the result of a reconciliation: verdict, counts, money and exit status."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Self, TypeAlias
 
 from attrs import frozen
 
+from payclient.reconcile.judgement.causes import Pattern, Settlement, TieOut, paid_by
+from payclient.reconcile.judgement.codes import Code, Severity
+from payclient.reconcile.judgement.decisions import Decision
+from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, Row
+from payclient.reconcile.judgement.records import FirstSeen, SincePrevious
+from payclient.reconcile.judgement.rules import Accepted
 from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
-from payclient.reconcile.nights import Decision, FirstSeen, SincePrevious
-from payclient.reconcile.result._bridges import Settlement, TieOut, paid_by
-from payclient.reconcile.result._patterns import Pattern
-from payclient.reconcile.rules import Accepted
-from payclient.reconcile.values import BreakState, Bucket, Code, FindingTotal, Row, Severity
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""The rules for comparing the two sides."""
+"""Internal: the rules for comparing the two sides."""
 
 from __future__ import annotations
 
@@ -19,11 +19,23 @@ from attrs.validators import instance_of, optional
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import EMPTY, plain
+from payclient.reconcile.judgement import rule_values as values
+from payclient.reconcile.judgement.codes import WORDS, Assumed, Code, Status, folded, normalise
+from payclient.reconcile.judgement.errors import RulesError
+from payclient.reconcile.judgement.findings import Finding
+from payclient.reconcile.judgement.rule_values import (
+    BusinessDays,
+    Calendar,
+    Kind,
+    Kinds,
+    Limit,
+    Lines,
+    is_limit,
+    limit_text,
+    to_limit,
+    without_meaning,
+)
 from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect, Entry, RejectedEntry
-from payclient.reconcile.rules import _rule_values as values
-from payclient.reconcile.rules._line_rules import Kind, Kinds, Lines, without_meaning
-from payclient.reconcile.rules._rule_values import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.values import WORDS, Assumed, Code, Finding, RulesError, Status, folded, normalise
 
 
 @frozen(kw_only=True)

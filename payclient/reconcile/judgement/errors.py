@@ -1,4 +1,4 @@
-"""Errors of the sums, the journal and the rules, rather than of a ledger or a lookup."""
+"""Internal: errors of the sums, the journal and the rules, rather than of a ledger or a lookup."""
 
 from pathlib import Path
 

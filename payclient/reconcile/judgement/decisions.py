@@ -1,5 +1,5 @@
 """
-Decisions of people about breaks: one line of JSON each, with the checksum of the line before.
+Internal: decisions of people about breaks: one line of JSON each, with the checksum of the line before.
 
 Design rules:
 
@@ -24,8 +24,8 @@ from cattrs import BaseValidationError
 
 from payclient._shared.escape import quote
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.rules import Accepted, Rules
-from payclient.reconcile.values import DecisionError
+from payclient.reconcile.judgement.errors import DecisionError
+from payclient.reconcile.judgement.rules import Accepted, Rules
 
 FIRST = "0" * 64
 """Previous checksum of the first line."""

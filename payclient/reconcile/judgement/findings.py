@@ -1,4 +1,4 @@
-"""The findings about a ledger row with their state and age, and the row with its bucket."""
+"""Internal: the findings about a ledger row with their state and age, and the row with its bucket."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from attrs import Factory, evolve, field, frozen
 
 from payclient.protocol import Transaction
 from payclient.reconcile._codec import register
+from payclient.reconcile.judgement.codes import Code, Severity, Status
+from payclient.reconcile.judgement.sides import StatementSide
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.values._code import Code, Severity
-from payclient.reconcile.values._settled import StatementSide
-from payclient.reconcile.values._status import Status
 
 
 class BreakState(StrEnum):

@@ -1,4 +1,4 @@
-"""Read rules from a TOML file strictly: anything unknown or invalid is refused with its line and key."""
+"""Internal: read rules from a TOML file strictly: anything unknown or invalid is refused with its line and key."""
 
 import os
 import re
@@ -15,9 +15,9 @@ from attrs import NOTHING, fields, has
 
 from payclient._shared.escape import did_you_mean, escape_unprintable, quote
 from payclient.reconcile._codec import register
+from payclient.reconcile.judgement.errors import RulesError
+from payclient.reconcile.judgement.rules import Rules, rules_as_json
 from payclient.reconcile.ledger import Dialect
-from payclient.reconcile.rules._rules import Rules, rules_as_json
-from payclient.reconcile.values import RulesError
 
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _UNQUOTED = ("Invalid value", "Expected newline or end of document after a statement")
