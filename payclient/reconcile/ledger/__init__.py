@@ -3,10 +3,9 @@
 from payclient.reconcile._fields import COMPARED as COMPARED
 from payclient.reconcile._fields import FIELDS as FIELDS
 from payclient.reconcile._fields import KINDS as KINDS
-from payclient.reconcile.ledger._cells import CellProblem as CellProblem
-from payclient.reconcile.ledger._cells import LedgerChangedError as LedgerChangedError
-from payclient.reconcile.ledger._cells import LedgerError
-from payclient.reconcile.ledger._columns import Columns
+from payclient.reconcile.ledger._columns import CellProblem as CellProblem
+from payclient.reconcile.ledger._columns import Columns, LedgerError
+from payclient.reconcile.ledger._columns import LedgerChangedError as LedgerChangedError
 from payclient.reconcile.ledger._columns import column_names as column_names
 from payclient.reconcile.ledger._columns import find_columns as find_columns
 from payclient.reconcile.ledger._columns import read_only as read_only

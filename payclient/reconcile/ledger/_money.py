@@ -17,8 +17,7 @@ from attrs import define, field
 
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Remedy, Way
-from payclient.reconcile.ledger._cells import BLANK, CellProblem, LedgerError, damage, invisible, shown
-from payclient.reconcile.ledger._columns import SIDES
+from payclient.reconcile.ledger._columns import BLANK, SIDES, CellProblem, LedgerError, damage, invisible, shown
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Negative, Thousands
 
 _MAX_DIGITS = 18

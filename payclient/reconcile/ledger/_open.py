@@ -19,10 +19,11 @@ from payclient._shared.escape import did_you_mean, quote
 from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._fields import COMPARED
-from payclient.reconcile.ledger._cells import LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._columns import (
     Columns,
     Finder,
+    LedgerChangedError,
+    LedgerError,
     choices,
     column_names,
     field_of,

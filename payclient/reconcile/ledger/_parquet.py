@@ -13,8 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile.ledger._cells import LedgerError, Unreadable
-from payclient.reconcile.ledger._columns import Columns, Finder
+from payclient.reconcile.ledger._columns import Columns, Finder, LedgerError, Unreadable
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table
 from payclient.reconcile.ledger._scope import Scope
 

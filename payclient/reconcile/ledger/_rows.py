@@ -16,13 +16,24 @@ from attrs import Attribute, Factory, field, fields, frozen
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Way, advice
 from payclient.reconcile._fields import KINDS
-from payclient.reconcile.ledger._cells import CellProblem, LedgerError, read_code, read_reference, read_word
-from payclient.reconcile.ledger._columns import IGNORING, SIGNS, Columns, Finder, column_names, listed, sign_of
-from payclient.reconcile.ledger._dialect import PLAIN, Dialect
+from payclient.reconcile.ledger._columns import (
+    IGNORING,
+    SIGNS,
+    CellProblem,
+    Columns,
+    Finder,
+    LedgerError,
+    column_names,
+    listed,
+    read_code,
+    read_reference,
+    read_word,
+    sign_of,
+)
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect, TimeReader
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals, UnreadSheet
 from payclient.reconcile.ledger._suggestion import Suggester
-from payclient.reconcile.ledger._times import TimeReader
 from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
 
 

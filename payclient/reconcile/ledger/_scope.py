@@ -15,8 +15,7 @@ from attrs import define, field, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way
-from payclient.reconcile.ledger._cells import CellProblem, LedgerError
-from payclient.reconcile.ledger._columns import word_list
+from payclient.reconcile.ledger._columns import CellProblem, LedgerError, word_list
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 
 TOTALS_WORDS = frozenset(word_list("totals", "words"))

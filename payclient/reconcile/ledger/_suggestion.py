@@ -17,11 +17,9 @@ from attrs import frozen
 
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way
-from payclient.reconcile.ledger._cells import BLANK, CellProblem
-from payclient.reconcile.ledger._columns import SIDES, is_currency
-from payclient.reconcile.ledger._dialect import Dialect, Negative, Thousands
+from payclient.reconcile.ledger._columns import BLANK, SIDES, CellProblem, is_currency
+from payclient.reconcile.ledger._dialect import Dialect, Negative, Thousands, TimeFormat, TimeReader
 from payclient.reconcile.ledger._money import MoneyReader
-from payclient.reconcile.ledger._times import TimeFormat, TimeReader
 
 _MAX_SHAPES = 5000
 _DIGITS = re.compile("[0-9]+")

@@ -22,8 +22,7 @@ from typing import Any
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Way
 from payclient.protocol import JSONProblem, is_object, kind, read_json
-from payclient.reconcile.ledger._cells import CellProblem, LedgerError
-from payclient.reconcile.ledger._columns import Columns, Finder, field_of
+from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError, field_of
 from payclient.reconcile.ledger._dialect import UTF_8
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
 from payclient.reconcile.ledger._scope import Scope

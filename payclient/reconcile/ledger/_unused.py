@@ -18,9 +18,11 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient._shared.remedy import Remedy, Way
-from payclient.reconcile.ledger._cells import BLANK, CellProblem, Unreadable
 from payclient.reconcile.ledger._columns import (
+    BLANK,
+    CellProblem,
     Columns,
+    Unreadable,
     is_side,
     normalise_name,
     read_only,
