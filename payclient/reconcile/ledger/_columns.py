@@ -135,7 +135,7 @@ _NO_REFERENCES = frozenset({"", *(text.replace("_", " ") for text in word_list("
 
 def read_reference(cell: Any, *, allowed: Collection[str] = ()) -> str | None:
     """Return a reference, or None for an empty cell, or for a word for nothing that is not *allowed*."""
-    text = read_code(cell)
+    text = cell if type(cell) is str and _USUAL(cell) else read_code(cell)
     if text is not None and not _HAS_NUMBER(text) and text not in allowed:
         plain = text.casefold().strip(" .-_/?*#'()[]<>{}\u2013\u2014\u2212")
         if plain in _NO_REFERENCES or not plain.strip("0"):
@@ -359,7 +359,7 @@ IGNORING = Remedy((Way("ignore_column", "NAME"),), "leaves a column out", is_dec
 """It names no column: a person has to, so that nothing is ignored by pasting."""
 
 
-def refuse_unused(names: Sequence[str], what: str, field: str, *, use: Sequence[Remedy] = ()) -> NoReturn:
+def refuse_unused(names: Sequence[str], what: str, field: str, use: Sequence[Remedy] = ()) -> NoReturn:
     others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
     which = "; the amount is what the customer paid" if field == "amount" and names[1:] and not use else ""
     message = f"the column {quote(names[0])} {what}{others}{which}"

@@ -143,11 +143,12 @@ class TimeReader:
 
 
 def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
-    if match := pattern.fullmatch(text):
-        day, clock, zone = match.groups()
-        with suppress(ValueError):  # the 31st of February
-            return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone) if zone else ''}")
-    raise CellProblem(f"{{}} is not a time {wanted}; declare the format that it has", quote(text))
+    match = pattern.fullmatch(text)
+    try:
+        day, clock, zone = match.groups() if match else ("", "", "")
+        return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone) if zone else ''}")
+    except ValueError:  # including the 31st of February
+        raise CellProblem(f"{{}} is not a time {wanted}; declare the format that it has", quote(text)) from None
 
 
 def _offset(zone: str | None) -> str:

@@ -9,7 +9,7 @@ would be read as money that came.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -235,6 +235,7 @@ class SignLaw:
 
     _said_by: str
     """Such as `the column 'D/C'`."""
+    _remedies: Sequence[Remedy] = ()
     _debits: dict[bool, int] = field(init=False, factory=dict)
     """The first debit whose cell has a sign for less than zero, and the first without."""
 
@@ -245,7 +246,7 @@ class SignLaw:
         if in_cell == -beside:
             side = "below" if in_cell < 0 else "above"
             message = f"{{:,}} is {side} zero by its own sign, and {{}} says otherwise"
-            raise CellProblem(message, number, self._said_by)
+            raise CellProblem(message, number, self._said_by, remedies=self._remedies)
         if beside < 0:
             self._debits.setdefault(in_cell < 0, number)
             if len(self._debits) > 1:

@@ -261,12 +261,12 @@ class Ledger:
     @property
     def unused(self) -> tuple[UnusedColumn, ...]:
         """The columns, neither used nor ignored, that may say what a row means; complete when all rows were read."""
-        return self._table.reader.found_unused(are_ignored=False)
+        return self._table.reader.unused.found(are_ignored=False)
 
     @property
     def ignored(self) -> tuple[UnusedColumn, ...]:
         """The same of the columns that are ignored by name."""
-        return self._table.reader.found_unused(are_ignored=True)
+        return self._table.reader.unused.found(are_ignored=True)
 
     @property
     def unread_sheets(self) -> tuple[UnreadSheet, ...]:
@@ -368,7 +368,7 @@ def open_ledger(
         else:
             table = _read_whole(source, chunks, found, find, sheet, scope)
         known = {"chosen": columns or (), "ignored": ignore, "required": require}
-        table.reader.ignore(check_use(table.columns, dialect, **known, may_grow=found == "jsonl"))
+        table.reader.unused.ignored = check_use(table.columns, dialect, **known, may_grow=found == "jsonl")
         scope.check_columns(table.columns.used)
         on_failure.pop_all()
     return Ledger(source, table, scope, format=found, allow_empty=allow_empty)

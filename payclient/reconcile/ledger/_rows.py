@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import Enum
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from attrs import Attribute, Factory, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
-from payclient._shared.remedy import Remedy, Way, advice
+from payclient._shared.remedy import Remedy, Side, Way, advice
 from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger._columns import (
     IGNORING,
@@ -34,7 +34,7 @@ from payclient.reconcile.ledger._dialect import PLAIN, Dialect, TimeReader
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals, UnreadSheet
 from payclient.reconcile.ledger._suggestion import Suggester
-from payclient.reconcile.ledger._unused import MAX_COUNTED, Evidence, UnusedColumn, check_values
+from payclient.reconcile.ledger._unused import Unused
 
 
 class Absent(Enum):
@@ -169,215 +169,197 @@ _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
 
 _Problem: TypeAlias = tuple[str, CellProblem]
 """A field, or nothing, and the problem with its cell."""
-_NEEDED = frozenset({"reference", "amount"})
+_NEEDED = ("reference", "amount")
 _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row; a fee is not one."""
+_DEBIT = "-"
+"""Before the name of a field, its cell in the column of debits."""
+_KNOWN = {"reference", "kind"}
+"""What is told of a totals row."""
 _MAX_HEADER_ROWS = 50
 _MAX_PROPOSED = 3
-_MAX_KEYS = 1000
-_SAMPLE = 10
 
 
-class _DirectionReader:
-    """Reads the column of directions: words in all its cells, or signs in all; a dash next to words is not a debit."""
+class _Signs:
+    """Gives the amounts of a row the sign that stands next to them, in a column of debits or of directions."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Columns, dialect: Dialect, money: MoneyReader) -> None:
+        names, self._places, self._money = column_names(columns.header), columns.places, money
+        self.debits: dict[str, tuple[str, int, SignLaw]] = {}
+        """Name, place and law of each column of debits, by field."""
+        for of, name in dialect.debit_columns.items():
+            if name not in names or of not in columns.places:
+                message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
+                raise LedgerError(message, line=1, refused=Way("debit_columns", name, of))
+            self.debits[of] = name, names.index(name), SignLaw(f"the column {quote(name)}")
+        directed = [each for each in _DIRECTED if each in columns.places and "direction" in columns.places]
+        self._directed = {of: SignLaw(f"the column {quote(columns.used['direction'])}", [IGNORING]) for of in directed}
         self._are_signs: bool | None = None
-        self._first: dict[int | None, str] = {}
+        self._words: dict[int | None, str] = {}
         """The first word of each sign, and the first that is not known."""
+        self._has_fees_below_zero, self._fee_signs = dialect.fees_below_zero, set[bool]()
+        self.are_needed: bool = bool(self.debits) or not {"direction", "fee"}.isdisjoint(columns.places)
 
-    def read(self, cell: Any) -> int | None:
+    def read_direction(self, cell: Any) -> int | None:
         """Return the sign that a cell gives to the amounts of its row, or None for an empty cell."""
         word = read_word(str(cell) if type(cell) is int else cell)
         if word is None:
             return None
         sign = sign_of(word)
-        self._first.setdefault(sign, word)
+        self._words.setdefault(sign, word)
         if sign is None:
             raise CellProblem("{} is not known to mean credit or debit", quote(word))
         is_sign = word.strip("()") in SIGNS
-        if self._are_signs not in (None, is_sign):
+        if self._are_signs not in (None, is_sign):  # a dash next to words is not a debit
             message = f"the column of directions has both words and signs, such as {quote(word)}"
-            empty = Remedy((Way("null", "-"),), "reads a dash as an empty cell")
-            raise LedgerError(message, remedies=[empty])
+            raise LedgerError(message, remedies=[Remedy((Way("null", "-"),), "reads a dash as an empty cell")])
         self._are_signs = is_sign
         return sign
 
-    def check(self) -> None:
-        """Check that no word was read that means something else next to another one, as the `C` of `A` and `C` does."""
-        if None in self._first and len(self._first) == 2:
-            unknown, known = quote(self._first[None]), quote(self._first.get(1) or self._first[-1])
+    def apply(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
+        for name, (column, place, law) in self.debits.items():
+            credit, debit = values.pop(name, False), values.pop(f"{_DEBIT}{name}", False)
+            if credit is False or debit is False:
+                continue  # one cannot be read
+            if credit and debit:
+                message = "there is an amount here and in {} too; a row is either credit or debit"
+                problems.append((name, CellProblem(message, quote(column))))
+                continue
+            values[name] = debit if credit is None else credit
+            said = self._money.sign(cells[place if debit else self._places[name]], debit or credit or 0)
+            self._sign(name, law, said, -1 if debit else 1, values, problems)
+        if self._directed:
+            self._direct(values, cells, problems)
+        fee = values.get("fee")
+        if fee and self._has_fees_below_zero:
+            values["fee"] = -fee
+        elif fee and (fee < 0) not in self._fee_signs:
+            self._fee_signs.add(fee < 0)
+
+    def _direct(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
+        is_known, sign = "direction" in values, values.pop("direction", None)
+        for name, law in self._directed.items():
+            if (number := values.get(name)) and sign is None:
+                if is_known:
+                    message = "the cell is empty, so it is not known whether money came or went"
+                    problems.append(("direction", CellProblem(message)))
+                is_known = False
+                del values[name]
+            elif number:
+                said = self._money.sign(cells[self._places[name]], number)
+                self._sign(name, law, said or (name in self.debits), sign, values, problems)
+
+    def _sign(
+        self, name: str, law: SignLaw, said: int, sign: int, values: dict[str, Any], problems: list[_Problem]
+    ) -> None:
+        try:
+            values[name] = values[name] and law.apply(values[name], said, sign)
+        except CellProblem as problem:
+            problems.append((name, problem))
+
+    def check(self, side: Side) -> Iterator[str]:
+        """Check that no word may mean something else next to another; yield what is odd about the fees."""
+        if None in self._words and len(self._words) == 2:  # such as the `C` of `A` and `C`
+            unknown, known = quote(self._words[None]), quote(self._words.get(1) or self._words[-1])
             message = (
                 f"the column of directions has {known} and {unknown}, which may be a pair, and only {known} is known; "
                 "write credit and debit in it, or list both as charge and refund in the table [lines.kind] of the "
                 "rules file instead"
             )
             raise LedgerError(message)
+        if self._fee_signs == {True}:
+            how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], side)
+            yield f"each fee is below zero, as providers write what they keep{how}"
 
 
 class RowReader:
-    """Turns rows into entries; its `warnings`, and the evidence in its `unused` columns, grow meanwhile."""
+    """Turns rows into entries, by stages that keep their state: cells, signs, totals, currency, unused columns."""
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
         self.columns = columns
         self.warnings: list[str] = []
-        names, used = column_names(columns.header), {*columns.places.values()}
-        debits = {name for of, name in dialect.debit_columns.items() if of in columns.places}
-        unused = ((place, name) for place, name in enumerate(names) if place not in used and name not in debits)
-        self._unused = [Evidence(name, place) for place, name in unused]
-        self._sample: list[Sequence[Any]] = []
-        self._rows, self._ignored = 0, frozenset[str]()
-        self._scope = scope or Scope()
-        self._has_scope = scope is not None and "currency" in columns.used
+        self._scope, self._totals, self._money = scope or Scope(), Totals(), MoneyReader(dialect)
+        self._has_currency = scope is not None and "currency" in columns.used
         self.suggester: Suggester = Suggester(dialect)
-        self._skips = bool(dialect.skip_rows_like)
-        self._refused: dict[str, Any] = {}
-        """The first refused cell of amounts and of times in a row."""
-        self._directions = _DirectionReader()
-        self._totals = Totals()
-        self._money = MoneyReader(dialect)
-        self._reference = partial(read_reference, allowed=frozenset(dialect.allow_references))
-        times, self._null = TimeReader(dialect.date_format), frozenset(dialect.null)
-        self._needed = _NEEDED - {"amount"} if self._scope.is_statement else _NEEDED
-        self._readers: Mapping[str, CellReader] = {
+        self._signs = _Signs(columns, dialect, self._money)
+        debits = {f"{_DEBIT}{of}": place for of, (_, place, _) in self._signs.debits.items()}
+        self.unused: Unused = Unused(columns, {*columns.places.values(), *debits.values()}, self._money)
+        self._skips, self._null = bool(dialect.skip_rows_like), frozenset(dialect.null)
+        times = TimeReader(dialect.date_format)
+        readers: Mapping[str, CellReader] = {
+            "reference": partial(read_reference, allowed=frozenset(dialect.allow_references)),
             "code": read_code,
             "money": self._money.read,
             "word": read_word,
-            "direction": self._directions.read,
+            "direction": self._signs.read_direction,
             "time": times.read,
             "creation": times.read_creation,
         }
-        self._plan = [(name, place, self._reader_of(name)) for name, place in columns.places.items()]
-        self._debits = self._debit_places(dialect)
-        self._laws = {of: SignLaw(f"the column {quote(name)}") for of, (name, _, _) in self._debits.items()}
-        directions = f"the column {quote(columns.used.get('direction', ''))}"
-        self._directed = {name: SignLaw(directions) for name in _DIRECTED if name in columns.places}
+        self._plan: list[tuple[str, int, CellReader, str, Callable[[str], object] | None]] = []
+        """Field, place and reader of each cell, and for those that a declaration may read, what sees unusual texts."""
+        for key, place in {**columns.places, **debits}.items():
+            name = key.removeprefix(_DEBIT)
+            kind, what = KINDS[name], _SUGGESTED.get(KINDS[name], "")
+            add: Any = {"amounts": self.suggester.add_amount, "times": self.suggester.add_time}.get(what)
+            if name in _NEEDED and what:
+                add = partial(add, is_needed=True)
+            self._plan.append((key, place, readers["reference" if name == "reference" else kind], what, add))
+        self._names = column_names(columns.header)
+        self._refused: dict[str, Any] = {}
+        """The first refused cell of amounts and of times in a row."""
         self._bad_created_at, self._first_bad_created_at = 0, (0, "")
-        self._has_fees_below_zero, self._fee_signs = dialect.fees_below_zero, set[bool]()
-
-    def _reader_of(self, name: str) -> CellReader:
-        """Return the reader of a field; it also shows each unusual text to the suggester."""
-        kind, column, null = KINDS[name], self.columns.used[name], self._null
-        plain = self._reference if name == "reference" else self._readers[kind]
-
-        def read_stated(cell: Any) -> Any:
-            return plain("" if isinstance(cell, str) and cell.strip() in null else cell)
-
-        read = read_stated if null else plain
-        if kind not in _SUGGESTED:
-            return read
-        add: Callable[[str], None] = self.suggester.add_time
-        if kind == "money":
-            add = partial(self.suggester.add_amount, is_needed=name in _NEEDED)
-
-        is_plain = self._money.is_plain if kind == "money" and not null else None
-
-        # The suggester is not shown the name of the column, which is part of a repeated header, and cannot read it.
-        def noted(cell: Any) -> Any:
-            if is_plain is not None and type(cell) is str and is_plain(cell):
-                return int(cell)
-            if isinstance(cell, str) and cell and not cell.isdigit() and cell.strip() != column:
-                add(cell)
-            try:
-                return read(cell)
-            except CellProblem:
-                if not isinstance(cell, str) or cell.strip() != column:
-                    self._refused.setdefault(_SUGGESTED[kind], cell)
-                raise
-
-        return noted
-
-    def _debit_places(self, dialect: Dialect) -> Mapping[str, tuple[str, int, CellReader]]:
-        """Return name, place and reader of each column of debits."""
-        names = column_names(self.columns.header)
-        found: dict[str, tuple[str, int, CellReader]] = {}
-        for of, name in dialect.debit_columns.items():
-            if name in names and of in self.columns.places:
-                found[of] = name, names.index(name), self._reader_of(of)
-            else:
-                message = f"no column is called {quote(name)}, which was chosen for the debits of {of}"
-                raise LedgerError(message, line=1, refused=Way("debit_columns", name, of))
-        return found
-
-    def ignore(self, names: Collection[str]) -> None:
-        self._ignored = frozenset(names)
 
     def check_cells(self) -> None:
         """Check that no cell read so far says something that is not used, or means something else next to another."""
-        self._directions.check()
-        if self._fee_signs == {True} and not self._has_fees_below_zero:
-            how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], self._scope.side)
-            self.warnings.append(f"each fee is below zero, as providers write what they keep{how}")
-        for each in self._unused:
-            each.look(self._money)
-        check_values(self.columns, [each for each in self._unused if each.name not in self._ignored], self._sample)
-
-    def found_unused(self, *, are_ignored: bool) -> tuple[UnusedColumn, ...]:
-        """Return what unused columns, ignored by name or not, may say about the rows; complete at the end."""
-        columns = (each for each in self._unused if (each.name in self._ignored) is are_ignored)
-        return tuple(found for each in columns if (found := each.found(self._rows)) is not None)
-
-    def add_key(self, name: str, cell: Any) -> None:
-        """Add a cell under a name that the header does not have."""
-        known = next((each for each in self._unused if each.name == name), None)
-        if known is None and len(self._unused) < _MAX_KEYS:
-            self._unused.append(known := Evidence(name))
-        if known is not None:
-            known.add(cell, self._money)
-
-    def _observe(self, cells: Sequence[Any]) -> None:
-        self._rows += 1
-        if self._rows <= _SAMPLE:
-            self._sample.append(cells)
-        for column in self._unused:
-            cell = cells[column.place] if column.place >= 0 else None
-            if type(cell) is str:  # nearly every cell, so without a call
-                counts = column.counts
-                counts[cell] = counts.get(cell, 0) + 1
-                if len(counts) > MAX_COUNTED:
-                    column.look(self._money)
-            elif column.place >= 0:
-                column.add(cell, self._money)
-
-    def _is_skipped(self, line: int, cells: Sequence[Any]) -> bool:
-        """Return whether the declarations leave out rows that begin as this one does, whatever its number of cells."""
-        amount, place = None, self.columns.places.get("amount", len(cells))
-        with suppress(CellProblem):
-            amount = self._money.read(cells[place]) if place < len(cells) else None
-        return self._scope.leaves_out_like(line, cells, amount)
+        self.warnings += [each for each in self._signs.check(self._scope.side) if each not in self.warnings]
+        self.unused.check()
 
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
         # With a *misfit*, its cells do not fit the header.
-        if self._skips and self._is_skipped(line, cells):
+        if self._skips and self._scope.leaves_out_like(line, cells, self._amount_of(cells)):
             self._totals.is_whole = False
             return None
-        if misfit:
+        if misfit is not None:
             self._totals.is_whole = False
             return self._refused_row(line, [("", misfit)])
-        self._refused = {}
         values, problems = self._values(line, cells)
-        reason, is_total = self._totals.reason(values.get("reference"), values.get("amount"), cells)
-        if is_total and self._scope.leaves_out_totals(line, values.get("amount")):
+        if self._signs.are_needed:
+            self._signs.apply(values, cells, problems)
+        reference, amount = values.get("reference"), values.get("amount")
+        if reference is None or amount is None:
+            self._refuse_empty(values, problems)
+        if (reason := self._totals.reason(reference, amount, cells)) is not None:
+            return self._total(line, values, reason)
+        if problems and tuple(cells) == self.columns.header:
+            again = CellProblem("is the header again; were two files joined?")
+            return self._rejected(line, cells, values, [("", again)])
+        if self._refused:
+            self.suggester.refuse(self._refused)
+        if self._has_currency and self._is_outside(line, values, problems):
             return None
-        if reason is not None:
-            known = {name: values[name] for name in ("reference", "kind") if name in values}
-            return self._refused_row(line, [("", reason)], **known)
-        is_header = bool(problems) and tuple(cells) == self.columns.header
-        if is_header:
-            problems = [("", CellProblem("is the header again; were two files joined?"))]
-        else:
-            for what in self._refused:
-                self.suggester.refuse(what, self._refused[what])
-        if self._has_scope and not is_header:
-            try:
-                if self._scope.leaves_out(line, values):
-                    self._totals.is_whole = False
-                    return None
-            except CellProblem as problem:
-                problems.append(("currency", problem))
-        self._observe(cells)
+        self.unused.observe(cells)
         return self._rejected(line, cells, values, problems) if problems else checked_entry({**values, "line": line})
+
+    def _total(self, line: int, values: Mapping[str, Any], reason: CellProblem) -> RejectedEntry | None:
+        if reason.remedies and self._scope.leaves_out_totals(line, values.get("amount")):
+            return None
+        return self._refused_row(line, [("", reason)], **{name: values[name] for name in _KNOWN & values.keys()})
+
+    def _is_outside(self, line: int, values: Mapping[str, Any], problems: list[_Problem]) -> bool:
+        """Return whether the row is left out for its currency; a missing one is a problem."""
+        try:
+            is_outside = self._scope.leaves_out(line, values)
+        except CellProblem as problem:
+            problems.append(("currency", problem))
+            return False
+        self._totals.is_whole = self._totals.is_whole and not is_outside
+        return is_outside
+
+    def _amount_of(self, cells: Sequence[Any]) -> int | None:
+        with suppress(CellProblem, LookupError):
+            return self._money.read(cells[self.columns.places["amount"]])
+        return None
 
     def _refused_row(self, line: int, problems: Sequence[_Problem], **known: Any) -> RejectedEntry:
         """Return a row with these *problems*, each with its field or none."""
@@ -409,61 +391,36 @@ class RowReader:
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[_Problem]]:
         values: dict[str, Any] = {}
         problems: list[_Problem] = []
-        for name, place, reader in self._plan:
-            try:
-                value = reader(cells[place])
-                if name in self._debits:
-                    value = self._debited(name, value, cells[place], cells)
-            except CellProblem as problem:
-                if name != "created_at":
-                    problems.append((name, problem))
+        is_plain, null, self._refused = self._money.is_plain, self._null, {}
+        for key, place, read, what, add in self._plan:
+            cell = cells[place]
+            if type(cell) is str:
+                if null and cell.strip() in null:
+                    cell = ""
+                elif what == "amounts" and is_plain(cell):
+                    values[key] = int(cell)
                     continue
-                self._warn_bad_created_at(line, problem)
-                value = None
-            if value is None and name in self._needed:
-                problems.append((name, CellProblem("the cell is empty")))
-            values[name] = value
-        if self._scope.is_statement and values.get("amount", 0) is None:
-            if values.get("amount_received") is None:
-                problems.append(("amount", CellProblem("the cell is empty")))
-            else:
-                del values["amount"]
-        if "direction" in self.columns.places:
-            self._direct(values, cells, problems)
-        if fee := values.get("fee"):
-            self._fee_signs.add(fee < 0)
-            values["fee"] = -fee if self._has_fees_below_zero else fee
+                elif add is not None and cell and not cell.isdigit() and cell.strip() != self._names[place]:
+                    add(cell)
+            try:
+                values[key] = read(cell)
+            except CellProblem as problem:
+                if what and cell != self._names[place]:
+                    self._refused.setdefault(what, cell)
+                if key == "created_at":
+                    self._warn_bad_created_at(line, problem)
+                    values[key] = None
+                else:
+                    problems.append((key.removeprefix(_DEBIT), problem))
         return values, problems
 
-    def _debited(self, name: str, value: int | None, cell: Any, cells: Sequence[Any]) -> int | None:
-        column, place, read = self._debits[name]
-        debit = read(cells[place])
-        if value and debit:
-            message = "there is an amount here and in {} too; a row is either credit or debit"
-            raise CellProblem(message, quote(column))
-        number, cell, side = (debit, cells[place], -1) if debit else (value, cell, 1)
-        if not number:
-            return debit if value is None else value
-        return self._laws[name].apply(number, self._money.sign(cell, number), side)
-
-    def _direct(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
-        """Give the amounts of a row the sign that its direction says; without one that is known they have none."""
-        is_known, sign = "direction" in values, values.pop("direction", None)
-        for name, law in self._directed.items():
-            if not (number := values.get(name)):
-                continue
-            if sign is None:
-                if is_known:
-                    message = "the cell is empty, so it is not known whether money came or went"
-                    problems.append(("direction", CellProblem(message)))
-                is_known = False
-                del values[name]
-                continue
-            said = self._money.sign(cells[self.columns.places[name]], number)
-            try:
-                values[name] = law.apply(number, (1 if number > 0 else -1) if name in self._debits else said, sign)
-            except CellProblem as problem:
-                problems.append((name, CellProblem("{}", problem.message, remedies=[IGNORING])))
+    def _refuse_empty(self, values: dict[str, Any], problems: list[_Problem]) -> None:
+        if values.get("reference", "") is None:
+            problems.insert(0, ("reference", CellProblem("the cell is empty")))
+        if values.get("amount", "") is None and self._scope.is_statement and values.get("amount_received") is not None:
+            del values["amount"]
+        elif values.get("amount", "") is None:
+            problems.append(("amount", CellProblem("the cell is empty")))
 
     def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""

@@ -48,10 +48,8 @@ class Totals:
         self.is_whole = True
         """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
 
-    def reason(
-        self, reference: str | None, amount: int | None, cells: Sequence[Any]
-    ) -> tuple[CellProblem | None, bool]:
-        """Return why a row is a totals row, and whether it may be left out. Otherwise count it and return None."""
+    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
+        """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
         is_numbered = reference is not None and HAS_DIGIT(reference) is not None
         is_named = is_numbered or (reference is not None and any(map(str.isalnum, reference)))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
@@ -65,14 +63,14 @@ class Totals:
                 part[0] += 1
                 part[1] += amount or 0
             self.is_whole = self.is_whole and amount is not None
-            return None, False
+            return None
         self._parts[1] = [0, 0]
         if rows and self.is_whole and amount is not None and amount not in (total, total_since):
             message = "is a totals row that says {:,}, and the rows above it add up to {:,}: rows may be missing"
-            return CellProblem(message, amount, total), False
+            return CellProblem(message, amount, total)
         why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
         out = Remedy((Way("skip_totals"),), "leaves it out")
-        return CellProblem("is a totals row: {}; its amount is not added to the total", why, remedies=[out]), True
+        return CellProblem("is a totals row: {}; its amount is not added to the total", why, remedies=[out])
 
 
 _MAX_RANGES = 200

@@ -110,7 +110,7 @@ class Suggester:
         self._unreadable = set[str]()
         """Amounts or times with a refused cell that no declaration can make readable."""
 
-    def add_amount(self, cell: str, *, is_needed: bool = True) -> None:
+    def add_amount(self, cell: str, *, is_needed: bool = False) -> None:
         """Remember a cell of an amount, read or refused; one that *is_needed* must not be empty."""
         if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and every notation reads all of these alike
             self._shapes.setdefault(".00", cell)
@@ -118,7 +118,7 @@ class Suggester:
         text = cell.strip(BLANK)
         if is_needed and text and not _DIGITS.search(text):
             self._unreadable.add("amounts")
-        if len(self._shapes) <= _MAX_SHAPES and text and text not in self._dialect.null:
+        if len(self._shapes) <= _MAX_SHAPES and text:
             # The reading of a run of digits depends on its length and on the zeros at its end.
             shape = _DIGITS.sub(lambda run: f"<{len(run[0])},{len(run[0]) - len(run[0].rstrip('0'))}>", text)
             self._shapes.setdefault(shape, text)
@@ -133,12 +133,14 @@ class Suggester:
         else:
             self._times.setdefault((match[0], clock), text)
 
-    def refuse(self, what: str, cell: object) -> None:
-        self._rows[what] += 1
-        if isinstance(cell, str):
-            self._first.setdefault(what, cell.strip(BLANK))
-        else:
-            self._unreadable.add(what)
+    def refuse(self, cells: Mapping[str, object]) -> None:
+        """Count a row with the first refused cell of its amounts and times."""
+        for what, cell in cells.items():
+            self._rows[what] += 1
+            if isinstance(cell, str):
+                self._first.setdefault(what, cell.strip(BLANK))
+            else:
+                self._unreadable.add(what)
 
     def suggestions(self) -> Iterator[Suggestion]:
         """Yield the declarations for amounts and for times that fit every cell."""

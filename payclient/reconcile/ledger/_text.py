@@ -236,7 +236,7 @@ def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterato
             if meant := [key for key in unknown if (field_of(key) or "created_at") not in used]:
                 row = _rejected(row, meant)
             for key in unknown:
-                reader.add_key(key, value[key])
+                reader.unused.add_key(key, value[key])
         yield row
 
 

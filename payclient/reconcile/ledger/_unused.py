@@ -9,7 +9,7 @@ numbers, and of times that every payment has.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from heapq import nlargest
@@ -23,6 +23,7 @@ from payclient.reconcile.ledger._columns import (
     CellProblem,
     Columns,
     Unreadable,
+    column_names,
     is_side,
     normalise_name,
     read_only,
@@ -36,6 +37,8 @@ from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 _EMPTY, _FILLED, _OTHERS = "(empty)", "(filled)", "(others)"
 """Counted among the words: the cells without one, and those with texts that are not shown."""
 _MAX_WORDS = 10
+_MAX_KEYS = 1000
+_SAMPLE = 10
 _MAX_REPEATED = 50
 """More than ten words are still few if rows share them, such as the dozens of types in an export of payments."""
 MAX_COUNTED = 4096
@@ -86,6 +89,7 @@ class Evidence:
     """The cells of one unused column. Memory does not grow with the ledger."""
 
     name: str
+    _reader: MoneyReader
     place: int = -1
     counts: dict[Any, int] = field(init=False, factory=dict)
     """Cells that were not looked at yet, each different one once."""
@@ -105,22 +109,22 @@ class Evidence:
     _shapes: tuple[dict[str, int], dict[str, int]] = field(init=False, factory=lambda: ({}, {}))
     """The words with `#` for each label, and what these begin with."""
 
-    def add(self, cell: Any, reader: MoneyReader) -> None:
+    def add(self, cell: Any) -> None:
         if cell.__hash__ is None:  # a list or an object of JSON
             self._has_objects, cell = True, str(cell)
         self.counts[cell] = self.counts.get(cell, 0) + 1
         if len(self.counts) > MAX_COUNTED:
-            self.look(reader)
+            self.look()
 
-    def look(self, reader: MoneyReader) -> None:
-        """Look at the cells that wait, as *reader* reads amounts."""
+    def look(self) -> None:
+        """Look at the cells that wait."""
         for cell, rows in self.counts.items():
             text = "" if cell is None else cell.reason if isinstance(cell, Unreadable) else str(cell)
             text = text.removesuffix(".0").strip(BLANK)
             if text:
                 self._filled += rows
                 if len(self._texts) <= _MAX_WORDS:
-                    self._classify(cell, text, rows, reader)
+                    self._classify(cell, text, rows)
                 self.words[text] = self.words.get(text, 0) + rows
                 if len(self._shapes[1]) <= _MAX_WORDS:
                     shape = _shape(text.translate(_ZEROS))
@@ -131,14 +135,14 @@ class Evidence:
         if len(self.words) > MAX_COUNTED:  # words that rows share stay
             self.words = dict(nlargest(MAX_COUNTED // 2, self.words.items(), key=_rows_of))
 
-    def _classify(self, cell: Any, text: str, rows: int, reader: MoneyReader) -> None:
+    def _classify(self, cell: Any, text: str, rows: int) -> None:
         if isinstance(cell, date) or is_time(text):
             self._times += rows
             if year := _YEAR.search(text):
                 self._years[int(year[0])] = self._years.get(int(year[0]), 0) + rows
             return
         try:
-            number = reader.read(text if isinstance(cell, float | str) else cell)
+            number = self._reader.read(text if isinstance(cell, float | str) else cell)
         except CellProblem:
             number = None
         if number is None and not may_be_money(text):
@@ -151,6 +155,10 @@ class Evidence:
         self._may_be_money = self._may_be_money and not _CODE.fullmatch(text)
         self._are_running = self._are_running and rows == 1 and (not greatest or abs(number - last) == 1)
         self._sum, self._numbers = self._sum + number * rows, [max(greatest, abs(number)), number]
+
+    def is_in(self, row: Sequence[Any]) -> bool:
+        """Return whether *row* has a number in it."""
+        return re.search("[1-9]", str(row[self.place])) is not None
 
     @property
     def has_money(self) -> bool:
@@ -215,22 +223,59 @@ def _words_of(name: str) -> set[str]:
     return {*normalise_name(name).split("_")} if name[:1] != "#" else {"no"}
 
 
-def check_values(columns: Columns, unused: Sequence[Evidence], sample: Sequence[Sequence[Any]]) -> None:
-    """Check that no unused column has the amounts, or their sign, without which nothing can be compared."""
-    # The first rows, *sample*, are read by a suggestion before it is made.
-    if "amount" not in columns.used and (money := [each for each in unused if each.has_money]):
-        sides = {sign: each for each in money for sign in (1, -1) if is_side(each.name, sign)}
-        use: list[Remedy] = []
-        if len(sides) == 2 and all(_is_filled(row, sides[1]) is not _is_filled(row, sides[-1]) for row in sample):
-            both = (Way("column", sides[1].name, "amount"), Way("debit_columns", sides[-1].name, "amount"))
-            use = [Remedy(both, "chooses both")]
-        money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # a constant is last
-        refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use=use)
-    few = [each for each in unused if len(each.words) <= _MAX_WORDS]
-    directions = [each.name for each in few if {*map(sign_of, each.words)} == {1, -1}]
-    if {"direction", "kind"}.isdisjoint(columns.used) and directions:
-        refuse_unused(directions, "says credit and debit and is not used", "direction")
+class Unused:
+    """The columns of a ledger that nothing uses, with what their cells may say."""
 
+    def __init__(self, columns: Columns, used: Collection[int], reader: MoneyReader) -> None:
+        self._used, self._reader = columns.used, reader
+        names = enumerate(column_names(columns.header))
+        self._columns = [Evidence(name, reader, place) for place, name in names if place not in used]
+        self._sample: list[Sequence[Any]] = []
+        """The first rows, which a suggestion must read before it is made."""
+        self._rows = 0
+        self.ignored: Collection[str] = ()
 
-def _is_filled(row: Sequence[Any], column: Evidence) -> bool:
-    return re.search("[1-9]", str(row[column.place])) is not None
+    def observe(self, cells: Sequence[Any]) -> None:
+        self._rows += 1
+        if self._rows <= _SAMPLE:
+            self._sample.append(cells)
+        for column in self._columns:
+            cell = cells[column.place] if column.place >= 0 else None
+            if type(cell) is str:  # nearly every cell, so without a call
+                counts = column.counts
+                counts[cell] = counts.get(cell, 0) + 1
+                if len(counts) > MAX_COUNTED:
+                    column.look()
+            elif column.place >= 0:
+                column.add(cell)
+
+    def add_key(self, name: str, cell: Any) -> None:
+        """Add a cell under a name that the header does not have."""
+        known = next((each for each in self._columns if each.name == name), None)
+        if known is None and len(self._columns) < _MAX_KEYS:
+            self._columns.append(known := Evidence(name, self._reader))
+        if known is not None:
+            known.add(cell)
+
+    def found(self, *, are_ignored: bool) -> tuple[UnusedColumn, ...]:
+        """Return what the columns, ignored by name or not, may say about the rows; complete at the end."""
+        columns = (each for each in self._columns if (each.name in self.ignored) is are_ignored)
+        return tuple(found for each in columns if (found := each.found(self._rows)) is not None)
+
+    def check(self) -> None:
+        """Check that no column has the amounts, or their sign, without which nothing can be compared."""
+        for each in self._columns:
+            each.look()
+        unused = [each for each in self._columns if each.name not in self.ignored]
+        if "amount" not in self._used and (money := [each for each in unused if each.has_money]):
+            sides = {sign: each for each in money for sign in (1, -1) if is_side(each.name, sign)}
+            use: list[Remedy] = []
+            if len(sides) == 2 and all(sides[1].is_in(row) is not sides[-1].is_in(row) for row in self._sample):
+                both = (Way("column", sides[1].name, "amount"), Way("debit_columns", sides[-1].name, "amount"))
+                use = [Remedy(both, "chooses both")]
+            money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # constants last
+            refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use)
+        few = [each for each in unused if len(each.words) <= _MAX_WORDS]
+        directions = [each.name for each in few if {*map(sign_of, each.words)} == {1, -1}]
+        if {"direction", "kind"}.isdisjoint(self._used) and directions:
+            refuse_unused(directions, "says credit and debit and is not used", "direction")

@@ -184,7 +184,7 @@ def test_nothing_is_guessed(data, amounts):
     for cell in cells:
         if not cell.isdigit():
             suggester.add_amount(cell)
-    suggester.refuse("amounts", cells[0])
+    suggester.refuse({"amounts": cells[0]})
     found = list(suggester.suggestions())
     ways = {values for each in candidates(cells, Dialect()) if (values := _read_all(cells, each)) is not None}
     if found and not found[0].is_ambiguous:
@@ -231,7 +231,7 @@ def test_no_time_is_guessed(times, day, clock):
     suggester = Suggester(Dialect())
     for cell in cells:
         suggester.add_time(cell)
-    suggester.refuse("times", cells[0])
+    suggester.refuse({"times": cells[0]})
     (found,) = suggester.suggestions()
     forms = [TimeFormat(f"{each}{clock}") for each in DAYS | NAMED]
     ways = {read for form in forms if None not in (read := tuple(map(form.read, cells)))}
