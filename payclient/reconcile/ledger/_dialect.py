@@ -12,41 +12,35 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime, time
-from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Self, cast
+from typing import Any, cast
 from unicodedata import category
 
 from attrs import Attribute, field, frozen
-from attrs.converters import optional
 
 from payclient._shared.checks import invalid_option, must_be, unfit
 from payclient._shared.escape import quote
 from payclient.protocol import EMPTY
 from payclient.reconcile.ledger._columns import SIDES, CellProblem, read_word, shown, word_lists
 
-_MONTHS: Mapping[str, int] = MappingProxyType(
-    {name: number for number, names in enumerate(word_lists("months"), 1) for name in names}
-)
+_MONTHS = {name: number for number, names in enumerate(word_lists("months"), 1) for name in names}
 _NAME = r"[^\W\d_]+\.?"
-_PARTS: Mapping[str, str] = MappingProxyType(
-    {
-        "Y": r"(?P<year>[0-9]{4})",
-        "y": r"(?P<short_year>[0-9]{2})",
-        "m": r"(?P<month>[0-9]{1,2})",
-        "b": rf"(?P<name>{_NAME})",
-        "B": rf"(?P<name>{_NAME})",
-        "d": r"(?P<day>[0-9]{1,2})",
-        "H": r"(?P<hour>[0-9]{1,2})",
-        "I": r"(?P<half>[0-9]{1,2})",
-        "p": r"(?P<noon>[AaPp]\.?[Mm]\.?)",
-        "M": r"(?P<minute>[0-9]{2})",
-        "S": r"(?P<second>[0-9]{2})",
-        "f": r"(?P<part>[0-9]{1,9})",
-        "z": r"(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)",
-        "%": "%",
-    }
-)
+_PARTS = {
+    "Y": r"(?P<year>[0-9]{4})",
+    "y": r"(?P<short_year>[0-9]{2})",
+    "m": r"(?P<month>[0-9]{1,2})",
+    "b": rf"(?P<name>{_NAME})",
+    "B": rf"(?P<name>{_NAME})",
+    "d": r"(?P<day>[0-9]{1,2})",
+    "H": r"(?P<hour>[0-9]{1,2})",
+    "I": r"(?P<half>[0-9]{1,2})",
+    "p": r"(?P<noon>[AaPp]\.?[Mm]\.?)",
+    "M": r"(?P<minute>[0-9]{2})",
+    "S": r"(?P<second>[0-9]{2})",
+    "f": r"(?P<part>[0-9]{1,9})",
+    "z": r"(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)",
+    "%": "%",
+}
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _FIRST_CENTURY = 69
 """Two digits from here on are of the 1900s, as in POSIX."""
@@ -180,46 +174,8 @@ def _text_of(cell: Any) -> str | None:
 UTF_8 = "utf-8"
 
 
-class _Word(StrEnum):
-    @classmethod
-    def _missing_(cls, value: object) -> Self:
-        raise unfit(cls.__name__.lower(), f"one of {', '.join(cls)}", quote(value))
-
-
-class Thousands(_Word):
-    """
-    The mark between the thousands of an amount.
-
-    Attributes:
-        COMMA: `1,250,000`.
-        POINT: `1.250.000`.
-        SPACE: Any space: plain, no-break, narrow or thin.
-        APOSTROPHE: `1'250'000`, straight or curly.
-    """
-
-    COMMA = ","
-    POINT = "."
-    SPACE = "space"
-    APOSTROPHE = "apostrophe"
-
-
-class Negative(_Word):
-    """
-    The notation of amounts below zero.
-
-    Attributes:
-        LEADING: `-15000`, also read with each of the others.
-        TRAILING: `15000-`.
-        PARENTHESES: `(15000)`.
-        DEBIT: `15000 DB`, next to `15000 CR`, with the words that banks use.
-    """
-
-    LEADING = "leading"
-    TRAILING = "trailing"
-    PARENTHESES = "parentheses"
-    DEBIT = "debit"
-
-
+THOUSANDS = (",", ".", "space", "apostrophe")
+NEGATIVE = ("leading", "trailing", "parentheses", "debit")
 _ENCODINGS = frozenset(
     (
         *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "mac-roman", "koi8-r", "koi8-u", "cp874"),
@@ -240,6 +196,8 @@ def _is_known(encoding: object) -> bool:
 
 _is_row = must_be("the number of a row, from 1", lambda value: value is None or (type(value) is int and value >= 1))
 _is_mark = must_be("a point or a comma", lambda value: value in (None, ".", ","))
+_is_thousands = must_be(f"one of {', '.join(THOUSANDS)}", lambda value: value in (None, *THOUSANDS))
+_is_negative = must_be(f"one of {', '.join(NEGATIVE)}", lambda value: value in NEGATIVE)
 _is_places = must_be(
     f"from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents",
     lambda value: type(value) is int and 0 <= value <= _MAX_MINOR_UNITS,
@@ -307,8 +265,11 @@ class Dialect:
         encoding: Encoding of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
         header_row: Line of the file, or row of the sheet, that names the columns. The first that is not empty if None.
         decimal: The mark before the fraction of an amount: `.` or `,`.
-        thousands: The mark between its thousands: `.`, `,`, `space` or `apostrophe`.
-        negative: The notation of amounts below zero.
+        thousands: The mark between its thousands: `.`, `,`, `space` for any space, plain, no-break, narrow or thin, or
+            `apostrophe` for a straight or a curly one.
+        negative: The notation of amounts below zero: `trailing` as in `15000-`, `parentheses` as in `(15000)`, `debit`
+            as in `15000 DB` next to `15000 CR`, with the words that banks use; or `leading` alone, as in `-15000`,
+            which is also read with each of the others.
         minor_units: Decimal places of an amount that the service counts as whole units: 2 if it counts cents.
         currency_prefix: A currency's sign or letters before an amount, such as `Rp`. It may be missing.
         currency_suffix: The same, after an amount.
@@ -332,8 +293,8 @@ class Dialect:
     encoding: str = field(default=UTF_8, converter=_to_encoding, validator=_is_encoding)
     header_row: int | None = field(default=None, validator=_is_row)
     decimal: str | None = field(default=None, validator=_is_mark)
-    thousands: Thousands | None = field(default=None, converter=optional(Thousands))
-    negative: Negative = field(default=Negative.LEADING, converter=Negative)
+    thousands: str | None = field(default=None, validator=_is_thousands)
+    negative: str = field(default="leading", validator=_is_negative)
     minor_units: int = field(default=0, validator=_is_places)
     currency_prefix: str = field(default="", converter=_trimmed, validator=_is_symbol)
     currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)

@@ -18,19 +18,13 @@ from attrs import define, field
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile.ledger._columns import BLANK, SIDES, CellProblem, LedgerError, damage, invisible, shown
-from payclient.reconcile.ledger._dialect import PLAIN, Dialect, Negative, Thousands
+from payclient.reconcile.ledger._dialect import PLAIN, Dialect
 
 _MAX_DIGITS = 18
 _MAX = 10**_MAX_DIGITS
 _MAX_FLOATING = 10**15  # a float does not keep further digits
 _SPACES = "\u0020\u00a0\u2007\u2009\u202f"
-_MARKS = {
-    None: "(?!)",
-    Thousands.COMMA: ",",
-    Thousands.POINT: r"\.",
-    Thousands.SPACE: f"[{_SPACES}]",
-    Thousands.APOSTROPHE: "['\u2019]",
-}
+_MARKS = {None: "(?!)", ",": ",", ".": r"\.", "space": f"[{_SPACES}]", "apostrophe": "['\u2019]"}
 _NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
 _PLAIN, _NEVER = re.compile(f"[0-9]{{1,{_MAX_DIGITS}}}"), re.compile("(?!)")
 _CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
@@ -48,7 +42,7 @@ class MoneyReader:
     def __init__(self, dialect: Dialect = PLAIN) -> None:
         self._dialect = dialect
         self._places = dialect.minor_units
-        self._has_point = dialect.decimal != "," and dialect.thousands is not Thousands.POINT
+        self._has_point = dialect.decimal != "," and dialect.thousands != "."
         self.is_plain: Callable[[str], object] = (_NEVER if self._places else _PLAIN).fullmatch  # with one reading
         self._pattern = _pattern(dialect)
 
@@ -78,27 +72,26 @@ class MoneyReader:
 
     def _value(self, text: str, match: re.Match[str]) -> int:
         whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
-        is_negative, digits = _is_negative(text, match), whole.lstrip("0")
+        if len(signs := _signs(match)) > 1:
+            raise CellProblem("{} has two signs", quote(text))
+        sign, digits = sum(signs) or 1, whole.lstrip("0")
         if fraction == "000" and 1 <= len(digits) <= 3 and self._dialect.decimal is None:
-            number = f"-{digits}" if is_negative else digits
+            number = f"-{digits}" if sign < 0 else digits
             message = "{} may mean {} or {}000; write it with digits only, or declare what the point is"
             ways = [Remedy((Way(name, "."),), "declares it") for name in ("decimal", "thousands")]
             raise CellProblem(message, quote(text), number, number, remedies=ways)
-        return _scaled(-1 if is_negative else 1, whole, fraction, self._places, text)
+        return _scaled(sign, whole, fraction, self._places, text)
 
     def _number(self, value: Any) -> int | None:
-        if type(value) is int:
-            if -_MAX < value < _MAX:
-                return self._decimal(Decimal(value)) if self._places else value
-        elif isinstance(value, float):
-            if self._places and abs(value) < _MAX_FLOATING:  # false for what is not a number
-                return self._decimal(Decimal(f"{value:.15g}"))  # the digits that spreadsheets keep
-            if abs(value) < _MAX_FLOATING and 0 < abs(value - round(value)) < _NEARLY:
+        if type(value) is int and abs(value) < _MAX:
+            return self._decimal(Decimal(value)) if self._places else value
+        if isinstance(value, float) and abs(value) < _MAX_FLOATING:  # false for what is not a number
+            if not self._places and 0 < abs(value - round(value)) < _NEARLY:
                 message = "{} is nearly {:,}, and not quite; a formula made it: round it there, as with ROUND(…, 0)"
                 raise CellProblem(message, shown(value), round(value))
-            if abs(value) < _MAX_FLOATING:
-                return int(value) if value.is_integer() else self._decimal(Decimal(repr(value)))
-        elif isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:
+            # The digits that spreadsheets keep are enough for a scale.
+            return self._decimal(Decimal(f"{value:.15g}" if self._places else repr(value)))
+        if isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:
             return self._decimal(value) if self._places else _PLAIN_READER.read(f"{value:f}")
         most = 15 if isinstance(value, float) else 18
         raise CellProblem("{} is not a whole number of at most {} digits", shown(value), most)
@@ -131,25 +124,25 @@ def _pattern(dialect: Dialect) -> re.Pattern[str]:
     space = f"[{_SPACES}]?"
     prefix = f"(?:{_affix(dialect.currency_prefix)}{space})?"
     suffix = f"(?:{space}{_affix(dialect.currency_suffix)})?"
-    decimal = dialect.decimal or ("." if dialect.thousands is not Thousands.POINT else None)
+    decimal = dialect.decimal or ("." if dialect.thousands != "." else None)
     # Behind a declared decimal mark, nothing or a dash stands for "no fraction": 15.000,- and the 15.000.- of Indonesia
     dash = "(?:-{1,2}|[\u2013\u2014])"
     nothing = f"|{dash}?" if dialect.decimal else ""
     fraction = f"{re.escape(decimal)}(?:(?P<fraction>[0-9]+){nothing})" if decimal else "(?P<fraction>(?!))"
-    if dialect.thousands in (Thousands.POINT, Thousands.COMMA):
+    if dialect.thousands in (".", ","):
         fraction = f"{fraction}|(?(mark){thousands}{dash}|(?!))"
     fraction = f"(?:{fraction})?"
     bare = f"|(?={re.escape(dialect.decimal)}[0-9])" if dialect.decimal else ""  # such as .00
     number = f"(?P<whole>{groups}|[0-9]+{bare}){fraction}"
     sign = "[-+\u2212]"
     text = rf"(?:(?P<before>{sign}){space})?{prefix}(?P<between>{sign}?){number}{suffix}"
-    if dialect.negative is Negative.TRAILING:
+    if dialect.negative == "trailing":
         text = rf"{text}(?:{space}(?P<behind>{sign}))?"
-    elif dialect.negative is Negative.DEBIT:
+    elif dialect.negative == "debit":
         words = "|".join(SIDES)
         ahead = rf"(?:(?P<ahead>{words})(?:\.?[{_SPACES}]|(?!\.)))?"  # the point of DB.50 may be a decimal mark
         text = rf"{ahead}{text}(?:{space}(?P<side>{words})\.?)?"
-    elif dialect.negative is Negative.PARENTHESES:
+    elif dialect.negative == "parentheses":
         text = rf"(?P<open>{prefix}\()?{text}(?P<close>(?(open)\){suffix}))"
     return re.compile(text, re.IGNORECASE)
 
@@ -160,24 +153,10 @@ def _affix(symbol: str) -> str:
     return re.escape(symbol) + (r"\.?" if symbol[-1].isalpha() else "")
 
 
-def _signs(match: re.Match[str]) -> list[str]:
-    """Return the signs of an amount, as + and -."""
-    found = match.groupdict()
-    sides = [side for name in ("ahead", "side") if (side := found.get(name))]
-    signs = [sign for name in ("before", "between", "behind") if (sign := found.get(name))]
-    return [
-        *signs,
-        *("-" if SIDES[side.casefold()] < 0 else "+" for side in sides),
-        *("-" if found.get("open") else ""),
-    ]
-
-
-def _is_negative(text: str, match: re.Match[str]) -> bool:
-    """Return whether the number has a sign for less than zero. Two signs are refused."""
-    given = _signs(match)
-    if len(given) > 1:
-        raise CellProblem("{} has two signs", quote(text))
-    return bool(given) and given[0] != "+"
+def _signs(match: re.Match[str]) -> list[int]:
+    """Return the signs of an amount, as 1 and -1."""
+    marks = map(match.groupdict().get, ("before", "between", "behind", "ahead", "side", "open"))
+    return [SIDES.get(mark.casefold()) or (1 if mark == "+" else -1) for mark in marks if mark]
 
 
 def _refusal(text: str, dialect: Dialect) -> CellProblem:
@@ -198,7 +177,7 @@ def _refusal(text: str, dialect: Dialect) -> CellProblem:
     if mark := _STRANGE.search(f"{before} {behind}"):
         message = "{}: {} may say something about the amount; export it in a column by itself"
         return CellProblem(message, quote(text), quote(mark[0]))
-    if not inside and (hidden := invisible(number[0])) and dialect.thousands is not Thousands.SPACE:
+    if not inside and (hidden := invisible(number[0])) and dialect.thousands != "space":
         spaces = Remedy((Way("thousands", "space"),), "reads it if it groups thousands")
         return CellProblem("{}", hidden, remedies=[spaces])
     marks = {"decimal": dialect.decimal, "thousands": dialect.thousands}
@@ -209,12 +188,12 @@ def _refusal(text: str, dialect: Dialect) -> CellProblem:
 
 def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[Remedy]:
     """Yield what would declare the marks around the digits."""
-    if "(" in before and ")" in behind and dialect.negative is not Negative.PARENTHESES:
+    if "(" in before and ")" in behind and dialect.negative != "parentheses":
         yield Remedy((Way("negative", "parentheses"),), "reads parentheses as less than zero")
-    if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
+    if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative != "trailing":
         yield Remedy((Way("negative", "trailing"),), "reads a sign behind the digits")
     sides = {(behind.rstrip(".").split() or [""])[-1], (before.split() or [""])[0].rstrip(".")}
-    if not SIDES.keys().isdisjoint(map(str.casefold, sides)) and dialect.negative is not Negative.DEBIT:
+    if not SIDES.keys().isdisjoint(map(str.casefold, sides)) and dialect.negative != "debit":
         yield Remedy((Way("negative", "debit"),), "reads letters for credit and debit")
     for text, name, declared in (
         (before, "prefix", dialect.currency_prefix),

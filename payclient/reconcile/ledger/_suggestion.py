@@ -18,7 +18,7 @@ from attrs import frozen
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile.ledger._columns import BLANK, SIDES, CellProblem, is_currency
-from payclient.reconcile.ledger._dialect import Dialect, Negative, Thousands, TimeFormat, TimeReader
+from payclient.reconcile.ledger._dialect import THOUSANDS, Dialect, TimeFormat, TimeReader
 from payclient.reconcile.ledger._money import MoneyReader
 
 _MAX_SHAPES = 5000
@@ -203,7 +203,7 @@ def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
     if given is None:
         return
     decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
-    thousands = (None, *Thousands) if dialect.thousands is None else (dialect.thousands,)
+    thousands = (None, *THOUSANDS) if dialect.thousands is None else (dialect.thousands,)
     for decimal, mark in product(decimals, thousands):
         if mark is None or decimal != mark:
             yield attrs.evolve(dialect, decimal=decimal, thousands=mark, **given)
@@ -222,7 +222,7 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
         sides = [match["side"].casefold() for each in around if (match := side.search(each))]
         if side is _BEHIND or len({SIDES[each] for each in sides}) > 1 or any(len(each) > 1 for each in sides):
             around = [side.sub("", each) for each in around]
-            given |= {"negative": Negative.DEBIT} if sides else {}
+            given |= {"negative": "debit"} if sides else {}
         spelt = [symbol for each in around if (symbol := _AROUND.sub("", each).strip(".,\u2013\u2014'"))]
         symbols = {symbol.casefold() for symbol in spelt}
         declared = getattr(dialect, name)
@@ -238,11 +238,11 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
 
 
 def _sign(filled: list[str], dialect: Dialect) -> Mapping[str, Any]:
-    if dialect.negative is Negative.LEADING:
+    if dialect.negative == "leading":
         if any("(" in cell for cell in filled):
-            return {"negative": Negative.PARENTHESES}
+            return {"negative": "parentheses"}
         if any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):
-            return {"negative": Negative.TRAILING}
+            return {"negative": "trailing"}
     return {}
 
 

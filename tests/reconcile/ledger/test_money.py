@@ -203,7 +203,7 @@ def written(number, dialect):
         return f"{text} {'DB' if number < 0 else 'CR'}"
     if number >= 0:
         return text
-    return {"leading": f"-{text}", "trailing": f"{text}-", "parentheses": f"({text})"}[dialect.negative.value]
+    return {"leading": f"-{text}", "trailing": f"{text}-", "parentheses": f"({text})"}[dialect.negative]
 
 
 @given(st.text("0123456789.,' -()\u202fRDBC", max_size=12), dialects())
