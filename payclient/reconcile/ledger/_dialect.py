@@ -52,6 +52,11 @@ _CREATION = re.compile(
 )
 
 
+def time_pattern(text: str) -> str:
+    literals = enumerate(_DIRECTIVE.split(text))
+    return "".join(re.escape(each) if place % 2 == 0 else _PARTS[each] for place, each in literals)
+
+
 class TimeFormat:
     """One way to write a time, such as `%d/%m/%Y %H:%M`. The parts are `%Y %y %m %b %d %H %I %p %M %S %f %z`."""
 
@@ -69,9 +74,7 @@ class TimeFormat:
             problem = f"must have day, month and year once each, as in %d/%m/%Y, got {quote(text)}"
             raise invalid_option("date_format", problem)
         self.has_time = bool(hours)
-        literals = _DIRECTIVE.split(text)
-        pattern = [re.escape(each) if place % 2 == 0 else _PARTS[each] for place, each in enumerate(literals)]
-        self._pattern = re.compile("".join(pattern), re.IGNORECASE)
+        self._pattern = re.compile(time_pattern(text), re.IGNORECASE)
 
     def read(self, text: str) -> datetime | None:
         """Return the time in *text*, aware if it has a zone. None if it is not written like this."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import product
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 from attrs import frozen
@@ -18,11 +18,12 @@ from attrs import frozen
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile.ledger._columns import BLANK, SIDES, CellProblem, is_currency
-from payclient.reconcile.ledger._dialect import THOUSANDS, Dialect, TimeFormat, TimeReader
+from payclient.reconcile.ledger._dialect import THOUSANDS, Dialect, TimeFormat, TimeReader, time_pattern
 from payclient.reconcile.ledger._money import MoneyReader
 
 _MAX_SHAPES = 5000
 _DIGITS = re.compile("[0-9]+")
+_TRAILING = re.compile(r".*(?<![-,.])[-+\u2212]", re.DOTALL).fullmatch
 _AROUND = re.compile(r"[-+\u2212()\s]+")
 _WORDS = "|".join(SIDES)
 _AHEAD = re.compile(rf"^(?P<side>{_WORDS})(?:\.?(?=\s)|$)", re.IGNORECASE)
@@ -30,15 +31,11 @@ _BEHIND = re.compile(rf"(?:^|(?<=[\W_]))(?P<side>{_WORDS})\.?$", re.IGNORECASE)
 _MAX_READINGS = 3
 _DAY = re.compile(r"(?:[0-9]{1,4}|[^\W\d_]+\.?)([-/. ]|, |\. )(?:[0-9]{1,2}|[^\W\d_]+\.?)([-/. ]|, )[0-9]{2,4}")
 _CLOCKS = {
-    "": "",
-    "%H:%M": r"[0-9]{1,2}:[0-9]{2}",
-    "%H:%M:%S": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}",
-    "%H.%M": r"[0-9]{1,2}\.[0-9]{2}",
-    "%H.%M.%S": r"[0-9]{1,2}\.[0-9]{2}\.[0-9]{2}",
-    "%H:%M:%S.%f": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}[.][0-9]{1,9}",
-    "%I.%M.%S %p": r"[0-9]{1,2}\.[0-9]{2}\.[0-9]{2} [AaPp]\.?[Mm]\.?",
-    "%I:%M %p": r"[0-9]{1,2}:[0-9]{2} [AaPp]\.?[Mm]\.?",
-    "%I:%M:%S %p": r"[0-9]{1,2}:[0-9]{2}:[0-9]{2} [AaPp]\.?[Mm]\.?",
+    clock: re.compile(time_pattern(clock))
+    for clock in (
+        *("", "%H:%M", "%H:%M:%S", "%H.%M", "%H.%M.%S", "%H:%M:%S.%f"),
+        *("%I.%M.%S %p", "%I:%M %p", "%I:%M:%S %p"),
+    )
 }
 _ORDERS = (
     *("%d{0}%m{1}%Y", "%m{0}%d{1}%Y", "%d{0}%m{1}%y", "%m{0}%d{1}%y", "%y{0}%m{1}%d", "%y{0}%d{1}%m"),
@@ -46,6 +43,12 @@ _ORDERS = (
 )
 _MAX_CLOCKS = 4
 _READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _as_long(digits: re.Match[str]) -> str:
+    """Return as many digits with as many zeros at the end: their reading depends on nothing else."""
+    zeros = len(digits[0]) - len(digits[0].rstrip("0"))
+    return "1" * (len(digits[0]) - zeros) + "0" * zeros
 
 
 Options: TypeAlias = tuple[Way, ...]
@@ -119,9 +122,7 @@ class Suggester:
         if is_needed and text and not _DIGITS.search(text):
             self._unreadable.add("amounts")
         if len(self._shapes) <= _MAX_SHAPES and text:
-            # The reading of a run of digits depends on its length and on the zeros at its end.
-            shape = _DIGITS.sub(lambda run: f"<{len(run[0])},{len(run[0]) - len(run[0].rstrip('0'))}>", text)
-            self._shapes.setdefault(shape, text)
+            self._shapes.setdefault(_DIGITS.sub(_as_long, text), text)
 
     def add_time(self, cell: str) -> None:
         text = cell.strip(BLANK)
@@ -198,25 +199,22 @@ def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] 
 
 def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
     """Yield every dialect for amounts that agrees with *dialect* and fits the marks around the digits."""
-    cells = list(cells)
-    given = _around(cells, dialect)
-    if given is None:
-        return
-    decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
-    thousands = (None, *THOUSANDS) if dialect.thousands is None else (dialect.thousands,)
-    for decimal, mark in product(decimals, thousands):
-        if mark is None or decimal != mark:
-            yield attrs.evolve(dialect, decimal=decimal, thousands=mark, **given)
+    if (given := _around(list(cells), dialect)) is not None:
+        decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
+        thousands = (None, *THOUSANDS) if dialect.thousands is None else (dialect.thousands,)
+        for decimal, mark in product(decimals, thousands):
+            if mark is None or decimal != mark:
+                yield attrs.evolve(given, decimal=decimal, thousands=mark)
 
 
-def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
-    """Return the declarations needed for currency, sign and empty cells; None if none can be right."""
-    given: dict[str, Any] = {}
-    parts = [(cell, _DIGITS.search(cell)) for cell in cells]
-    null = [cell for cell, digits in parts if digits is None]
-    filled = [cell for cell, digits in parts if digits is not None]
-    if null:
-        given["null"] = (*dialect.null, *null)
+def _around(cells: list[str], dialect: Dialect) -> Dialect | None:
+    """Return *dialect* with the declarations needed for currency, sign and empty cells; None if none can be right."""
+    filled = [cell for cell in cells if _DIGITS.search(cell)]
+    given: dict[str, Any] = {"null": (*dialect.null, *(cell for cell in cells if cell not in filled))}
+    if dialect.negative == "leading" and any("(" in cell for cell in filled):
+        given["negative"] = "parentheses"
+    elif dialect.negative == "leading" and any(map(_TRAILING, filled)):
+        given["negative"] = "trailing"
     for name, pattern, side in (("currency_prefix", r"^[^0-9]*", _AHEAD), ("currency_suffix", r"[^0-9]*$", _BEHIND)):
         around = [match[0] if (match := re.search(pattern, cell)) else "" for cell in filled]
         sides = [match["side"].casefold() for each in around if (match := side.search(each))]
@@ -231,19 +229,9 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
         if symbols and not declared:
             given[name] = spelt[0]
     try:
-        attrs.evolve(dialect, **given)
+        return attrs.evolve(dialect, **given)
     except ValueError:  # what is around the digits is not a currency
         return None
-    return {**_sign(filled, dialect), **given}
-
-
-def _sign(filled: list[str], dialect: Dialect) -> Mapping[str, Any]:
-    if dialect.negative == "leading":
-        if any("(" in cell for cell in filled):
-            return {"negative": "parentheses"}
-        if any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):
-            return {"negative": "trailing"}
-    return {}
 
 
 def _options(candidate: Dialect, declared: Dialect) -> Options:
@@ -251,9 +239,7 @@ def _options(candidate: Dialect, declared: Dialect) -> Options:
     for each in attrs.fields(Dialect):
         value, before = getattr(candidate, each.name), getattr(declared, each.name)
         if value != before:
-            texts = [str(value)]
-            if isinstance(value, tuple):
-                texts = [text for text in cast("tuple[str, ...]", value) if text not in before]
+            texts = [text for text in value if text not in before] if isinstance(value, tuple) else [str(value)]
             options += [Way(each.name, text) for text in texts]
     return tuple(options)
 
@@ -267,7 +253,7 @@ def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:
     if match is None:
         return None, None
     mark, rest = cell[match.end() :][:1], cell[match.end() + 1 :]
-    clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and re.fullmatch(pattern, rest))
+    clocks = (clock for clock, pattern in _CLOCKS.items() if mark in ("", " ", "T") and pattern.fullmatch(rest))
     return match, next((f"{mark}{clock}" for clock in clocks), None)
 
 
@@ -276,12 +262,6 @@ _LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
 _DECORATION = re.compile(r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$", re.IGNORECASE)
 """Marks that programs put around an amount, and that cannot be declared."""
 _COMPACT_DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
-
-
-def _as_long(digits: re.Match[str]) -> str:
-    """Return as many digits with as many zeros at the end, which read alike; so that there are few texts to judge."""
-    zeros = len(digits[0]) - len(digits[0].rstrip("0"))
-    return "1" * (len(digits[0]) - zeros) + "0" * zeros
 
 
 @lru_cache(maxsize=_MAX_SHAPES)

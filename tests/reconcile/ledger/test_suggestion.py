@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile.ledger import Dialect, open_ledger
-from payclient.reconcile.ledger._suggestion import Suggester, _read_all, candidates
 from payclient.reconcile.ledger._dialect import TimeFormat, TimeReader
+from payclient.reconcile.ledger._suggestion import Suggester, _read_all, candidates
 from reconcile.ledger.test_money import MARKS
 from support.chance import examples
 
