@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path, PurePath
 from stat import S_ISREG
@@ -58,35 +58,36 @@ SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
 )
 """Formats by the suffix of the file."""
 
-_ZIP = b"PK\x03\x04"
-_PARQUET = b"PAR1\x15"  # the fifth byte begins every header inside, and no line of text holds it
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_PAGES = (b"<html", b"<!doctype", b"<table", b"<?xml", b"<meta", b"mime-version:")
+_STARTS: Mapping[LedgerFormat, bytes] = {
+    "xlsx": b"PK\x03\x04",
+    "parquet": b"PAR1\x15",  # the fifth byte begins every header inside, and no line of text holds it
+}
+_REFUSED = {
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",): (
+        "this is an old .xls file or has a password; save it as .xlsx without a password"
+    ),
+    (b"\x1f\x8b",): "this is compressed with gzip; decompress it first, as with gunzip",
+    (b"<html", b"<!doctype", b"<table", b"<?xml", b"<meta", b"mime-version:"): (
+        "this is a web page or XML, whatever its name says; open it in a spreadsheet, and save it as .xlsx"
+    ),
+}
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
-_GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 1 << 18
 _SHOWN: Mapping[LedgerFormat, str] = {"csv": "CSV", "jsonl": "JSON Lines", "xlsx": "XLSX", "parquet": "Parquet"}
 
 
 def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFormat:
     """Return the format of a ledger: as chosen, or else by suffix, or else by its *first* eight bytes, or else CSV."""
-    if first.startswith(_OLE):
-        raise LedgerError("this is an old .xls file or has a password; save it as .xlsx without a password")
-    if first.startswith(_GZIP):
-        message = "this is compressed with gzip; decompress it first, as with gunzip"
-        raise LedgerError(message)
-    if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(_PAGES):
-        message = "this is a web page or XML, whatever its name says; open it in a spreadsheet, and save it as .xlsx"
-        raise LedgerError(message)
+    for starts, problem in _REFUSED.items():
+        if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(starts):
+            raise LedgerError(problem)
     found: LedgerFormat | None = "jsonl" if _JSON.match(first) else None
-    found = "xlsx" if first.startswith(_ZIP) else "parquet" if first.startswith(_PARQUET) else found
+    found = next((each for each, start in _STARTS.items() if first.startswith(start)), found)
     wanted = chosen or SUFFIXES.get(PurePath(name.lower()).suffix) or found or "csv"
-    is_binary = wanted in ("xlsx", "parquet")
-    if first and wanted != found and (is_binary or found in ("xlsx", "parquet")):
+    if first and wanted != found and not _STARTS.keys().isdisjoint({wanted, found}):
         what = f"its first bytes are those of {_SHOWN[found]}" if found else "its first bytes are not"
         message = f"the file should be {_SHOWN[wanted]}, but {what}"
-        right = Remedy((Way("format", found or "csv"),), "reads it as it is")
-        raise LedgerError(message, remedies=[right])
+        raise LedgerError(message, remedies=[Remedy((Way("format", found or "csv"),), "reads it as it is")])
     return wanted
 
 
@@ -174,6 +175,7 @@ class Ledger:
         delimiter: The delimiter of a CSV ledger; None for other formats.
         dialect: How it was declared to be written.
         header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
+        unread_sheets: The other sheets with rows, if none was chosen by name.
 
     Note:
         Use it as a context manager. Rows are read lazily and in order, and memory does not grow with
@@ -200,6 +202,7 @@ class Ledger:
         self.delimiter: str | None = table.delimiter
         self.dialect: Dialect = scope.dialect
         self.header_row: int = table.header_row
+        self.unread_sheets: tuple[UnreadSheet, ...] = table.unread_sheets
         self._scope = scope
         self._source = source
         self._table = table
@@ -226,8 +229,8 @@ class Ledger:
             sheets = () if self.excluded else [each.name for each in self.unread_sheets]
             elsewhere = f"; there are rows in {', '.join(map(quote, sheets))}" if sheets else ""
             ways = [Remedy((Way("sheet", each),), "reads them") for each in sheets]
-            empty = Remedy((Way("allow_empty"),), "accepts that", is_decision=True)
-            raise LedgerError(f"the file {self._emptiness}{elsewhere}", remedies=[*ways, empty])
+            ways.append(Remedy((Way("allow_empty"),), "accepts that", is_decision=True))
+            raise LedgerError(f"the file {self._emptiness}{elsewhere}", remedies=ways)
 
     @property
     def _emptiness(self) -> str:
@@ -238,10 +241,8 @@ class Ledger:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for people; complete when all rows have been read."""
-        found = self._table.reader.warnings
-        if self._has_rows or self.excluded:
-            return (*found, *map(str, self.excluded))
-        return (*found, f"nothing was read: the file {self._emptiness}")
+        nothing = () if self._has_rows or self.excluded else (f"nothing was read: the file {self._emptiness}",)
+        return (*self._table.reader.warnings, *map(str, self.excluded), *nothing)
 
     @property
     def totals_amount(self) -> int:
@@ -269,21 +270,14 @@ class Ledger:
         return self._table.reader.unused.found(are_ignored=True)
 
     @property
-    def unread_sheets(self) -> tuple[UnreadSheet, ...]:
-        """The other sheets with rows, if none was chosen by name."""
-        return self._table.unread_sheets
-
-    @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Declarations for the amounts and times that are refused; complete when all rows have been read."""
         return tuple(self._table.reader.suggester.suggestions())
 
     def refusal(self, message: str) -> LedgerError:
         """Return the error of a file without a usable row, with the declarations that would read it."""
-        error = LedgerError(message, remedies=combined(self.suggestions))
-        with suppress(LedgerError), _of_side(self._scope.side, self.fingerprint.name):
-            raise error
-        return error
+        file = self.fingerprint.name if self._scope.is_statement else ""
+        return LedgerError(message, remedies=combined(self.suggestions), side=self._scope.side, file=file)
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -316,14 +316,15 @@ class RowReader:
 
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
-        # With a *misfit*, its cells do not fit the header.
+        # With a *misfit*, the row does not fit the header, and is read only if it has as many cells.
         if self._skips and self._scope.leaves_out_like(line, cells, self._amount_of(cells)):
             self._totals.is_whole = False
             return None
-        if misfit is not None:
+        if misfit is not None and len(cells) != len(self.columns.header):
             self._totals.is_whole = False
             return self._refused_row(line, [("", misfit)])
         values, problems = self._values(line, cells)
+        problems += [] if misfit is None else [("", misfit)]
         if self._signs.are_needed:
             self._signs.apply(values, cells, problems)
         reference, amount = values.get("reference"), values.get("amount")

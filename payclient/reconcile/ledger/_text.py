@@ -126,8 +126,10 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
         try:
             return find(names)
         except LedgerError as error:
-            if marks := _other_delimiters(names):
-                error.remedies = tuple(Remedy((Way("delimiter", mark),), "separates the columns") for mark in marks)
+            marks = dict.fromkeys(re.findall(r'[^\w "]', names[0])) if len(names) == 1 else ()
+            split = [mark for mark in marks if any(map(field_of, _cells(names[0], mark)))]
+            if split:
+                error.remedies = [Remedy((Way("delimiter", mark),), "separates the columns") for mark in split]
             raise
 
     number, header, reader = read_header(filled, names_of, columns_of, scope, "")
@@ -140,11 +142,10 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
     width = len(reader.columns.header)
     for line, cells in records:
         if any(map(str.strip, cells)):
-            yield reader.read(line, cells, None if len(cells) == width else _misfit(cells, width))
-
-
-def _misfit(cells: list[str], width: int) -> CellProblem:
-    return CellProblem("has {} where the header has {}", plural(len(cells), "cell"), width)
+            misfit = None
+            if len(cells) != width:
+                misfit = CellProblem("has {} where the header has {}", plural(len(cells), "cell"), width)
+            yield reader.read(line, cells, misfit)
 
 
 def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:
@@ -152,14 +153,6 @@ def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:
     splits = {delimiter: _cells(header, delimiter) for delimiter in delimiters}
     delimiter = max(splits, key=lambda each: len(splits[each]))
     return delimiter, splits[delimiter]
-
-
-def _other_delimiters(names: Sequence[str]) -> list[str]:
-    """Return the marks that split a header of one name into names of fields."""
-    marks = (
-        dict.fromkeys(mark for mark in names[0] if not mark.isalnum() and mark not in '_ "') if len(names) == 1 else ()
-    )
-    return [mark for mark in marks if any(map(field_of, _cells(names[0], mark)))]
 
 
 def _cells(header: str, delimiter: str) -> list[str]:
@@ -228,27 +221,13 @@ def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterato
         try:
             value = _object(text)
         except JSONProblem as problem:
-            yield RejectedEntry(line=line, reason=str(problem), problems=("it is not a JSON object",))
+            yield reader.read(line, (), CellProblem("{}", problem))
             continue
-        row = reader.read(line, [value.get(key) for key in header])
-        if row is not None and not value.keys() <= keys:
-            unknown = [key for key in value if key not in keys]
-            if meant := [key for key in unknown if (field_of(key) or "created_at") not in used]:
-                row = _rejected(row, meant)
-            for key in unknown:
-                reader.unused.add_key(key, value[key])
+        misfit, unknown = None, () if value.keys() <= keys else [key for key in value if key not in keys]
+        if meant := [key for key in unknown if (field_of(key) or "created_at") not in used]:
+            message = "has {}, which the first row does not have; give all rows the same keys, null where empty"
+            misfit = CellProblem(message, ", ".join(map(quote, meant)))
+        row = reader.read(line, [value.get(key) for key in header], misfit)
+        for key in unknown if row is not None else ():
+            reader.unused.add_key(key, value[key])
         yield row
-
-
-def _rejected(row: Entry | RejectedEntry, meant: Iterable[str]) -> RejectedEntry:
-    keys = ", ".join(map(quote, meant))
-    reason = f"has {keys}, which the first row does not have; give all rows the same keys, null where empty"
-    amount = row.amount if isinstance(row.amount, int) else None
-    return RejectedEntry(
-        line=row.line,
-        reason=reason,
-        reference=row.reference,
-        amount=amount,
-        status=row.status,
-        problems=("it has keys that the first row does not have",),
-    )
