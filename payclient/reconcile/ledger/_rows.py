@@ -237,7 +237,8 @@ class _Signs:
             self._fee_signs.add(fee < 0)
 
     def _direct(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
-        is_known, sign = "direction" in values, values.pop("direction", None)
+        is_known = "direction" in values
+        sign: int | None = values.pop("direction", None)
         for name, law in self._directed.items():
             if (number := values.get(name)) and sign is None:
                 if is_known:
@@ -245,7 +246,7 @@ class _Signs:
                     problems.append(("direction", CellProblem(message)))
                 is_known = False
                 del values[name]
-            elif number:
+            elif number and sign is not None:
                 said = self._money.sign(cells[self._places[name]], number)
                 self._sign(name, law, said or (name in self.debits), sign, values, problems)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 from attrs import frozen
@@ -239,7 +239,9 @@ def _options(candidate: Dialect, declared: Dialect) -> Options:
     for each in attrs.fields(Dialect):
         value, before = getattr(candidate, each.name), getattr(declared, each.name)
         if value != before:
-            texts = [text for text in value if text not in before] if isinstance(value, tuple) else [str(value)]
+            texts = [str(value)]
+            if isinstance(value, tuple):
+                texts = [text for text in cast("tuple[str, ...]", value) if text not in before]
             options += [Way(each.name, text) for text in texts]
     return tuple(options)
 
