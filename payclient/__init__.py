@@ -90,14 +90,10 @@ __all__ = [
 ]
 
 _HOME = {
-    "payclient.client._client": ("AsyncClient",),
-    "payclient.client._confirm": ("Confirmation", "FieldDifference"),
-    "payclient.client": ("Attempt", "Stats"),
-    "payclient.protocol": ("Transaction",),
+    "payclient.client": ("AsyncClient", "Attempt", "Confirmation", "FieldDifference", "RetryPolicy", "Stats"),
+    "payclient.protocol": ("Environment", "Failed", "Found", "Outcome", "Transaction"),
     "payclient._shared.version": ("__version__",),
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
-    "payclient.client.policies._retry": ("RetryPolicy",),
-    "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome"),
 }
 
 _PUBLIC = ("blocking", "engines", "errors", "otel", "reconcile", "testing", "transports")

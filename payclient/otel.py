@@ -53,26 +53,20 @@ class OpenTelemetry:
     ) -> None:
         self._tracer = trace.get_tracer("payclient", __version__, tracer_provider=tracer_provider)
         meter = self._meter = metrics.get_meter("payclient", __version__, meter_provider=meter_provider)
-        self._requests = meter.create_histogram(
-            "http.client.request.duration",
-            unit="s",
-            description="Duration of HTTP client requests.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
+        self._requests, self._lookups = (
+            meter.create_histogram(name, unit="s", description=words, explicit_bucket_boundaries_advisory=_SECONDS)
+            for name, words in (
+                ("http.client.request.duration", "Duration of HTTP client requests."),
+                ("payclient.lookup.duration", "Duration of lookups, with queueing, retries and waits."),
+            )
         )
-        self._lookups = meter.create_histogram(
-            "payclient.lookup.duration",
-            unit="s",
-            description="Duration of lookups, with queueing, retries and waits.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
-        self._retries = meter.create_counter(
-            "payclient.retries", unit="{attempt}", description="Attempts after the first of a lookup."
-        )
-        self._throttled = meter.create_counter(
-            "payclient.throttled", unit="{attempt}", description="Attempts that the service throttled."
-        )
-        self._deviations = meter.create_counter(
-            "payclient.deviations", unit="{field}", description="Fields not as documented."
+        self._retries, self._throttled, self._deviations = (
+            meter.create_counter(f"payclient.{name}", unit=unit, description=words)
+            for name, unit, words in (
+                ("retries", "{attempt}", "Attempts after the first of a lookup."),
+                ("throttled", "{attempt}", "Attempts that the service throttled."),
+                ("deviations", "{field}", "Fields not as documented."),
+            )
         )
 
     def __call__(self) -> "_Lookup":

@@ -11,18 +11,7 @@ from urllib.parse import SplitResult
 
 from attrs import field, frozen, validators
 
-from payclient._shared.checks import (
-    check_callback,
-    check_order,
-    invalid_option,
-    is_callback,
-    is_loopback,
-    is_number,
-    is_seconds,
-    must_be,
-    read_url,
-    unfit,
-)
+from payclient._shared import checks
 from payclient._shared.options import DEADLINE, OPTIONS, TIMEOUT
 from payclient.client._telemetry import OnAttempt, Tracing
 from payclient.client.policies import RetryPolicy
@@ -42,16 +31,16 @@ _OPERATION = re.compile(r"(?:/api(-sandbox)?(?:/transaction(?:/detail)?)?|/trans
 
 
 def _is_tracing(_: object, __: object, value: Any) -> None:
-    check_callback("tracing", value)
+    checks.check_callback("tracing", value)
     if isinstance(value, type) and not hasattr(value, "__enter__"):
         message = f"tracing must be an object such as {value.__name__}(), got the class {value.__name__}"
         raise ConfigurationError(message)
 
 
-_is_reaction: Callable[[object, object, object], None] = must_be(
+_is_reaction: Callable[[object, object, object], None] = checks.must_be(
     "'fail' or 'wait'", lambda value: value in ("fail", "wait")
 )
-_is_policy = must_be("a RetryPolicy or None", lambda value: isinstance(value, RetryPolicy), shows_type=True)
+_is_policy = checks.must_be("a RetryPolicy or None", lambda value: isinstance(value, RetryPolicy), shows_type=True)
 
 
 def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
@@ -62,16 +51,16 @@ def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
 class Options:
     """The options that a view of a client may change. `AsyncClient` describes them."""
 
-    timeout: float = field(default=TIMEOUT, validator=is_seconds)
-    deadline: float | None = field(default=DEADLINE, validator=validators.optional(is_seconds))
+    timeout: float = field(default=TIMEOUT, validator=checks.is_seconds)
+    deadline: float | None = field(default=DEADLINE, validator=validators.optional(checks.is_seconds))
     retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
-    on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(is_callback))
+    on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(checks.is_callback))
     tracing: Tracing | None = field(default=None, validator=validators.optional(_is_tracing))
     on_outage: OnOutage = field(default="fail", validator=_is_reaction)
 
     def __attrs_post_init__(self) -> None:
         if self.deadline is not None:
-            check_order("timeout", self.timeout, "deadline", self.deadline, defaults=(TIMEOUT, DEADLINE))
+            checks.check_order("timeout", self.timeout, "deadline", self.deadline, defaults=(TIMEOUT, DEADLINE))
 
     @property
     def observers(self) -> tuple[OnAttempt, ...]:
@@ -103,7 +92,7 @@ def resolve_environment(given: Environment | str | None, environ: Mapping[str, s
         name = Environment.LIVE
     del environ  # it contains the API key too, and a traceback may include the local variables of its frames
     if name not in [*Environment]:
-        raise unfit("environment", " or ".join(repr(str(each)) for each in Environment), repr(name))
+        raise checks.unfit("environment", " or ".join(repr(str(each)) for each in Environment), repr(name))
     return Environment(name)
 
 
@@ -112,13 +101,13 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
     url = OPTIONS["base_url"].value(given, environ)
     if problem := _url_problem(url):
         del url, given, environ  # the URL may contain a password, and the environment the API key
-        raise invalid_option("base_url", problem)
+        raise checks.invalid_option("base_url", problem)
     return url.rstrip("/")
 
 
 def resolve_rate(given: object) -> float | None:
-    if given is not None and not (is_number(given) and given):
-        raise unfit("max_rate", "a number of attempts per second above 0, or None", repr(given))
+    if given is not None and not (checks.is_number(given) and given):
+        raise checks.unfit("max_rate", "a number of attempts per second above 0, or None", repr(given))
     return None if given is None else float(cast("float", given))
 
 
@@ -127,14 +116,14 @@ def resolve_messages(given: object) -> frozenset[str]:
     texts = cast("Iterable[object]", given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     messages = frozenset(plain(text) if isinstance(text, str) else "" for text in texts)
     if "" in messages:
-        raise invalid_option("not_found_messages", "must be a list of messages, each with a word in it")
+        raise checks.invalid_option("not_found_messages", "must be a list of messages, each with a word in it")
     return messages
 
 
 def resolve_application(given: object) -> str | None:
     # RFC 9110, part 10.1.5.
     if given is not None and not (isinstance(given, str) and _PRODUCT.fullmatch(given)):
-        raise unfit("application", "a name without spaces, such as 'shop' or 'shop/1.2'", repr(given))
+        raise checks.unfit("application", "a name without spaces, such as 'shop' or 'shop/1.2'", repr(given))
     return given
 
 
@@ -145,7 +134,7 @@ def _url_problem(url: object) -> str | None:
         return "is not set; pass base_url=… or set PAYCLIENT_BASE_URL"
     if url[0] == url[-1] and url[0] in "\"'":
         return "is in quotes; pass it without them"
-    parts, problem = read_url(url)
+    parts, problem = checks.read_url(url)
     return problem or _address_problem(parts) or _path_problem(url)
 
 
@@ -159,7 +148,7 @@ def _address_problem(parts: SplitResult) -> str | None:
         return "must not hold a user name or password"
     if not _is_host(host):
         return "names a host that cannot be one"
-    if parts.scheme == "http" and not is_loopback(host):
+    if parts.scheme == "http" and not checks.is_loopback(host):
         return "must begin with https://: plain http is for loopback addresses only"
     return None
 

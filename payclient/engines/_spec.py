@@ -10,18 +10,9 @@ from typing import Any, cast
 
 from attrs import Attribute, field, frozen
 
+from payclient import client
 from payclient._shared.checks import is_count, is_seconds, must_be
 from payclient._shared.options import DEADLINE, MAX_CONCURRENCY, OPTIONS, STALL_TIMEOUT, TIMEOUT
-from payclient.client import (
-    Options,
-    RetryPolicy,
-    read_key_file,
-    resolve_application,
-    resolve_base_url,
-    resolve_environment,
-    resolve_messages,
-    resolve_rate,
-)
 from payclient.errors import ConfigurationError
 from payclient.protocol import Environment
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
@@ -58,7 +49,7 @@ def _to_names(names: Iterable[str] | None) -> Any:
 
 
 def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(resolve_messages(messages)))
+    return tuple(sorted(client.resolve_messages(messages)))
 
 
 def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
@@ -142,28 +133,28 @@ class LookupSpec:
         ConfigurationError: When a value cannot be used.
     """
 
-    base_url: str = field(default=None, converter=resolve_base_url)
-    environment: Environment = field(default=None, converter=resolve_environment)
+    base_url: str = field(default=None, converter=client.resolve_base_url)
+    environment: Environment = field(default=None, converter=client.resolve_environment)
     key_variable: str = field(default="PAYCLIENT_API_KEY", validator=_is_variable)
     key_file: str | None = field(default=None, converter=_to_path)
     reference: str = field(default="reference", validator=_is_name)
     keep: tuple[str, ...] | None = field(default=(), converter=_to_names, validator=_are_names)
     prefix: str = field(default="", validator=_is_text)
     max_concurrency: int = field(default=MAX_CONCURRENCY, validator=is_count)
-    max_rate: float | None = field(default=None, converter=resolve_rate)
+    max_rate: float | None = field(default=None, converter=client.resolve_rate)
     workers: int = field(default=1, validator=is_count)
     transport: TransportName = field(default=None, converter=resolve_transport)
     timeout: float = TIMEOUT
     deadline: float | None = DEADLINE
-    retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen
+    retry: client.RetryPolicy | None = client.RetryPolicy()  # noqa: RUF009  frozen
     not_found_messages: tuple[str, ...] = field(default=(), converter=_to_messages)
-    application: str | None = field(default=None, converter=resolve_application)
+    application: str | None = field(default=None, converter=client.resolve_application)
     network: tuple[tuple[str, object], ...] = field(default=(), converter=_to_network)
     stall_timeout: float = field(default=STALL_TIMEOUT, validator=is_seconds)
     window: int = field(default=4000, validator=is_count)
 
     def __attrs_post_init__(self) -> None:
-        Options(timeout=self.timeout, deadline=self.deadline, retry=self.retry)
+        client.Options(timeout=self.timeout, deadline=self.deadline, retry=self.retry)
 
 
 @frozen(kw_only=True)
@@ -199,7 +190,7 @@ def key_of(spec: LookupSpec) -> str:
             raise ConfigurationError(f"no API key: this worker has no environment variable {spec.key_variable}")
         return os.environ[spec.key_variable]
     try:
-        return read_key_file(spec.key_file)
+        return client.read_key_file(spec.key_file)
     except OSError as error:
         message = f"no API key: this worker cannot read the file {spec.key_file}: {error.strerror}"
         raise ConfigurationError(message) from error

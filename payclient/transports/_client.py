@@ -15,6 +15,7 @@ import httpx
 
 from payclient import errors
 from payclient._shared.checks import unfit
+from payclient._shared.until_done import until_done
 from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
@@ -302,11 +303,8 @@ async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
         return await asyncio.shield(task)
     except asyncio.CancelledError as error:
         scope.cancel()
-        while not task.done():
-            try:
-                await asyncio.wait((task,))
-            except asyncio.CancelledError:
-                continue  # already cancelling
+        with suppress(asyncio.CancelledError):  # already cancelling
+            await until_done([task])
         if not task.cancelled():
             task.exception()  # marks the exception as retrieved
         progress.attach_to(error)

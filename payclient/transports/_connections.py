@@ -6,12 +6,12 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from ipaddress import ip_address
 from threading import Thread
-from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import aiohappyeyeballs
 
@@ -30,33 +30,23 @@ _MAX_ADDRESSES = 3
 _SLOW = 1.0  # seconds until a name is resolved a second time
 _MAX_TIMER_LATENESS = 0.1  # maximum lateness of a timer, in seconds, while the event loop is not blocked
 _system_trust = cache(default_context)  # one for the process
-_Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
-class _Threads(Executor):
-    """Makes each call in a new daemon thread."""
-
+def _in_new_thread(function: Callable[..., Any], *arguments: object) -> Future[Any]:
     # Not the event loop's default executor: jobs of the application may fill it. Nor another pool: Python waits at
     # its end for the threads of pools, and after that, as in `atexit`, a pool takes no more calls.
+    done = Future[Any]()
 
-    def submit(self, fn: Callable[_Given, _Result], /, *args: _Given.args, **kwargs: _Given.kwargs) -> Future[_Result]:
-        done = Future[_Result]()
+    def run() -> None:
+        with suppress(InvalidStateError):  # cancelled in between
+            try:
+                done.set_result(function(*arguments))
+            except Exception as error:  # noqa: BLE001  raised where the result is awaited
+                done.set_exception(error)
 
-        def run() -> None:
-            with suppress(InvalidStateError):  # cancelled in between
-                try:
-                    result = fn(*args, **kwargs)
-                except Exception as error:  # noqa: BLE001  raised where the result is awaited
-                    done.set_exception(error)
-                else:
-                    done.set_result(result)
-
-        Thread(target=run, name="payclient-dial", daemon=True).start()
-        return done
-
-
-_threads = _Threads()
+    Thread(target=run, name="payclient-dial", daemon=True).start()
+    return done
 
 
 class Dialer:
@@ -94,11 +84,14 @@ class Dialer:
 
     async def _connect(self, origin: Origin, progress: Progress) -> Connection:
         host, port, loop = origin.host, origin.port, asyncio.get_running_loop()
-        context = await self._trust() if origin.scheme == "https" else None
-        tls = None if context is None else TlsSession(context, host)
+        tls = None
+        if origin.scheme == "https":
+            if self._context is None:
+                self._context = await self._in_thread(_system_trust)  # it reads some hundred certificates
+            tls = TlsSession(self._context, host)
         if self._proxy is None:
             opened = await self._open_socket(host, port, progress)
-        elif context is None:
+        elif tls is None:
             message = f"plain http does not go through the proxy {self._proxy.name}, which would see the API key"
             raise ConfigurationError(f"{message}: use https://")
         else:
@@ -113,11 +106,6 @@ class Dialer:
                 on_failure.pop_all()
         progress.enter("sending", loop.time())
         return connection
-
-    async def _trust(self) -> ssl.SSLContext:
-        if self._context is None:
-            self._context = await self._in_thread(_system_trust)  # it reads some hundred certificates
-        return self._context
 
     async def _open_tunnel(self, proxy: Proxy, host: str, port: int, progress: Progress) -> socket.socket:
         logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
@@ -158,7 +146,7 @@ class Dialer:
         """Call *function* in a thread, or share the result of an equal call that another dial waits for."""
         loop, asked = asyncio.get_running_loop(), self._asked.setdefault((function, arguments), {})
         if not asked or (len(asked) == 1 and loop.time() - max(asked.values()) > _SLOW):  # a packet may have been lost
-            call = loop.run_in_executor(_threads, function, *arguments)
+            call = asyncio.wrap_future(_in_new_thread(function, *arguments))
             asked[call] = loop.time()
             call.add_done_callback(partial(self._forget, asked))
         done, _ = await asyncio.wait([*asked], return_when=asyncio.FIRST_COMPLETED)

@@ -211,16 +211,11 @@ def _tls_refusal(error: Exception) -> str | None:
             advice = _UNKNOWN_AUTHORITY if link.verify_code in _NO_AUTHORITY else ""
             return f"could not prove who it is: {link.verify_message or link.reason}{advice}"
         if isinstance(link, ssl.SSLError):
-            return _refused_handshake(link)
+            words = (link.reason or "handshake failed").replace("_", " ").lower()
+            if link.reason in _NOT_TLS:
+                return f"does not speak TLS on this port ({words}); check the scheme and the port of base_url"
+            return _refused_certificate(link) or f"and this client do not agree on TLS ({words})"
     return None
-
-
-def _refused_handshake(error: ssl.SSLError) -> str:
-    reason = error.reason or "handshake failed"
-    words = reason.replace("_", " ").lower()
-    if reason in _NOT_TLS:
-        return f"does not speak TLS on this port ({words}); check the scheme and the port of base_url"
-    return _refused_certificate(error) or f"and this client do not agree on TLS ({words})"
 
 
 def _refused_certificate(error: BaseException) -> str:

@@ -63,15 +63,9 @@ class KnownHead:
     length: slice
 
     @classmethod
-    def of(
-        cls,
-        message: bytes,
-        body_size: int,
-        status_code: int,
-        headers: Mapping[str, str],
-        raw_headers: Sequence[tuple[bytes, bytes]],
-    ) -> Self | None:
-        """Return the head of *message*, a reusable response. None if its shape is not the plainest one."""
+    def of(cls, message: bytes, response: Response, raw_headers: Sequence[tuple[bytes, bytes]]) -> Self | None:
+        """Return the head of *message*, a reusable *response*. None if its shape is not the plainest one."""
+        headers, body_size = response.headers, len(response.body)
         size = len(message) - body_size
         head = message[:size]
         is_plain = head.startswith(b"HTTP/1.1 ") and head.find(_END) == size - len(_END) and b"\t" not in head
@@ -96,7 +90,7 @@ class KnownHead:
         length = next(slice(start, end) for start, end, key, _ in variables if key == _LENGTH)
         if not head[length].isdigit() or int(head[length]) != body_size:
             return None
-        return cls(status_code, headers, raw_headers, size, parts, variables, length)
+        return cls(response.status_code, headers, raw_headers, size, parts, variables, length)
 
     def find(self, data: bytes | memoryview) -> tuple[dict[str, str], list[tuple[bytes, bytes]], bytes] | None:
         """Return headers and body of *data* if it is one whole response with this head. Otherwise None."""
@@ -183,7 +177,8 @@ class ResponseParser:
         if self._response_is_over:
             response = self._finish()
             if is_first and self.is_reusable and self._remembered < _MAX_REMEMBERED:
-                self._remember(bytes(data), response)
+                self._remembered += 1
+                self.known_head = KnownHead.of(bytes(data), response, self.raw_headers)
             return response
         if self._problem:
             raise MalformedError(self._problem)
@@ -250,11 +245,6 @@ class ResponseParser:
             is_ambiguous = self._status_code in _BODILESS or (self._chunked and "content-length" in self._headers)
             self.is_reusable = self._parser.should_keep_alive() and not is_ambiguous
             self._response_is_over = True
-
-    def _remember(self, data: bytes, response: Response) -> None:
-        """Keep the head of a complete response for the next one."""
-        self._remembered += 1
-        self.known_head = KnownHead.of(data, len(response.body), self._status_code, self._headers, self.raw_headers)
 
     def _fail(self, problem: str) -> None:
         self._problem = self._problem or problem

@@ -119,8 +119,7 @@ class Tunnel:
         if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:
             raise TunnelError("answered with something that is not HTTP")
         if self._size > _MAX_HEAD:  # announcements count, too
-            message = f"answered with a head of more than {_MAX_HEAD} bytes"
-            raise TunnelError(message)
+            raise TunnelError(f"answered with a head of more than {_MAX_HEAD} bytes")
         return False
 
     def _check(self, status: int) -> None:
@@ -129,8 +128,7 @@ class Tunnel:
 
             words = f"{status} {responses.get(status, '')}".rstrip()
             advice = "" if status != 407 else _REFUSED_LOGIN if self._has_password else _WANTS_LOGIN
-            message = f"refused the tunnel ({words}){advice}"
-            raise TunnelError(message, status)
+            raise TunnelError(f"refused the tunnel ({words}){advice}", status)
         if self._received:  # the service does not speak first in TLS, so they are the proxy's own
             raise TunnelError("opened the tunnel and sent something through it that is not the service's")
 

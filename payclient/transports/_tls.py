@@ -31,8 +31,7 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
         if not isinstance(context, ssl.SSLContext):
             raise unfit("ssl_context", "an ssl.SSLContext", type(context).__name__)
         if given:
-            message = f"pass ssl_context or {', '.join(given)}, not both"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"pass ssl_context or {', '.join(given)}, not both")
         return context
     if "client_key" in given and "client_cert" not in given:
         raise invalid_option("client_key", "needs a client_cert")
@@ -48,9 +47,8 @@ def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
         problem = f"is not a PEM file with what is expected in it{detail}"
         if error.reason == "KEY_VALUES_MISMATCH":
             problem = "does not belong to client_cert"
-    else:
-        return context
-    raise _unusable(name, files.get(name, ""), problem)
+        raise _unusable(name, files.get(name, ""), problem) from None
+    return context
 
 
 def _refuse_to_ask() -> NoReturn:
@@ -67,10 +65,8 @@ def _path(name: str, given: object) -> str:
     try:
         Path(path).open("rb").close()
     except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
-    else:
-        return path
-    raise _unusable(name, path, problem)
+        raise _unusable(name, path, f"cannot be read: {error.strerror}") from None
+    return path
 
 
 def _unusable(name: str, path: str, problem: str) -> ConfigurationError:

@@ -35,7 +35,7 @@ FEW_ROWS, MANY_ROWS = 200, 500
 GOALS = {
     "above the transport": (49, 34),
     "fast": (98, 77),
-    "httpx": (240, 225),
+    "httpx": (238, 214),
     "a row of ledger": (30, 29),
     "a row of reconcile": (330, 178),
     "a row of report": (160, 78),

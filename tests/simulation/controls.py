@@ -138,7 +138,7 @@ CONTROLS = (
     Control("a handshake that failed closes its connection", "transports._connections:Dialer._connect",
             "on_failure.callback(connection.abort)", "pass", OURS, is_proxied=True),
     Control("the service proves who it is", "transports._connections:Dialer._connect",
-            "context = await self._trust() if", f"context = {UNVERIFIED} if", OURS, is_proxied=True),
+            "await self._in_thread(_system_trust)", UNVERIFIED, OURS, is_proxied=True),
     Control("a refused tunnel is not used", "transports._proxy:Tunnel._check", "if status >= 300:", "if False:",
             is_proxied=True),
     Control("a tunnel with something behind its 200 is not used", "transports._proxy:Tunnel._check",

@@ -100,10 +100,11 @@ def broken(kind):
     """Return parsers whose known heads are of *kind*."""
 
     class Broken(ResponseParser):
-        def _remember(self, data, response):
-            super()._remember(data, response)
+        def feed(self, data):
+            response = super().feed(data)
             if self.known_head is not None:
                 self.known_head = kind(*attrs.astuple(self.known_head, recurse=False))
+            return response
 
     return Broken
 

@@ -110,7 +110,7 @@ def deviations_of(data: Mapping[str, Any], transaction: Any) -> tuple[str, ...]:
         for name, kind in DOCUMENTED.items()
         if type(value := data.get(name)) is not kind
         or value == ""
-        or (name == "expdate" and not _is_documented_time(value, transaction.expdate))
+        or (name == "expdate" and (transaction.expdate is None or not _DOCUMENTED_TIME.fullmatch(str(value))))
     ]
     found = [f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(getattr(transaction, name))}" for name in odd]
     found += [f"unknown field {name[:40]!r}" for name in data if name not in DOCUMENTED]
@@ -126,10 +126,6 @@ def _reading(value: object) -> str:
     return f"read as {'integer' if isinstance(value, int) else 'time' if isinstance(value, datetime) else 'text'}"
 
 
-def _is_documented_time(value: object, read: datetime | None) -> bool:
-    return read is not None and isinstance(value, str) and len(value) == 19 and value[10] == " "
-
-
 REQUIRED = ("reference", "amount", "status")
 DOCUMENTED: Mapping[str, type] = {
     **dict.fromkeys(("reference", "merchant_reff", "payment_method", "payment_name"), str),
@@ -138,16 +134,14 @@ DOCUMENTED: Mapping[str, type] = {
 }
 
 
-def _hook(name: str) -> Callable[[object, object], object]:
-    if name == "expdate":
-        return _read_expdate
-    if DOCUMENTED[name] is int:
-        return partial(_money, name)
-    return partial(_required_text, name) if name in REQUIRED else _text
-
-
+_READ: dict[str, Callable[[object, object], object]] = {
+    **dict.fromkeys(DOCUMENTED, _text),
+    **{name: partial(_required_text, name) for name in ("reference", "status")},
+    **{name: partial(_money, name) for name, kind in DOCUMENTED.items() if kind is int},
+    "expdate": _read_expdate,
+}
 # For the checker of types, `**` could as well name the options of cattrs.
-HOOKS: dict[str, Any] = {name: override(struct_hook=_hook(name)) for name in DOCUMENTED}
+HOOKS: dict[str, Any] = {name: override(struct_hook=read) for name, read in _READ.items()}
 
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
