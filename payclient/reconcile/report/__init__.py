@@ -6,17 +6,22 @@ from payclient.reconcile.report._about import JudgedAgain as JudgedAgain
 from payclient.reconcile.report._about import StatementAbout as StatementAbout
 from payclient.reconcile.report._about import about_as_json as about_as_json
 from payclient.reconcile.report._about import run_name as run_name
-from payclient.reconcile.report._decision_file import DECISIONS as DECISIONS
-from payclient.reconcile.report._decision_file import add_decisions as add_decisions
-from payclient.reconcile.report._decision_file import carry_log as carry_log
-from payclient.reconcile.report._decision_file import earlier_decisions as earlier_decisions
-from payclient.reconcile.report._decision_file import read_log as read_log
-from payclient.reconcile.report._decision_file import verify_decisions as verify_decisions
 from payclient.reconcile.report._files import ReportFiles
 from payclient.reconcile.report._files import open_findings_as_json as open_findings_as_json
-from payclient.reconcile.report._manifest import MANIFEST as MANIFEST
-from payclient.reconcile.report._manifest import WORK_LIST as WORK_LIST
-from payclient.reconcile.report._manifest import verify
+from payclient.reconcile.report._integrity import DECISIONS as DECISIONS
+from payclient.reconcile.report._integrity import MANIFEST as MANIFEST
+from payclient.reconcile.report._integrity import SIGNATURES as SIGNATURES
+from payclient.reconcile.report._integrity import WORK_LIST as WORK_LIST
+from payclient.reconcile.report._integrity import add_decisions as add_decisions
+from payclient.reconcile.report._integrity import carry_log as carry_log
+from payclient.reconcile.report._integrity import earlier_decisions as earlier_decisions
+from payclient.reconcile.report._integrity import read_log as read_log
+from payclient.reconcile.report._integrity import read_signatures as read_signatures
+from payclient.reconcile.report._integrity import sign as sign
+from payclient.reconcile.report._integrity import state_of as state_of
+from payclient.reconcile.report._integrity import verify
+from payclient.reconcile.report._integrity import verify_decisions as verify_decisions
+from payclient.reconcile.report._integrity import verify_signatures as verify_signatures
 from payclient.reconcile.report._model import FORMATS as FORMATS
 from payclient.reconcile.report._model import HISTORY as HISTORY
 from payclient.reconcile.report._model import Report as Report
@@ -29,11 +34,6 @@ from payclient.reconcile.report._rows import read_time as read_time
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
 from payclient.reconcile.report._rows import settled_from as settled_from
-from payclient.reconcile.report._signatures import SIGNATURES as SIGNATURES
-from payclient.reconcile.report._signatures import read_signatures as read_signatures
-from payclient.reconcile.report._signatures import sign as sign
-from payclient.reconcile.report._signatures import state_of as state_of
-from payclient.reconcile.report._signatures import verify_signatures as verify_signatures
 from payclient.reconcile.report._tops import BreakItem as BreakItem
 from payclient.reconcile.report._tops import Worst as Worst
 from payclient.reconcile.report._wording import BridgeLine as BridgeLine

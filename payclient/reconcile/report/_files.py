@@ -30,8 +30,7 @@ from payclient.reconcile.judgement.records import BreakChange, PreviousRun, Refe
 from payclient.reconcile.judgement.summary import OpenFindings
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.report._about import About, left_out
-from payclient.reconcile.report._decision_file import DECISIONS, read_log
-from payclient.reconcile.report._manifest import MANIFEST, manifest_as_json
+from payclient.reconcile.report._integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
 from payclient.reconcile.report._model import FORMATS, HISTORY, OUTPUTS, PAYOUTS, Opening, Output, Report
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
 from payclient.reconcile.report._wording import in_words, pattern_words
@@ -183,7 +182,7 @@ class ReportFiles:
         for write in self._opening.at_end:
             write(report)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
-        manifest = manifest_as_json(about, summary_as_json(report), sealed, self._log.as_json())
+        manifest = manifest_as_json(about, summary_as_json(report), sealed, self._log.head)
         _write_json(self._replacement.text(MANIFEST), manifest)
         self._replacement.commit()
         return summary

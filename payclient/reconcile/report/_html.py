@@ -17,8 +17,7 @@ from payclient.reconcile import Bucket, Row, moved_by
 from payclient.reconcile.judgement.records import BreakChange
 from payclient.reconcile.judgement.summary import OpenFindings
 from payclient.reconcile.report._about import when
-from payclient.reconcile.report._decision_file import DECISIONS
-from payclient.reconcile.report._manifest import MANIFEST
+from payclient.reconcile.report._integrity import DECISIONS, MANIFEST
 from payclient.reconcile.report._model import OUTPUTS, Opening, Report
 from payclient.reconcile.report._tops import Group, RowGroups, Top, Worst
 from payclient.reconcile.report._wording import (

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from payclient.reconcile.report import FORMATS, MANIFEST, ReportFiles, verify
-from payclient.reconcile.report._manifest import Problem
+from payclient.reconcile.report._integrity import Problem
 from support.planted import about, judged
 
 DAMAGED = Problem(MANIFEST, "it is damaged: it is not what payclient writes")

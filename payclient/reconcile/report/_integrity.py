@@ -1,0 +1,323 @@
+"""The integrity of a report: its manifest with the checksums of the files, the chain of decisions, and signatures."""
+
+import hashlib
+import json
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import asdict, frozen
+
+from payclient._shared.escape import plural, quote
+from payclient.reconcile import Decision, DecisionError
+from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
+from payclient.reconcile._codec import as_json
+from payclient.reconcile.nights import FIRST, Decisions, decision_line, read_decisions
+from payclient.reconcile.report._about import About, LedgerAbout
+from payclient.reconcile.report._model import OUTPUTS
+from payclient.reconcile.rules import dialect_as_json
+
+MANIFEST: str = "manifest.json"
+MANIFEST_VERSION = 1
+"""Grows when a reader of `manifest.json` has to change. New names alone do not make it grow."""
+
+WORK_LIST: str = "report.xlsx"
+"""The file that people write into. Nothing is read from it but their decisions, on request."""
+
+DECISIONS: str = "decisions.jsonl"
+SIGNATURES: str = "signatures.jsonl"
+
+_ALL = tuple(each.name for each in OUTPUTS)
+_MAX_BYTES = 1 << 20
+_DAMAGED = "it is not what payclient writes"
+
+
+@frozen
+class Problem:
+    """A problem with one file of a report, in a sentence without a full stop."""
+
+    file: str
+    what: str
+
+
+def _unreadable(name: str, error: OSError) -> Problem:
+    return Problem(name, f"it cannot be read: {error.strerror}")
+
+
+def manifest_as_json(
+    about: About, summary: dict[str, Any], files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return `manifest.json`, with parts of `summary.json`. The key is not in it, only its fingerprint."""
+    content = {
+        "schema": "payclient.report.manifest",
+        "version": MANIFEST_VERSION,
+        "payclient_version": about.payclient_version,
+        "run": about.run,
+        "judged_again": as_json(about.judged_again),
+        "service": about.service,
+        "rules": {
+            "fingerprint": about.rules.fingerprint,
+            "assume_status": about.rules.assume_status.value,
+            "ledger": dialect_as_json(about.rules.ledger),
+        },
+        "compared": summary["compared"],
+        "reused": summary["since"] and summary["since"]["reused"],
+        "ledger": None if about.ledger is None else _file(about.ledger),
+        "statement": None if about.statement is None else _file(about.statement.file),
+        "decisions": decisions,
+        "files": list(map(_file, files)),
+    }
+    return {**content, "sha256": _sha256_of(content)}
+
+
+def _file(file: Fingerprint | LedgerAbout) -> dict[str, Any]:
+    return {"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256}
+
+
+def _sha256_of(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem, ...]:
+    """
+    Compare the files of a report with its manifest.
+
+    Args:
+        folder: Folder of the report.
+        only: Names of the files to compare. The manifest itself is always checked. Default: all.
+
+    Returns:
+        What is wrong, in the order of the manifest. Nothing if every file is as it was written. A person who can
+        change the files can change the manifest too, so keep a copy of it elsewhere if that matters.
+    """
+    try:
+        files = _listed(folder / MANIFEST)
+    except FileNotFoundError:
+        return (Problem(MANIFEST, "it is missing, so no run has ended here"),)
+    except OSError as error:
+        return (_unreadable(MANIFEST, error),)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return (Problem(MANIFEST, f"it is damaged: {_DAMAGED}"),)
+    wanted = [name for name in dict.fromkeys((*files, *_ALL)) if only is None or name in only]
+    return tuple(problem for name in wanted for problem in _problems(folder / name, files.get(name)))
+
+
+def _listed(path: Path) -> dict[str, tuple[int, str]]:
+    with open(path, "rb", opener=own) as file:
+        content = json.loads(file.read(_MAX_BYTES))
+    if content.pop("sha256") != _sha256_of(content):
+        raise ValueError("it was changed")
+    files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
+    if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(_ALL):
+        raise ValueError("it lists other files than a report has")
+    return files
+
+
+def _problems(path: Path, listed: tuple[int, str] | None) -> Iterator[Problem]:
+    if listed is None:
+        if os.path.lexists(path):
+            unlisted = "the manifest does not list it: it belongs to another run, or was added later"
+            yield Problem(path.name, unlisted)
+        return
+    try:
+        with open(path, "rb", opener=own) as file:
+            found, length = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+    except FileNotFoundError:
+        yield Problem(path.name, "it is missing")
+    except OSError as error:
+        yield _unreadable(path.name, error)
+    else:
+        if length != listed[0]:
+            yield Problem(path.name, f"it was changed: it has {plural(length, 'byte')}, and had {listed[0]:,}")
+        elif found != listed[1]:
+            yield Problem(path.name, "it was changed: it has as many bytes as were written, but others")
+
+
+def _in_manifest(folder: Path, name: str) -> Any:
+    """Return a value of the manifest. None if it has none, or is not a manifest, which `verify` reports."""
+    try:
+        return json.loads(read_own(folder / MANIFEST)).get(name)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+
+
+# Decisions
+
+
+@frozen
+class DecisionLog:
+    """The decisions in a folder, in order, and the checksum of each line."""
+
+    decisions: tuple[Decision, ...] = ()
+    checksums: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> dict[str, Any] | None:
+        """The number of lines and the checksum of the last one, which a manifest has. None without decisions."""
+        return {"lines": len(self.checksums), "sha256": self.checksums[-1]} if self.checksums else None
+
+    @property
+    def latest(self) -> Decisions:
+        return {decision.key: decision for decision in self.decisions}
+
+
+def read_log(folder: Path) -> DecisionLog:
+    """Return the decisions in *folder*. None if there is no file."""
+    try:
+        with open(folder / DECISIONS, "rb", opener=own) as file:
+            return _log(file, folder)
+    except (FileNotFoundError, NotADirectoryError):  # the latter is reported by what writes there
+        return DecisionLog()
+
+
+def _log(lines: Iterable[bytes], folder: Path) -> DecisionLog:
+    try:
+        return DecisionLog(*zip(*read_decisions(lines), strict=True))
+    except DecisionError as error:
+        raise DecisionError(f"{folder / DECISIONS}: {error.message}") from error
+
+
+def carry_log(source: Path, out: Path) -> None:
+    """Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already."""
+    if (source / DECISIONS).exists() and not (out / DECISIONS).exists():
+        read_log(source)
+        _write(out, DECISIONS, read_own(source / DECISIONS))
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    with AtomicFiles(folder, [name]) as new:
+        new.binary(name).write(content)
+        new.commit()
+
+
+def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
+    """Return the decisions in *folder* that were taken for other runs, and so count in this one."""
+    run = _in_manifest(folder, "run")
+    return tuple(each for each in read_log(folder).decisions if each.run != run)
+
+
+def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """
+    Add the *decisions* that are not known yet, wait for the disk, and return them.
+
+    Of a row with several findings, the first one tells whether anything was decided: an entry of an earlier night that
+    the work list still shows decides nothing about a new finding.
+    """
+    path = folder / DECISIONS
+    with open(path, "a+b", opener=own) as file:
+        if not lock(file):
+            raise DecisionError(f"{path} is in use by another process; try again")
+        _cut_off(file)
+        file.seek(0)
+        log = _log(file, folder)
+        known, previous = log.latest, log.checksums[-1] if log.checksums else FIRST
+        leading: dict[tuple[str, str], Decision] = {}
+        rows = [(leading.setdefault((each.reference, each.evidence), each), each) for each in decisions]
+        added = tuple(
+            each
+            for first, each in rows
+            if _is_new(each, known) and (_is_new(first, known) or known[first.key].evidence == first.evidence)
+        )
+        for each in added:
+            line, previous = decision_line(each, previous)
+            file.write(f"{line}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+    return added
+
+
+def _is_new(decision: Decision, known: Mapping[tuple[str, str], Decision]) -> bool:
+    return decision.key not in known or known[decision.key].cells != decision.cells
+
+
+def _cut_off(file: IO[bytes]) -> None:
+    """Cut off a last line that a killed process did not write to its end."""
+    file.seek(0)
+    content = file.read()
+    if content and not content.endswith(b"\n"):
+        file.truncate(content.rfind(b"\n") + 1)
+
+
+def verify_decisions(folder: Path) -> tuple[Problem, ...]:
+    """Check the chain of decisions, and that it begins with those that the report was written with."""
+    try:
+        with open(folder / DECISIONS, "rb", opener=own) as file:
+            checksums = [checksum for _, checksum in read_decisions(file)]
+    except FileNotFoundError:
+        checksums = []
+    except DecisionError as error:
+        return (Problem(DECISIONS, error.message),)
+    except OSError as error:
+        return (_unreadable(DECISIONS, error),)
+    match _in_manifest(folder, "decisions"):
+        case {"lines": int(lines), "sha256": sha256} if checksums[lines - 1 : lines] != [sha256]:
+            decisions = plural(lines, "decision")
+            return (Problem(DECISIONS, f"it does not hold the {decisions} that the report was written with"),)
+        case _:
+            return ()
+
+
+# Signatures
+
+
+@frozen
+class Signature:
+    """
+    What a person signed.
+
+    Attributes:
+        role: `prepared` or `reviewed`.
+        by: Name of the person.
+        at: Time of signing, as text.
+        sha256: Checksum of the manifest and the decisions, which have the checksums of all the rest.
+    """
+
+    role: str
+    by: str
+    at: str
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.role} by {quote(self.by)} at {self.at}"
+
+
+def state_of(folder: Path) -> str:
+    """Return the checksum that a signature in *folder* has if nothing changed since."""
+    return hashlib.sha256(read_own(folder / MANIFEST) + _content(folder / DECISIONS)).hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    return read_own(path) if path.exists() else b""
+
+
+def read_signatures(folder: Path) -> tuple[Signature, ...]:
+    """Return the last signature of each role in *folder*."""
+    path = folder / SIGNATURES
+    try:
+        signatures = [Signature(**json.loads(line)) for line in _content(path).splitlines()]
+    except (ValueError, TypeError) as error:
+        raise DecisionError(f"{path} is damaged: {_DAMAGED}") from error
+    return tuple({each.role: each for each in signatures}.values())
+
+
+def sign(folder: Path, role: str, by: str, at: datetime) -> Signature:
+    """Add a signature of what is in *folder* now, and return it."""
+    read_signatures(folder)
+    signature = Signature(role, by, at.isoformat(" ", "seconds"), state_of(folder))
+    line = json.dumps(asdict(signature), ensure_ascii=False).encode() + b"\n"
+    _write(folder, SIGNATURES, _content(folder / SIGNATURES) + line)
+    return signature
+
+
+def verify_signatures(folder: Path) -> tuple[Problem, ...]:
+    """Check that what was signed is what is in *folder* now."""
+    try:
+        signatures, state = read_signatures(folder), state_of(folder)
+    except DecisionError as error:
+        return (Problem(SIGNATURES, error.message),)
+    except OSError:  # which the check of the manifest reports
+        return ()
+    changed = "and the report or its decisions were changed since; sign it again"
+    return tuple(Problem(SIGNATURES, f"{each}, {changed}") for each in signatures if each.sha256 != state)
