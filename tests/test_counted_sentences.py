@@ -4,12 +4,20 @@ import ast
 import re
 from pathlib import Path
 
-from payclient.reconcile import StatementTotals
+from attrs import evolve
+
+from payclient.reconcile import StatementTotals, Tally
 from payclient.reconcile.judgement.records import PreviousRun, SincePrevious
 from payclient.reconcile.judgement.summary import Compared, Leakage, Period
-from payclient.reconcile.report import compared_fields, in_words, remark
+from payclient.reconcile.report import Report, in_words
 from payclient.reconcile.report._wording import reused_sentence
 from support.nights import FIRST
+
+
+def of(**compared):
+    """Return the report of a run that compared this."""
+    return Report(evolve(Tally().summary(), compared=Compared(**compared)))
+
 
 PACKAGE = Path(__file__).parents[1] / "payclient"
 NOUN = re.compile(
@@ -91,13 +99,13 @@ def test_one_none_many(subtests):
             "2,000 lines of the statement left out, as the rules say: 7",
         ),
         "not_paid": (
-            lambda count: remark(Compared(fields={"amount": 3, "fee": 3}, not_paid=count, status_left_out=3000)),
+            lambda count: of(fields={"amount": 3, "fee": 3}, not_paid=count, status_left_out=3000).remark,
             "0 of 3,000 are not paid",
             "1 of 3,000 is not paid",
             "2,000 of 3,000 are not paid",
         ),
         "compared": (
-            lambda count: compared_fields(Compared(fields={"amount": 9, "fee": count})),
+            lambda count: of(fields={"amount": 9, "fee": count}).compared,
             "amount",
             "amount and fee (1 row)",
             "amount (9 rows) and fee",

@@ -19,7 +19,7 @@ from payclient.cli._streams import FOLDER, NUMBER, Exit, OwnStreams, Streams
 from payclient.reconcile import Code, Row
 from payclient.reconcile.folders import write_again
 from payclient.reconcile.ledger import COMPARED, open_ledger
-from payclient.reconcile.report import Worst, verify
+from payclient.reconcile.report import verify
 from payclient.testing import Latency
 
 _COLUMNS: tuple[str, ...] = ("reference", *COMPARED)
@@ -147,7 +147,7 @@ async def _run_once(planted: Sequence[_Planted], folder: Path, service: SandboxS
         f"{plural(len(planted), 'row')} in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
         f"{_FAULT_SHARE:.0%} of its responses fail"
     )
-    found, worst, report = list[Row](), Worst(), folder / "report"
+    found, report = list[Row](), folder / "report"
     service.load(each for _, each, _ in planted if each is not None)
     async with (
         serving(service) as base_url,
@@ -164,14 +164,14 @@ async def _run_once(planted: Sequence[_Planted], folder: Path, service: SandboxS
                 concurrency=_CONCURRENCY,
                 streams=streams,
             )
-            summary = await job.run(worst.add, found.append)
+            done = await job.run(found.append)
     manifest = (report / "manifest.json").read_bytes()
     write_again(report)
     is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest
     files = (f"{path}  {path.stat().st_size:,} bytes" for path in sorted(report.iterdir()) if path.is_file())
     written = _REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs."
     is_passed, checked = check(planted, found)
-    streams.show([*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *checked, written])
+    streams.show([*verdict_lines(done), "", *files, "", *checked, written])
     return is_passed and is_same
 
 

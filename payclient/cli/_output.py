@@ -11,36 +11,18 @@ from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way
 from payclient.cli._call import new_path
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
-from payclient.reconcile import (
-    Bucket,
-    OpenFindings,
-    Row,
-    Rules,
-    Settlement,
-    Severity,
-    Summary,
-    Total,
-    Verdict,
-    expiry_rule,
-)
+from payclient.reconcile import Bucket, OpenFindings, Row, Severity, Summary, Total, Verdict, expiry_rule
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.report import (
     FORMATS,
     MANIFEST,
     BreakItem,
     BridgeLine,
-    Worst,
-    caution,
-    completeness,
+    Report,
     in_words,
-    news_count,
     pattern_words,
-    payout_lines,
-    payout_sentence,
     roll_forward_lines,
     rules_sentences,
-    sentence,
-    settlement_lines,
 )
 
 SEVERITY = Parameter(metavar="SEVERITY", show_choices=False)
@@ -99,20 +81,21 @@ _NEXT_STEPS = 4
 _PAGE = "report.html"
 
 
-def _named_breaks(worst: Worst, summary: Summary, room: int) -> Iterator[str]:
+def _named_breaks(report: Report, room: int) -> Iterator[str]:
     """Yield in at most *room* lines what is new, the worst of the others, and what was rejected."""
-    news, others = news_count(summary.open_findings), "other break" if worst.news else "break"
+    worst, others = report.worst, "other break" if report.worst.news else "break"
+    rejected = worst.rows[Bucket.REJECTED]
     lists: tuple[tuple[str, list[tuple[str, int]], int], ...] = (
         (
-            f"new, changed or reopened ({plural(news, 'finding')})",
+            f"new, changed or reopened ({plural(report.news, 'finding')})",
             [(_named(each), len(each.references)) for each in worst.news],
-            news,
+            report.news,
         ),
         (f"the worst of {plural(worst.other_rows, others)}", [(_named(each), 1) for each in worst.others], 0),
         (
             "rejected, to be corrected in the ledger, or to be skipped by its rules",
-            [(_rejected(row), 1) for row in worst.rejected.kept],
-            worst.rejected.count,
+            [(_rejected(row), 1) for row in rejected.kept[:_MAX_LISTED]],
+            rejected.count,
         ),
     )
     for heading, lines, count in lists:
@@ -141,25 +124,26 @@ def _rejected(row: Row) -> str:
     return f"{escape_unprintable(row.place)}: {escape_unprintable(row.reason)}"
 
 
-def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
+def verdict_lines(report: Report) -> Iterator[str]:
     """Yield the verdict, what is new, the worst breaks and the money, in at most `MAX_LINES` with the next steps."""
-    head = [f"{summary.verdict.upper()}: {sentence(summary)}"]
+    summary = report.summary
+    head = [f"{summary.verdict.upper()}: {report.says}"]
     if summary.verdict is Verdict.EMPTY:
         yield from head
         return
-    head += filter(None, [caution(summary.compared)])
-    figures = ["", *_totals(summary, worst)]
+    head += filter(None, [report.caution])
+    figures = ["", *_totals(report)]
     if rows := summary.tie_out.rows_without_amount:
         figures.append(f"{plural(rows, 'row')} of the ledger without an amount")
     if (since := summary.since) is not None:
         head += rules_sentences(since)
         figures += roll_forward(summary.open_findings)
-    foot = ["", completeness(summary)]
+    foot = ["", report.completeness]
     if summary.compared.fields["expdate"]:
-        foot.append(f"Expiry: {expiry_rule(rules.time_zone)}.")
-    brief, statement = _statement(summary.settlement)
+        foot.append(f"Expiry: {expiry_rule(report.about.rules.time_zone)}.")
+    brief, statement = _statement(report)
     room = MAX_LINES - _NEXT_STEPS - len(head) - len(figures) - len(foot) - len(brief)
-    named = [*_named_breaks(worst, summary, room)]
+    named = [*_named_breaks(report, room)]
     room -= len(named)
     side = statement if len(statement) - len(brief) <= room else brief
     room -= len(side) - len(brief)
@@ -171,13 +155,13 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     yield from foot
 
 
-def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
+def _statement(report: Report) -> tuple[list[str], list[str]]:
     """Return the bridge to the statement in a few lines, and as a table. Neither without a statement."""
-    if settlement is None:
+    if (settlement := report.summary.settlement) is None:
         return [], []
     total, paid = settlement.statement.total, settlement.service_paid_total
-    more = [*filter(None, [payout_sentence(settlement)])]
-    if found := payout_lines(settlement):
+    more = [*filter(None, [report.payout_sentence])]
+    if found := report.payouts:
         all_of_it = found[-1]
         names = ["gross", "refunds", "fees", *["refund_fees"] * bool(all_of_it.refund_fees), "net"]
         sums = ", ".join(f"{name.replace('_', ' ')} {getattr(all_of_it, name):,}" for name in names)
@@ -186,7 +170,7 @@ def _statement(settlement: Settlement | None) -> tuple[list[str], list[str]]:
     if problems := settlement.statement.problems:
         more.append(f"cannot be used, in the statement: {'; '.join(map(escape_unprintable, problems))}")
     brief = f"statement {total:,}, service, paid {paid:,}; the bridge between them is in {_PAGE}"
-    return ["", brief, *more], ["", *_bridge(settlement_lines(settlement)), *more]
+    return ["", brief, *more], ["", *_bridge(report.statement_bridge), *more]
 
 
 def _remarks(summary: Summary) -> Iterator[list[str]]:
@@ -211,13 +195,14 @@ def listed(heading: str, lines: Sequence[str], more: int = 0, *, where: str = ""
         yield f"  and {more:,} more, {f'in {where}' if where else 'which --json prints'}"
 
 
-def _totals(summary: Summary, worst: Worst) -> list[str]:
+def _totals(report: Report) -> list[str]:
+    summary = report.summary
     rows: list[tuple[str, ...]] = [("", "rows", "ledger paid", "service paid", "difference")]
     for bucket, total in summary.buckets.items():
         if total.rows:
             rows.append(_sums(str(bucket), total))
         if bucket is Bucket.BREAK:
-            rows += [_sums(f"  {label}", each) for label, each in worst.kinds()]
+            rows += [_sums(f"  {label}", each) for label, each in report.worst.kinds()]
     rows.append(_sums("all", sum(summary.buckets.values(), Total())))
     return aligned(rows, right=(1, 2, 3, 4))
 

@@ -45,7 +45,6 @@ from payclient.reconcile import (
     Row,
     Rules,
     StoppedError,
-    Summary,
     UnknownWords,
     dialect_as_json,
     duration_text,
@@ -69,12 +68,11 @@ from payclient.reconcile.report import (
     MANIFEST,
     WORK_LIST,
     About,
+    Report,
     ReportFiles,
     StatementAbout,
-    Worst,
     in_words,
     read_log,
-    verdict_advice,
 )
 
 EXAMPLES = f"""
@@ -177,7 +175,7 @@ def _check_paths(ledger: Path, out: Path, connection: ConnectionOptions) -> None
 
 
 async def _run(job: Reconciliation) -> int:
-    worst, sides = Worst(), {"": job.ledger, " of the statement": job.statement}
+    sides = {"": job.ledger, " of the statement": job.statement}
     for of_which, ledger in sides.items():
         if ledger is not None and not job.output.quiet:
             job.streams.tell(f"columns{of_which}: {_columns(ledger)}")
@@ -186,7 +184,7 @@ async def _run(job: Reconciliation) -> int:
         service = {"base_url": client.url, "environment": job.environment, "key_fingerprint": client.key_fingerprint}
         job.previous.check_same_service(service, "this run")
     try:
-        summary = await job.run(worst.add)
+        report = await job.run()
     except (asyncio.CancelledError, StoppedError):
         again = job.streams.call.text() or "the same command"
         job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {again}")
@@ -195,8 +193,7 @@ async def _run(job: Reconciliation) -> int:
         job.streams.tell(f"payclient: {warning}")
     for warning in () if job.statement is None else job.statement.warnings:
         job.streams.tell(f"payclient: the statement: {warning}")
-    lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
-    return job.output.finish(summary, lines, job.out, job.streams)
+    return job.output.finish(report.summary, [*verdict_lines(report), *_next_steps(job, report)], job.out, job.streams)
 
 
 def _columns(ledger: Ledger) -> str:
@@ -213,12 +210,13 @@ def _columns(ledger: Ledger) -> str:
 _ADVISED = (Condition.NOTHING_FOUND, Condition.COLUMNS_LEFT_OUT, Condition.STATEMENT_LEFT_OUT)
 
 
-def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> Iterator[str]:
+def _next_steps(job: Reconciliation, report: Report) -> Iterator[str]:
     yield ""
     yield f"Report: {job.out / 'report.html'}, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json"
-    if summary.conditions[0] in _ADVISED:
-        yield verdict_advice(summary)
-    yield from lines_of(after_verdict(summary, worst.references, job.streams.call, job.out), job.streams.call)
+    if report.summary.conditions[0] in _ADVISED:
+        yield report.advice
+    call = job.streams.call
+    yield from lines_of(after_verdict(report.summary, report.worst.references, call, job.out), call)
 
 
 OnRow: TypeAlias = Callable[[Row], object]
@@ -242,8 +240,8 @@ class Reconciliation:
     streams: Streams
     clock: Callable[[], datetime] = utc_now
 
-    async def run(self, *on_row: OnRow) -> Summary:
-        """Start or resume the run, write the report, and return its summary; each *on_row* gets every row."""
+    async def run(self, *on_row: OnRow) -> Report:
+        """Start or resume the run, write the report, and return it; each *on_row* gets every row."""
         # A temporary failure makes an incomplete report. No report is written if the service refuses the caller, or the
         # ledger or the journal cannot be trusted.
         with Journal(self.out / JOURNAL, identity=self._identity()) as journal:

@@ -63,7 +63,6 @@ from payclient.reconcile.report import (
     ROWS,
     WORK_LIST,
     JudgedAgain,
-    Worst,
     add_decisions,
     carry_log,
     in_words,
@@ -151,15 +150,10 @@ def report(
         streams: Streams of the process.
     """
     check_run(folder, JOURNAL)
-    worst = Worst()
-    summary, rules = write_again(folder, worst.add)
-    lines = [
-        *verdict_lines(summary, worst, rules=rules),
-        "",
-        f"Report: {folder / 'report.html'}",
-        *_next(worst.references, folder, streams),
-    ]
-    return output.finish(summary, lines, folder, streams)
+    written = write_again(folder)
+    page = f"Report: {folder / 'report.html'}"
+    lines = [*verdict_lines(written), "", page, *_next(written.worst.references, folder, streams)]
+    return output.finish(written.summary, lines, folder, streams)
 
 
 def show(folder: Path, /, *, streams: OwnStreams) -> int:
@@ -474,7 +468,7 @@ def decisions(
         folder: Folder of the run. Default: the workbook's.
         streams: Streams of the process.
     """
-    from payclient.reconcile.folders._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter
+    from payclient.reconcile.report._workbook import decided, read_work_list  # noqa: PLC0415  it imports xlsxwriter
 
     workbook = workbook / WORK_LIST if workbook.is_dir() else workbook
     run_folder = workbook.parent if folder is None else folder
@@ -482,8 +476,7 @@ def decisions(
         refuse("--by must be a name")
     check_run(run_folder, MANIFEST)
     run = _unchanged_summary(run_folder, "cannot be used")["run"]
-    importer = DecisionImporter(run=run, by=by.strip(), at=utc_now())
-    found = importer.take(read_work_list(workbook, run), run_folder / ROWS)
+    found = decided(read_work_list(workbook, run), run_folder / ROWS, run=run, by=by.strip(), at=utc_now())
     added = {each.evidence for each in add_decisions(run_folder, found)} if found else set[str]()
     known = len({each.evidence for each in found} - added)
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"
@@ -523,12 +516,11 @@ def rejudge(
     check_run(folder, JOURNAL)
     remarks = _judge_copy(folder, out, judging, settles_within)
     carry_log(folder, out)
-    worst = Worst()
-    summary, judged_by = write_again(out, worst.add)
-    verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
+    written = write_again(out)
+    verdict, *rest = verdict_lines(written)
     lines = [verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}"]
     lines += lines_of([Step(about_folder("diff", folder, str(out)))], streams.call)
-    return output.finish(summary, lines, out, streams)
+    return output.finish(written.summary, lines, out, streams)
 
 
 def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:

@@ -30,7 +30,7 @@ def carry_out(tmp_path):
             job = Reconciliation(
                 ledger=ledger, out=tmp_path, client=client, concurrency=1, streams=streams, clock=clock
             )
-            summary = await job.run()
+            summary = (await job.run()).summary
         return summary.verdict, streams.stderr.getvalue()
 
     return carry_out

@@ -5,13 +5,15 @@ from attrs import evolve
 
 from payclient import Transaction
 from payclient.cli._output import MAX_LINES, verdict_lines
-from payclient.reconcile import STRICT, BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
+from payclient.reconcile import BreakState, Bucket, Code, Decision, Finding, PatternKind, Resolution, Row, Tally
 from payclient.reconcile.judgement.causes import Pattern
 from payclient.reconcile.judgement.findings import History
 from payclient.reconcile.judgement.records import BreakChange, PreviousRun, breaks_of
 from payclient.reconcile.judgement.sides import StatementSide
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import Worst, at_stake_sentence, in_words
+from payclient.reconcile.report import Report, in_words
+from payclient.reconcile.report._model import Worst
+from payclient.reconcile.report._wording import at_stake_sentence
 from support.reconciling import NOON
 
 
@@ -42,7 +44,7 @@ def morning(*, news, others):
         broken = evolve(row(line, Code.UNDERPAID), findings=(finding,))
         for take in (tally.add, worst.add):
             take(broken)
-    return list(verdict_lines(tally.summary(), worst, rules=STRICT))
+    return list(verdict_lines(Report(tally.summary(), worst=worst)))
 
 
 @pytest.mark.parametrize(("news", "others"), [(0, 1), (1, 0), (3, 90), (90, 3), (200, 200)])
@@ -85,7 +87,7 @@ def test_lines_of_findings(order):
     for each in rows[::order]:
         for take in (tally.add, worst.add):
             take(each)
-    lines = list(verdict_lines(tally.summary(), worst, rules=STRICT))
+    lines = list(verdict_lines(Report(tally.summary(), worst=worst)))
     start = lines.index("new, changed or reopened (16 findings):") + 1
     pair = {"T1 and T2", "T2 and T1"}
     first, second, *rest = (line.strip().partition(": ")[::2] for line in lines[start : start + 10])
@@ -127,7 +129,7 @@ def test_lists():
     known = {"run": "R", "reference": "T1", "code": "underpaid", "owner": "Ana", "by": "ana", "evidence": "ab" * 32}
     decision = Decision(**known, at=NOON, resolution=Resolution.CORRECTED)
     summary = evolve(tally.summary(), patterns=(pattern,), still_there=(decision,))
-    lines = list(verdict_lines(summary, Worst(), rules=STRICT))
+    lines = list(verdict_lines(Report(summary)))
     assert lines[lines.index("patterns among the breaks:") + 1] == (
         "  40 rows (4,000): fee is 5 more at the service; [tolerances.fee] above = 5, if the difference is expected"
     )
@@ -146,7 +148,7 @@ def test_open_for_long():
         known = breaks_of([found], run="1")[Code.UNDERPAID]
         tally.add_change(BreakChange(reference=f"T{line}", was=known, now=known, history=history))
     summary = tally.summary()
-    lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]
+    lines = [" ".join(each.split()) for each in verdict_lines(Report(summary))]
     assert lines[lines.index("open now 4 11,110") + 1] == "for more than 30 days 2 11,000"
     assert at_stake_sentence(summary.open_findings) == (
         "4 open, with 11,110 at stake; 2 of them for more than 30 days, with 11,000"

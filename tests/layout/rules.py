@@ -27,7 +27,6 @@ MAY_BE_ENTERED = {
     "payclient.protocol.transaction._pydantic": "it needs pydantic, so no package can import it",
     "payclient.reconcile.ledger._parquet": "it needs pyarrow, so `payclient.reconcile.ledger` cannot import it",
     "payclient.reconcile.report._workbook": "it needs xlsxwriter, so `payclient.reconcile.report` cannot import it",
-    "payclient.reconcile.folders._work_list": "it needs xlsxwriter, so `payclient.reconcile.folders` cannot import it",
 }
 """Private modules that other packages import, each with the reason."""
 

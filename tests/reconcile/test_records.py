@@ -35,7 +35,7 @@ from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.judgement.records import PreviousRun, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import rules_sentences, sentence
+from payclient.reconcile.report import Report, rules_sentences
 from support.chance import examples
 from support.misses import check_each
 from support.nights import Nights, entry, paid
@@ -72,7 +72,7 @@ async def test_states(night):
         1,
         first.rows[0].observed_at.date(),
     )
-    assert sentence(second.summary) == (
+    assert Report(second.summary).says == (
         "amount and status of 4 ledger rows: 1 matched, 3 breaks; "
         "open findings: 3 + 1 new + 0 reopened - 1 resolved = 3, changed (1): -1 at stake."
     )
@@ -120,7 +120,7 @@ async def test_carried(night):
     assert (carried.rows, carried.added, carried.taken_off) == (4, 32, 0)
     assert (second.summary.rows, second.summary.since.carried[Bucket.BREAK]) == (1, 2)
     assert second.summary.buckets[Bucket.BREAK].ledger_amount == 18
-    assert "3 matched, 2 breaks; open findings: 0 + 2 new + 0 reopened - 0 resolved = 2." in sentence(second.summary)
+    assert "3 matched, 2 breaks; open findings: 0 + 2 new + 0 reopened - 0 resolved = 2." in Report(second.summary).says
 
 
 async def test_not_carried(night):

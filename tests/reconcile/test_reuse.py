@@ -13,7 +13,7 @@ from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Code, Kinds, Lines, Rules, Tolerance
 from payclient.reconcile.journal import Reuse
-from payclient.reconcile.report import completeness, sentence
+from payclient.reconcile.report import Report
 from support.chance import examples
 from support.nights import Nights, entry, paid
 from support.reconciling import NOT_FOUND, Service
@@ -50,11 +50,11 @@ async def test_same_row(night, second):
     summary = done.summary
     assert (summary.since.reused, summary.since.oldest_reused_at) == (1, first["A"].observed_at)
     assert summary.first_observed_at == done["B"].observed_at
-    assert sentence(summary) == (
+    assert Report(summary).says == (
         "amount and status of 2 ledger rows: 2 matched; "
         "open findings: 1 + 0 new + 0 reopened - 1 resolved = 0; 1 answer reused."
     )
-    assert completeness(summary).endswith(
+    assert Report(summary).completeness.endswith(
         " 1 row that matched before was not looked up again: its answer is of 2026-11-21 02:00 UTC."
     )
 

@@ -27,7 +27,7 @@ from payclient.reconcile import (
 from payclient.reconcile.judgement.compare import usable_line
 from payclient.reconcile.judgement.sides import Payout
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
-from payclient.reconcile.report import completeness, in_words, sentence
+from payclient.reconcile.report import Report, in_words
 from support.chance import examples
 from support.reconciling import NOON, NOT_FOUND, Clock, Service
 
@@ -91,8 +91,8 @@ async def test_both_directions():
         "settled_not_paid": 75,
     }
     assert (summary.settlement.statement.total, summary.settlement.payout_difference) == (250, 0)
-    assert "4 ledger rows and 2 references that only the statement has: 1 matched, 5 breaks." in sentence(summary)
-    assert completeness(summary).startswith("Only references in the ledger or the statement were looked up")
+    assert "4 ledger rows and 2 references that only the statement has: 1 matched, 5 breaks." in Report(summary).says
+    assert Report(summary).completeness.startswith("Only references in the ledger or the statement were looked up")
     assert (summary.rows, summary.lines) == (4, 4)
 
 
@@ -156,7 +156,7 @@ async def test_problems():
     ):
         statement = [*ledger_of(A=100), *[other_line()] * bad]
         _, summary = await reconciled(ledger_of(A=100), statement, answers, payout=payout)
-        assert sentence(summary) == f"{clean}{problems}."
+        assert Report(summary).says == f"{clean}{problems}."
         assert summary.settlement.statement.problems == ("line 3: reference: the cell is empty",) * bad
         wanted = (Verdict.BREAKS if problems else Verdict.CLEAN), bool(problems)
         assert (summary.verdict, summary.settlement.is_off) == wanted

@@ -11,7 +11,7 @@ from payclient.reconcile import Accepted, Meta, Rules, Tolerance, Verdict
 from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.judgement.records import RowTotal
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.report import completeness
+from payclient.reconcile.report import Report
 from payclient.reconcile.report._wording import origin_sentence, rules_sentences
 from support.nights import paid
 from support.reports import summary_of
@@ -43,10 +43,10 @@ async def test_half_an_export(night):
     half = await night(ledger_of("ABC"), ANSWERS, previous=first)
     assert (half.summary.verdict, half.summary.exit_status(only_news=True)) == (Verdict.BREAKS, 1)
     assert half.summary.open_findings.new == FindingTotal(5, 45)
-    assert HALF in completeness(half.summary)
+    assert HALF in Report(half.summary).completeness
     declared = await night(ledger_of("ABC"), ANSWERS, previous=first, rules=Rules(may_leave=True))
     assert (declared.summary.verdict, declared.summary.exit_status()) == (Verdict.CLEAN, 0)
-    assert HALF.partition(" 5 rows")[0] in completeness(declared.summary)
+    assert HALF.partition(" 5 rows")[0] in Report(declared.summary).completeness
     nothing = await night([], ANSWERS, previous=first)
     assert (nothing.summary.verdict, nothing.summary.exit_status()) == (Verdict.BREAKS, 1)
 

@@ -8,7 +8,7 @@ from payclient import Transaction
 from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Severity, reconcile, replay
 from payclient.reconcile.judgement.judge import payment_of, why_not_summed
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.report import in_words, sentence
+from payclient.reconcile.report import Report, in_words
 from support.planted import summary_of
 from support.reconciling import Clock, Service
 
@@ -43,8 +43,8 @@ async def test_summed():
     summary = summary_of([row])
     assert (summary.tie_out.ledger_paid_total, summary.tie_out.service_paid_total) == (110, 100)
     assert (summary.rows, summary.lines) == (1, 3)
-    assert sentence(summary).endswith(": 1 break.")
-    assert "3 ledger rows, summed to 1 payment" in sentence(summary)
+    assert Report(summary).says.endswith(": 1 break.")
+    assert "3 ledger rows, summed to 1 payment" in Report(summary).says
 
 
 async def test_order_of_lines():

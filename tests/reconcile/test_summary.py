@@ -33,7 +33,7 @@ from payclient.reconcile.judgement.sides import observe
 from payclient.reconcile.judgement.summary import Condition, Leakage
 from payclient.reconcile.judgement.tally import FIELDS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
-from payclient.reconcile.report import caution, compared_fields, in_words, remark, sentence, verdict_advice
+from payclient.reconcile.report import Report, in_words
 from support.misses import check_table
 from support.reconciling import NOON
 from support.ruling import accepted
@@ -118,8 +118,8 @@ def test_frozen():
 def test_sentence():
     """The sentence names every bucket that has rows."""
     result = summary(MATCHED, MATCHED, REJECTED)
-    assert sentence(result) == "amount and status of 3 ledger rows: 2 matched, 1 rejected."
-    assert sentence(summary()) == "Nothing was read, so nothing was compared."
+    assert Report(result).says == "amount and status of 3 ledger rows: 2 matched, 1 rejected."
+    assert Report(summary()).says == "Nothing was read, so nothing was compared."
 
 
 def assumed(word, assume="paid"):
@@ -131,11 +131,11 @@ def assumed(word, assume="paid"):
 def test_assumed():
     """Where the ledger has no status column, the sentence says that its rows were taken as paid."""
     result = summary(assumed("Paid"), assumed("Paid"))
-    assert (result.verdict, sentence(result)) == (
+    assert (result.verdict, Report(result).says) == (
         Verdict.PARTIAL,
         "amounts not compared; status (assumed paid) of 2 ledger rows: 2 matched.",
     )
-    assert remark(result.compared).startswith(
+    assert Report(result).remark.startswith(
         "Amounts not compared: no column of the ledger is used as the amount. "
         "Not compared, because no column of the ledger is used for it: merchant_reff,"
     )
@@ -148,7 +148,7 @@ def test_dashes_are_not_compared():
     """A column of dashes is none that was compared; an empty fee is one of 0."""
     entry = Entry(line=2, reference="T1", merchant_reff="-", status="Paid", fee=None)
     seen = Observation(answer=Answer.FOUND, at=NOON, transaction=Transaction(reference="T1", amount=9, status="Paid"))
-    assert compared_fields(summary(judge(Case(entry=entry, first=seen, second=seen))).compared) == "status and fee"
+    assert Report(summary(judge(Case(entry=entry, first=seen, second=seen)))).compared == "status and fee"
 
 
 def test_not_compared():
@@ -156,13 +156,13 @@ def test_not_compared():
     for words, not_paid, status in ((("Canceled", "Paid"), "1 of 2 is", 1), (("Paid", "Paid"), "0 of 2 are", 0)):
         result = summary(*(assumed(word, "none") for word in words))
         assert (result.verdict, result.exit_status()) == (Verdict.PARTIAL, status)
-        assert caution(result.compared).endswith(f" Status not compared; {not_paid} not paid at the service.")
+        assert Report(result).caution.endswith(f" Status not compared; {not_paid} not paid at the service.")
 
 
 def test_not_answered():
     """A field that the ledger states, and no answered row has, is not compared for that reason."""
     entry = Entry(line=2, reference="T1", amount=9, status="Paid", payment_code="7")
-    result = remark(summary(Row(entry=entry, bucket=Bucket.UNRESOLVED)).compared)
+    result = Report(summary(Row(entry=entry, bucket=Bucket.UNRESOLVED))).remark
     assert "Not compared, because no row with it was answered: amount, status, payment_code." in result
     assert "because no column of the ledger is used for it: merchant_reff, fee, amount_received," in result
 
@@ -171,16 +171,16 @@ def test_rejected_columns():
     """A column of the ledger whose rows are all rejected is not said to be missing."""
     tally = Tally()
     tally.add(REJECTED)
-    said = remark(tally.summary(columns=("amount", "fee")).compared)
+    said = Report(tally.summary(columns=("amount", "fee"))).remark
     assert said.endswith("Not compared, because no row with it was answered: amount, fee.")
 
 
 def test_tolerated():
     """Tolerated and accepted rows are counted separately from equal ones, also without an amount column."""
     waived = row(Bucket.MATCHED, findings=(Finding(Code.METHOD_DIFFERS, "", waived="agreed"),))
-    assert sentence(summary(MATCHED, waived)).endswith(": 2 matched (1 within tolerance or accepted).")
+    assert Report(summary(MATCHED, waived)).says.endswith(": 2 matched (1 within tolerance or accepted).")
     without = attrs.evolve(waived, entry=Entry(line=2, reference="T1", status="Paid"), transaction=None)
-    assert ": 1 matched (1 within tolerance or accepted)." in sentence(summary(without))
+    assert ": 1 matched (1 within tolerance or accepted)." in Report(summary(without)).says
 
 
 def test_times():
@@ -382,7 +382,7 @@ def test_conditions():
         result = attrs.evolve(summary(*rows), compared=compared_with(**more))
         first = result.conditions[0]
         assert result.verdict is first.verdict
-        assert verdict_advice(result)
+        assert Report(result).advice
         return first.value, list(result.follow_ups), result.exit_status()
 
     check_table([(rows, more, (name, remedies, status)) for name, rows, more, remedies, status in CONDITIONS], found)
@@ -393,7 +393,7 @@ def test_conditions():
 def test_ignored():
     """What is ignored stays counted next to the verdict, unless all rows say the same."""
     columns = (*LEFT, UnusedColumn("Currency", {"IDR": 40}), UnusedColumn("Gone", {"(empty)": 38, "(filled)": 2}))
-    assert caution(compared_with(ignored=columns)) == (
+    assert Report(attrs.evolve(summary(MATCHED), compared=compared_with(ignored=columns))).caution == (
         "Ignored by rule: Type: charge 38, chargeback 2; Gone: (empty) 38, (filled) 2."
     )
 

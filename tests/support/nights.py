@@ -107,7 +107,7 @@ class Nights:
                 for record in journal.settled_without_row():
                     files.add_settled(record)
                 side = None if journal.statement is None else StatementAbout(file=FILE, totals=journal.statement.totals)
-                summary = files.finish(
+                report = files.finish(
                     evolve(About(rules=rules), run=name, statement=side, ledger_change=journal.ledger_change)
                 )
-        return Night(open_past_run(self._folder / name), summary, tuple(rows))
+        return Night(open_past_run(self._folder / name), report.summary, tuple(rows))

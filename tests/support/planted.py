@@ -8,7 +8,8 @@ from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Tally, reconcile
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, LedgerAbout, Report
-from payclient.reconcile.report._html import HtmlReport
+from payclient.reconcile.report._html import write
+from payclient.reconcile.report._model import Worst
 from support.reconciling import Clock, Service
 from support.seeded import COLUMNS, generate
 
@@ -69,10 +70,17 @@ def about(**changes):
     return About(**known | changes)
 
 
-def page_of(rows, *, report=None, **known):
-    """Return the page of *rows* as text."""
-    report, tally, file = report or HtmlReport(), tally_of(rows), io.StringIO()
+def worst_of(rows, **room):
+    """Return the rows of *rows* that people read."""
+    worst = Worst(**room)
     for row in rows:
-        report.add(row)
-    report.write(file, Report(tally.summary(), about(**known)))
+        worst.add(row)
+    return worst
+
+
+def page_of(rows, *, tally=None, worst=None, files=None, **known):
+    """Return the page of *rows* as text."""
+    file, tally = io.StringIO(), tally or tally_of(rows)
+    report = Report(tally.summary(), about(**known), worst or worst_of(rows))
+    write(file, report, **({} if files is None else {"files": files}))
     return file.getvalue()

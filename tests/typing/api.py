@@ -309,7 +309,7 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     with ReportFiles(folder, rules=about.rules, formats=["rows.parquet"]) as files:
         for row in rows:
             files.add(row)
-        assert_type(files.finish(about, ledger=ledger), Summary)
+        assert_type(files.finish(about, ledger=ledger).summary, Summary)
     return [f"{problem.file}: {problem.what}" for problem in verify(folder)]
 
 
@@ -339,5 +339,6 @@ def folders(folder: Path) -> None:
     run = open_past_run(folder)
     with RunDiff(run, open_past_run(folder)) as found:
         print(found.verdict, found.exit_status(Severity.MEDIUM))
-    summary, rules = write_again(folder, print)
-    print(summary.verdict, rules.fingerprint)
+    report = write_again(folder, print)
+    assert_type(report, Report)
+    print(report.summary.verdict, report.about.rules.fingerprint)

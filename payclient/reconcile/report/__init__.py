@@ -1,16 +1,9 @@
 """Write the findings of a reconciliation into files that a person can sign."""
 
-from payclient.reconcile.report._about import RUN_TERM as RUN_TERM
-from payclient.reconcile.report._about import About, LedgerAbout
-from payclient.reconcile.report._about import JudgedAgain as JudgedAgain
-from payclient.reconcile.report._about import StatementAbout as StatementAbout
-from payclient.reconcile.report._about import about_as_json as about_as_json
-from payclient.reconcile.report._about import run_name as run_name
 from payclient.reconcile.report._files import ReportFiles
 from payclient.reconcile.report._files import open_findings_as_json as open_findings_as_json
 from payclient.reconcile.report._integrity import DECISIONS as DECISIONS
 from payclient.reconcile.report._integrity import MANIFEST as MANIFEST
-from payclient.reconcile.report._integrity import SIGNATURES as SIGNATURES
 from payclient.reconcile.report._integrity import WORK_LIST as WORK_LIST
 from payclient.reconcile.report._integrity import add_decisions as add_decisions
 from payclient.reconcile.report._integrity import carry_log as carry_log
@@ -24,7 +17,13 @@ from payclient.reconcile.report._integrity import verify_decisions as verify_dec
 from payclient.reconcile.report._integrity import verify_signatures as verify_signatures
 from payclient.reconcile.report._model import FORMATS as FORMATS
 from payclient.reconcile.report._model import HISTORY as HISTORY
-from payclient.reconcile.report._model import Report as Report
+from payclient.reconcile.report._model import About, LedgerAbout, Report
+from payclient.reconcile.report._model import BreakItem as BreakItem
+from payclient.reconcile.report._model import BridgeLine as BridgeLine
+from payclient.reconcile.report._model import JudgedAgain as JudgedAgain
+from payclient.reconcile.report._model import StatementAbout as StatementAbout
+from payclient.reconcile.report._model import about_as_json as about_as_json
+from payclient.reconcile.report._model import run_name as run_name
 from payclient.reconcile.report._rows import ROWS as ROWS
 from payclient.reconcile.report._rows import RowLine as RowLine
 from payclient.reconcile.report._rows import change_as_json as change_as_json
@@ -34,26 +33,11 @@ from payclient.reconcile.report._rows import read_time as read_time
 from payclient.reconcile.report._rows import row_from_json as row_from_json
 from payclient.reconcile.report._rows import row_lines_of as row_lines_of
 from payclient.reconcile.report._rows import settled_from as settled_from
-from payclient.reconcile.report._tops import BreakItem as BreakItem
-from payclient.reconcile.report._tops import Worst as Worst
-from payclient.reconcile.report._wording import BridgeLine as BridgeLine
-from payclient.reconcile.report._wording import at_stake_sentence as at_stake_sentence
-from payclient.reconcile.report._wording import caution as caution
-from payclient.reconcile.report._wording import compared_fields as compared_fields
-from payclient.reconcile.report._wording import completeness as completeness
 from payclient.reconcile.report._wording import in_words as in_words
 from payclient.reconcile.report._wording import moves as moves
-from payclient.reconcile.report._wording import news_count as news_count
 from payclient.reconcile.report._wording import pattern_words as pattern_words
-from payclient.reconcile.report._wording import payout_lines as payout_lines
-from payclient.reconcile.report._wording import payout_sentence as payout_sentence
-from payclient.reconcile.report._wording import remark as remark
 from payclient.reconcile.report._wording import roll_forward_lines as roll_forward_lines
-from payclient.reconcile.report._wording import roll_forward_sentence as roll_forward_sentence
 from payclient.reconcile.report._wording import rules_sentences as rules_sentences
-from payclient.reconcile.report._wording import sentence as sentence
-from payclient.reconcile.report._wording import settlement_lines as settlement_lines
-from payclient.reconcile.report._wording import verdict_advice as verdict_advice
 
 # Names that are imported `as` themselves are for packages above, and not public.
-__all__ = ["About", "LedgerAbout", "ReportFiles", "verify"]
+__all__ = ["About", "LedgerAbout", "Report", "ReportFiles", "verify"]

@@ -11,27 +11,15 @@ from typing import IO, Any, Self
 
 from attrs import evolve
 
-from payclient.reconcile import (
-    STRICT,
-    Row,
-    Rules,
-    Settlement,
-    SettlementStep,
-    Step,
-    Summary,
-    Tally,
-    expiry_rule,
-    rules_as_json,
-)
+from payclient.reconcile import STRICT, Row, Rules, Settlement, SettlementStep, Step, Tally, expiry_rule, rules_as_json
 from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
 from payclient.reconcile.judgement.codes import Difference
 from payclient.reconcile.judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile.judgement.summary import OpenFindings
 from payclient.reconcile.ledger import Ledger
-from payclient.reconcile.report._about import About, left_out
 from payclient.reconcile.report._integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
-from payclient.reconcile.report._model import FORMATS, HISTORY, OUTPUTS, PAYOUTS, Opening, Output, Report
+from payclient.reconcile.report._model import FORMATS, HISTORY, OUTPUTS, PAYOUTS, About, Opening, Output, Report, Worst
 from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
 from payclient.reconcile.report._wording import in_words, pattern_words
 
@@ -104,6 +92,7 @@ class ReportFiles:
         self._log = read_log(self._folder)
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
         self._previous = previous
+        self._worst = Worst()
 
     def __enter__(self) -> Self:
         with ExitStack() as resources:
@@ -113,7 +102,8 @@ class ReportFiles:
             kept = [name for name in ("journal.sqlite", DECISIONS) if (self._folder / name).exists()]
             names = (*self._formats, MANIFEST, *kept)
             self._opening = Opening(new=new, names=names, decisions=self._log.latest, resources=resources)
-            self._opening.on_row.append(self._tally.add)
+            self._opening.on_row += [self._tally.add, self._worst.add]
+            self._opening.on_gone.append(self._worst.add_gone)
             for begin in self._begin:
                 begin(self._opening)
             self._resources = resources.pop_all()
@@ -142,7 +132,7 @@ class ReportFiles:
         for take in self._opening.on_settled:
             take(record)
 
-    def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
+    def finish(self, about: About, *, ledger: Ledger | None = None) -> Report:
         """
         Replace the old files with the new ones.
 
@@ -160,32 +150,29 @@ class ReportFiles:
             raise ValueError("finish got other rules than ReportFiles; give both the same ones")
         if self._opening.run and about.run != self._opening.run:
             raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._opening.run!r}")
-        side = about.statement
-        totals, payout = (side.totals, side.payout) if side else (None, None)
-        files = (about.ledger, side and side.file)
-        unused, in_statement = (file.unused if file else () for file in files)
+        side, files = about.statement, about.files
+        unused = {name: file.unused for name, file in files.items()}
         summary = self._tally.summary(
-            totals,
-            payout=payout,
+            side.totals if side else None,
+            payout=side.payout if side else None,
             columns=about.ledger.columns if about.ledger else (),
-            unused=unused,
-            unused_in_statement=in_statement,
-            ignored=[column for file in files if file for column in file.ignored],
-            unread_sheets=[each for file in files if file for each in file.unread_sheets],
+            unused=unused.get("ledger", ()),
+            unused_in_statement=unused.get("statement", ()),
+            ignored=[column for file in files.values() for column in file.ignored],
+            unread_sheets=[sheet for file in files.values() for sheet in file.unread_sheets],
             ledger_change=about.ledger_change,
         )
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
-        summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
-        report = Report(summary, about)
+        report = Report(evolve(summary, still_there=earlier), about, self._worst)
         for write in self._opening.at_end:
             write(report)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
         manifest = manifest_as_json(about, summary_as_json(report), sealed, self._log.head)
         _write_json(self._replacement.text(MANIFEST), manifest)
         self._replacement.commit()
-        return summary
+        return report
 
 
 def _imported(output: Output) -> Any:
@@ -223,7 +210,7 @@ def summary_as_json(report: Report) -> dict[str, Any]:
         **_of(summary, "rows", "lines"),
         "ignored_lines": as_json(about.ignored_lines),
         "period": as_json(summary.period),
-        "left_out": left_out(about),
+        "left_out": about.left_out,
         "buckets": as_json(summary.buckets),
         "findings": as_json(summary.codes),
         "breaks_by_severity": as_json(summary.breaks),

@@ -2,35 +2,32 @@
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from importlib.resources import files as resources
+from itertools import product
 from operator import attrgetter
 from typing import IO, Any
 from unicodedata import combining
 
-from attrs import fields
+from attrs import frozen
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
-from payclient.reconcile import Bucket, Row, moved_by
-from payclient.reconcile.judgement.records import BreakChange
-from payclient.reconcile.judgement.summary import OpenFindings
-from payclient.reconcile.report._about import when
+from payclient.reconcile import Bucket, Code, Row, Severity, Total, moved_by
 from payclient.reconcile.report._integrity import DECISIONS, MANIFEST
-from payclient.reconcile.report._model import OUTPUTS, Opening, Report
-from payclient.reconcile.report._tops import Group, RowGroups, Top, Worst
+from payclient.reconcile.report._model import OUTPUTS, Kind, Opening, Report, Worst, invoice_of
+from payclient.reconcile.report._rows import ROWS
 from payclient.reconcile.report._wording import (
-    BridgeLine,
+    CASE_ONLY,
+    Wording,
     in_words,
-    news_count,
     open_ages,
     pattern_words,
+    roll_forward_lines,
     rules_sentences,
+    when,
 )
-
-ROOM = 60
-"""Rows shown of each kind."""
 
 _MAX_LENGTH = 600
 _MINUS = "\N{MINUS SIGN}"
@@ -45,67 +42,96 @@ FILES = {each.name: each.holds for each in sorted(OUTPUTS, key=attrgetter("posit
 """The other files of a report, and what each is for."""
 
 
+_ADVICE = {
+    Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
+    Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
+}
+ALLOWED = "A rule allows the difference, or it may still be in time; each row says why."
+
+
 def begin(opening: Opening) -> None:
-    page = HtmlReport()
-    opening.on_row.append(page.add)
-    opening.on_gone.append(page.add_gone)
-    opening.at_end.append(lambda report: page.write(opening.new.text("report.html"), report, files=opening.names))
+    opening.at_end.append(lambda report: write(opening.new.text("report.html"), report, files=opening.names))
 
 
-class HtmlReport:
-    """The page of one run. *room* rows of each kind are shown, those with the largest amounts."""
-
-    def __init__(self, *, room: int = ROOM) -> None:
-        self._groups = RowGroups(room)
-        self._worst = Worst()
-        self._gone = Top[BreakChange](room, lambda change: (change.now.severity, change.now.at_stake))
-
-    def add(self, row: Row) -> None:
-        self._groups.add(row)
-        self._worst.add(row)
-
-    def add_gone(self, change: BreakChange) -> None:
-        if not change.is_old:
-            self._gone.add(change)
-
-    def write(self, file: IO[str], report: Report, *, files: Collection[str] = FILES.keys()) -> None:
-        """Write the page, with links to the *files* next to it that it knows."""
-        summary, breaks = report.summary, self._groups.breaks(files)
-        earlier = () if summary.since is None else summary.since.previous.trend_with_itself
-        states = [(state, total) for state, total in report.states.items() if total.ledger_rows or total.service_rows]
-        shown = {
-            **{each.name: getattr(report, each.name) for each in fields(Report)},
-            **_by_kind(breaks, summary.open_findings),
-            "bridge_lines": _taken(report.bridge),
-            "settlement_lines": _taken(report.statement_bridge),
-            "states": states,
-            "worst": self._worst,
-            "more_news": news_count(summary.open_findings) - sum(len(each.references) for each in self._worst.news),
-            "written": files,
-            "since": summary.since,
-            "settlement": summary.settlement,
-            "trend": [*(count for _, count in earlier), summary.buckets[Bucket.BREAK].rows],
-            "gone": self._gone,
-            "breaks": breaks,
-            "unresolved": self._groups.of(Bucket.UNRESOLVED, files),
-            "rejected": self._groups.of(Bucket.REJECTED, files),
-            "remarks": self._groups.remarks(files),
-            "files": [(name, holds) for name, holds in FILES.items() if name in files],
-        }
-        file.writelines(_environment().get_template("report.html.j2").generate({**shown, **_assets()}))
-
-
-def _by_kind(breaks: Iterable[Group], found: OpenFindings) -> dict[str, Any]:
-    """Return the kinds of breaks with the money at stake. A code with two severities has it in the first."""
+def write(file: IO[str], report: Report, *, files: Collection[str] = FILES.keys()) -> None:
+    """Write the page, with links to the *files* next to it that it knows."""
+    worst, found = report.worst, report.summary.open_findings
+    groups = groups_of(worst, files)
+    breaks = [group for group in groups if group.severity]
     stakes = {code.value: total.amount for code, total in found.by_code.items()}
-    kinds = [(group, stakes.pop(group.code, None)) for group in breaks]
-    also = [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes]
-    return {"kinds": kinds, "also": also, "ages": [each for each in open_ages(found) if each[1]]}
+    shown = {
+        "report": report,
+        "summary": report.summary,
+        "about": report.about,
+        "worst": worst,
+        "since": report.summary.since,
+        "settlement": report.summary.settlement,
+        "states": [each for each in report.states.items() if each[1].ledger_rows or each[1].service_rows],
+        "kinds": [(group, stakes.pop(group.code, None)) for group in breaks],  # of two severities, in the first
+        "also": [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes],
+        "roll_forward": [*roll_forward_lines(found)],
+        "ages": [each for each in open_ages(found) if each[1]],
+        "written": files,
+        "breaks": breaks,
+        "remarks": [group for group in groups if not group.severity],
+        "unresolved": group_of(worst, Bucket.UNRESOLVED, files),
+        "rejected": group_of(worst, Bucket.REJECTED, files),
+        "files": [(name, holds) for name, holds in FILES.items() if name in files],
+    }
+    file.writelines(_environment().get_template("report.html.j2").generate({**shown, **_assets()}))
 
 
-def _taken(lines: Iterable[BridgeLine]) -> list[BridgeLine]:
-    """Return the totals, and the steps that rows are in."""
-    return [line for line in lines if line.step is None or line.step.rows]
+@frozen(kw_only=True)
+class Group:
+    """One table of rows, and the file that has those that are not shown."""
+
+    anchor: str
+    title: str
+    advice: str
+    code: str = ""
+    severity: str = ""
+    total: Total
+    rows: tuple[Row, ...]
+    rest: str
+
+
+def groups_of(worst: Worst, files: Collection[str]) -> list[Group]:
+    """Return a table of each kind: of the breaks, the most severe first, and of rows that have a remark only."""
+    kinds: tuple[Kind, ...] = (*product(reversed(Severity), Code), *Code)
+    return [group_of(worst, kind, files) for kind in kinds if kind in worst.totals]
+
+
+def group_of(worst: Worst, kind: Kind, files: Collection[str]) -> Group:
+    """Return the rows of one kind."""
+    group = partial(Group, total=worst.totals[kind], rows=worst.rows[kind].kept)
+    if isinstance(kind, Bucket):
+        rest = _first(files, ROWS, "report.xlsx")
+        return group(anchor=kind.value, title=kind.capitalize(), advice=_ADVICE[kind], rest=rest)
+    if not isinstance(kind, tuple):
+        advice, rest = kind.advice if kind.is_soft else ALLOWED, _first(files, ROWS)
+        return group(anchor=f"{kind}-remark", title=kind.label, advice=advice, code=kind.value, rest=rest)
+    severity, code = kind
+    is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
+    wording = CASE_ONLY if is_case_only else Wording(code.label, code.advice)
+    return group(
+        anchor=f"{code}-{severity.word}",
+        title=wording.title,
+        advice=wording.advice,
+        code=code.value,
+        severity=severity.word,
+        rows=_together(worst.rows[kind].kept) if code is Code.PAID_TWICE else worst.rows[kind].kept,
+        rest=_first(files, "breaks.csv", ROWS, "report.xlsx"),
+    )
+
+
+def _together(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return *rows* with the rows of one invoice side by side, the invoices in the order of their first row."""
+    invoices = list(map(invoice_of, rows))
+    return tuple(sorted(rows, key=lambda row: invoices.index(invoice_of(row))))
+
+
+def _first(files: Collection[str], *wanted: str) -> str:
+    return next((name for name in wanted if name in files), "")
 
 
 # The template

@@ -14,10 +14,9 @@ from payclient._shared.escape import plural, quote
 from payclient.reconcile import Decision, DecisionError
 from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
 from payclient.reconcile._codec import as_json
-from payclient.reconcile.nights import FIRST, Decisions, decision_line, read_decisions
-from payclient.reconcile.report._about import About, LedgerAbout
-from payclient.reconcile.report._model import OUTPUTS
-from payclient.reconcile.rules import dialect_as_json
+from payclient.reconcile.judgement.decisions import FIRST, Decisions, decision_line, read_decisions
+from payclient.reconcile.judgement.rules import dialect_as_json
+from payclient.reconcile.report._model import OUTPUTS, About, LedgerAbout
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1

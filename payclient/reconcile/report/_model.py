@@ -1,58 +1,645 @@
-"""The model of a report and the list of its outputs: what several of them show is made here, once for each run."""
+"""The model of a report, made once for each run: its metadata, figures and words, its worst rows, and its outputs."""
 
-from collections.abc import Callable, Collection, Mapping
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any
+from datetime import UTC, datetime
+from functools import cached_property
+from heapq import nlargest
+from importlib.metadata import version
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from attrs import Factory, define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from payclient.reconcile import Row, StateTotal, Summary
+from payclient._shared.escape import plural, quote
+from payclient.reconcile import (
+    STRICT,
+    BreakState,
+    Bucket,
+    Code,
+    Difference,
+    Finding,
+    IgnoredLines,
+    Row,
+    Rules,
+    Settlement,
+    SettlementStep,
+    Severity,
+    StatementTotals,
+    StateTotal,
+    Step,
+    Summary,
+    TieOut,
+    Total,
+    expiry_rule,
+    rules_as_json,
+)
 from payclient.reconcile._atomic import AtomicFiles
+from payclient.reconcile._codec import as_json
+from payclient.reconcile.judgement.compare import reff_key
 from payclient.reconcile.judgement.decisions import Decisions
-from payclient.reconcile.judgement.records import BreakChange, ReferenceRecord
+from payclient.reconcile.judgement.records import BreakChange, LedgerChange, ReferenceRecord
 from payclient.reconcile.judgement.sides import Payout
+from payclient.reconcile.judgement.summary import EXIT_STATUSES, Condition
+from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
 from payclient.reconcile.report import _wording as words
-from payclient.reconcile.report._about import About, Fact, facts, to_sign
-from payclient.reconcile.report._wording import BridgeLine
+from payclient.reconcile.report._wording import in_words, when
+
+_Item = TypeVar("_Item")
+
+# The run
 
 
-def _made(value: Callable[[Summary], Any]) -> Any:
-    return field(init=False, default=Factory(lambda self: value(self.summary), takes_self=True))
+@frozen(kw_only=True)
+class LedgerAbout:
+    """
+    The ledger that was read.
+
+    Attributes:
+        name: The file's name without its folder. Empty for a stream.
+        format: `csv`, `jsonl`, `xlsx` or `parquet`.
+        size_bytes: How much was read.
+        sha256: Hash of everything read, in hexadecimal.
+        columns: The name in the header, by field.
+        ignored_columns: The other columns, in their order.
+        warnings: Warnings from reading the ledger.
+        excluded: Rows that are left out, by reason. Each is a warning, too.
+        unused: Other columns that may change the meaning of a row, and were not ignored by name.
+        ignored: The same of those that were ignored by name.
+        unread_sheets: Other sheets of the workbook that have rows, if no sheet was chosen by name.
+    """
+
+    name: str
+    format: str
+    size_bytes: int
+    sha256: str
+    columns: Mapping[str, str] = field(converter=read_only)
+    ignored_columns: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    unused: tuple[UnusedColumn, ...] = ()
+    ignored: tuple[UnusedColumn, ...] = ()
+    unread_sheets: tuple[UnreadSheet, ...] = ()
 
 
-def _about(value: Callable[[Summary, About], Any]) -> Any:
-    return field(init=False, default=Factory(lambda self: value(self.summary, self.about), takes_self=True))
+@frozen(kw_only=True)
+class JudgedAgain:
+    """The run whose answers were judged a second time, its rules, and the names of those that are others now."""
+
+    folder: str
+    run: str
+    rules_fingerprint: str
+    changed_rules: tuple[str, ...] = ()
+
+
+@in_words.register
+def _(value: JudgedAgain) -> str:
+    rules = ", ".join(value.changed_rules)
+    how = f"by other rules ({rules})" if rules else "by the same rules"
+    which = f"the run {value.run}" if value.run else "the run"
+    return f"The answers of {which} in {quote(value.folder)}, judged again {how}; nothing was looked up again."
+
+
+@frozen(kw_only=True)
+class StatementAbout:
+    """The statement that was read, the sums of its lines, and the amount that the bank received, if it was given."""
+
+    file: LedgerAbout
+    totals: StatementTotals = field(factory=StatementTotals)
+    payout: int | None = None
+
+
+@frozen(kw_only=True)
+class About:
+    """
+    The run. Without clock, so that the same run gives the same bytes.
+
+    Attributes:
+        run: Name of the run: when it began, in UTC, and a fingerprint of ledger, service, key and rules, such as
+            `20261121T020003Z-3f9a1c2d`. Names sort by time. Empty when it is not known.
+        ledger: The file that was read. None if it was not a file.
+        rules: How differences were judged.
+        base_url: Address of the service. Empty when it is not known.
+        environment: `live` or `sandbox`. Empty when it is not known.
+        key_fingerprint: A short, non-reversible fingerprint of the API key, never the key. Empty when not known.
+        canary: The reference that was asked first, if one was.
+        judged_again: The run whose answers these are, if they were judged again.
+        ended_by: The failure that ended the run early. Empty when it was not.
+        ignored_lines: Ledger lines that the rules leave out, by kind.
+        statement: The other side. None without one.
+        ledger_change: The rows of the ledger next to the rows of the previous run. None without one.
+        payclient_version: Version of the package that wrote the report.
+    """
+
+    run: str = ""
+    ledger: LedgerAbout | None = None
+    rules: Rules = STRICT
+    base_url: str = ""
+    environment: str = ""
+    key_fingerprint: str = ""
+    canary: str | None = None
+    judged_again: JudgedAgain | None = None
+    ended_by: str = ""
+    ignored_lines: tuple[IgnoredLines, ...] = ()
+    statement: StatementAbout | None = None
+    ledger_change: LedgerChange | None = None
+    payclient_version: str = field(factory=lambda: version("payclient"))
+
+    @property
+    def files(self) -> Mapping[str, LedgerAbout]:
+        """The files that were read, by side."""
+        files = {"ledger": self.ledger, "statement": self.statement.file if self.statement else None}
+        return {side: file for side, file in files.items() if file is not None}
+
+    @property
+    def service(self) -> dict[str, str]:
+        """The service and the fingerprint of the key, as reports write them."""
+        return {name: getattr(self, name) for name in ("base_url", "environment", "key_fingerprint")}
+
+    @property
+    def ledger_sha256(self) -> str:
+        """SHA-256 of the ledger. Empty if it was not a file."""
+        return "" if self.ledger is None else self.ledger.sha256
+
+    @property
+    def left_out(self) -> Mapping[str, tuple[str, ...]]:
+        """The parts of the files that are not in the figures, with reasons: sentences by side."""
+        by_rule = {"ledger": self.ignored_lines, "statement": (self.statement.totals,) if self.statement else ()}
+        return {
+            side: (
+                *(f"the column {quote(name)}, which is not used" for name in file.ignored_columns),
+                *map(str, file.excluded),
+                *filter(None, map(in_words, by_rule[side])),
+            )
+            for side, file in self.files.items()
+        }
+
+
+def run_name(about: About, started_at: datetime) -> str:
+    """Return the name of the run that *about* describes. It stays when the run is resumed, or judged again alike."""
+    parts = about.ledger_sha256, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint
+    fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{fingerprint[:8]}"
+
+
+def about_as_json(about: About) -> dict[str, Any]:
+    """Return *about* in plain values, without `payclient_version`: another version may write the report."""
+    return {name: value for name, value in as_json(about).items() if name != "payclient_version"}
+
+
+# The rows that people read
+
+
+@define
+class Top(Generic[_Item]):
+    """The highest-ranking items of any number. Equal ones in order of arrival. Memory grows only with the room."""
+
+    _room: int
+    _rank: Callable[[_Item], tuple[int, ...]]
+    count: int = field(init=False, default=0)
+    _items: list[_Item] = field(init=False, factory=list)
+
+    def add(self, item: _Item) -> None:
+        self.count += 1
+        self._items.append(item)
+        if len(self._items) > 2 * self._room:
+            self._items = list(self.kept)
+
+    @property
+    def kept(self) -> tuple[_Item, ...]:
+        return tuple(nlargest(self._room, self._items, key=self._rank))
+
+
+@frozen(kw_only=True)
+class BreakItem:
+    """A finding about a reference, however many rows have it; of an invoice that was paid twice, all its payments."""
+
+    row: Row
+    finding: Finding
+    references: tuple[str, ...]
+    at_stake: int
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        return self.row.is_material, self.finding.severity, self.at_stake
+
+
+def invoice_of(row: Row) -> Hashable:
+    return reff_key(row.transaction.merchant_reff) if row.transaction else None
+
+
+@define
+class _Items:
+    """The highest-ranking items, each key once, with the row that has more at stake."""
+
+    _room: int
+    _kept: dict[Hashable, BreakItem] = field(init=False, factory=dict)
+
+    def add(self, row: Row, finding: Finding) -> None:
+        stake, reference = row.at_stake if finding.at_stake is None else finding.at_stake, row.reference or ""
+        key = finding.code, invoice_of(row) if finding.code is Code.PAID_TWICE and row.transaction else reference
+        item = BreakItem(row=row, finding=finding, references=(reference,), at_stake=stake)
+        if (known := self._kept.get(key)) is not None:
+            first = item if stake > known.at_stake else known
+            item = evolve(first, references=tuple(dict.fromkeys((*known.references, reference))))
+        self._kept[key] = item
+        if len(self._kept) > 2 * self._room:
+            self._kept = dict(self._ranked())
+
+    def _ranked(self) -> list[tuple[Hashable, BreakItem]]:
+        return nlargest(self._room, self._kept.items(), key=lambda each: each[1].rank)
+
+    @property
+    def kept(self) -> tuple[BreakItem, ...]:
+        return tuple(item for _, item in self._ranked())
+
+
+Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
+"""Breaks by severity and leading finding. Other rows with findings by the leading one. Otherwise the bucket."""
+
+MAX_NEWS, MAX_OTHERS = 10, 5
+_MAX_KINDS = 5
+
+
+@define
+class Worst:
+    """The breaks that are shown first, and rows and totals of each kind. Memory grows with *room*, not with rows."""
+
+    _room: int = 60
+    _news: _Items = field(init=False, factory=lambda: _Items(MAX_NEWS))
+    _others: _Items = field(init=False, factory=lambda: _Items(MAX_OTHERS))
+    other_rows: int = field(init=False, default=0)
+    rows: defaultdict[Kind, Top[Row]] = field(init=False)
+    totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
+    gone: Top[BreakChange] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.rows = defaultdict(lambda: Top(self._room, lambda row: row.rank))
+        self.gone = Top(self._room, lambda change: (change.now.severity, change.now.at_stake))
+
+    def add(self, row: Row) -> None:
+        """Add *row*, unless it matched or is open without a finding."""
+        kind: Kind = row.bucket
+        if row.primary is not None and row.bucket not in (Bucket.UNRESOLVED, Bucket.REJECTED):
+            kind = row.primary.code
+        if row.bucket is Bucket.BREAK and row.primary is not None:
+            kind = row.severity, row.primary.code
+            self.other_rows += row.history is None or not row.history.state.is_news
+            for finding in row.findings:
+                if finding.is_decisive:
+                    is_news = finding.history is not None and finding.history.state.is_news
+                    (self._news if is_news else self._others).add(row, finding)
+        if kind not in (Bucket.MATCHED, Bucket.OPEN):
+            self.rows[kind].add(row)
+            self.totals[kind] += Total.of(row)
+
+    def add_gone(self, change: BreakChange) -> None:
+        if not change.is_old:
+            self.gone.add(change)
+
+    @property
+    def news(self) -> tuple[BreakItem, ...]:
+        """What is new, changed or reopened."""
+        return self._news.kept
+
+    @property
+    def others(self) -> tuple[BreakItem, ...]:
+        return self._others.kept
+
+    @property
+    def references(self) -> list[str]:
+        return [each.row.reference for each in (*self.news, *self.others) if each.row.reference]
+
+    def kinds(self) -> Iterator[tuple[str, Total]]:
+        """Yield the rows and the money of each kind of break, the most severe first. Together they are all breaks."""
+        breaks = [(*kind, total) for kind, total in self.totals.items() if isinstance(kind, tuple)]
+        breaks.sort(key=lambda each: (-each[0], -each[2].rows))
+        totals: dict[str, Total] = {}
+        for place, (_, code, total) in enumerate(breaks):
+            label = code.value if place < _MAX_KINDS or len(breaks) == _MAX_KINDS + 1 else "other kinds"
+            totals[label] = totals.get(label, Total()) + total
+        yield from totals.items()
+
+
+# The report
+
+RUN_TERM = "Run"
+"""The line with the name of the run, by which a work list is known to be its."""
+
+_NOT_RECORDED = "not recorded"
+_FROM_LEDGER = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
+_BOTH_WAYS = (
+    "Only references in the ledger or the statement were looked up: from the ledger to the service, from the statement "
+    "to the service, and from the service to the statement. Payments missing from both cannot appear here."
+)
+
+
+@frozen
+class Fact:
+    term: str
+    values: tuple[str, ...]
+    is_code: bool = False
+
+
+def _fact(term: str, *values: str) -> Fact:
+    return Fact(term, tuple(filter(None, values)))
+
+
+def _code(term: str, value: str | None, missing: str = _NOT_RECORDED) -> Fact:
+    return Fact(term, (value or missing,), bool(value))
+
+
+@frozen
+class BridgeLine:
+    """One line of the bridge; a total has no step."""
+
+    label: str
+    meaning: str
+    amount: int
+    step: Difference[Step] | Difference[SettlementStep] | None = None
+
+
+def _bridge(first: BridgeLine, bridge: TieOut | Settlement, last: BridgeLine) -> tuple[BridgeLine, ...]:
+    """Return both totals, the steps between them, and the residual, in the order of every report."""
+    steps = (
+        BridgeLine(in_words(each.step).capitalize(), each.step.meaning, each.amount, each) for each in bridge.steps
+    )
+    return first, *steps, last, BridgeLine("Residual", "what the steps leave unexplained", bridge.residual)
 
 
 @frozen
 class Report:
-    """A run in figures and words, apart from its rows. The bridge to the statement is empty without one."""
+    """
+    A run in figures and words.
+
+    Attributes:
+        summary: The result.
+        about: The run.
+        worst: The rows that people read.
+    """
 
     summary: Summary
-    about: About
-    headline: str = _made(words.headline)
-    says: str = _made(words.sentence)
-    advice: str = _made(words.verdict_advice)
-    completeness: str = _made(words.completeness)
-    caution: str = _made(lambda summary: words.caution(summary.compared))
-    remark: str = _made(lambda summary: words.remark(summary.compared))
-    movement: str = _made(lambda summary: words.roll_forward_sentence(summary.open_findings))
-    roll_forward: tuple[tuple[str, int | None, int], ...] = _made(
-        lambda summary: tuple(words.roll_forward_lines(summary.open_findings))
+    about: About = field(factory=About)
+    worst: Worst = field(factory=Worst)
+
+    @cached_property
+    def headline(self) -> str:
+        """The number of breaks, what moved since the previous run, the money at stake, and the material ones."""
+        summary = self.summary
+        open_findings, said = summary.open_findings, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
+        if summary.since is not None:
+            moved = (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED, BreakState.RESOLVED, BreakState.NOT_KNOWN)
+            counts = {state: open_findings.by_state[state].count for state in moved}
+            moves = ", ".join(f"{count:,} {in_words(state)}" for state, count in counts.items() if count)
+            said.append(f"{moves or 'nothing new'} since {in_words(summary.since.previous)}")
+        if stake := open_findings.payments.amount:
+            said.append(f"{stake:,} at stake")
+        said += [f"{summary.material:,} of them material"] if summary.material else []
+        others = (Bucket.UNRESOLVED, Bucket.REJECTED)
+        said += [f"{plural(rows, 'row')} {each}" for each in others if (rows := summary.buckets[each].rows)]
+        return "; ".join(said)
+
+    @cached_property
+    def says(self) -> str:
+        """The scope and the result, in one sentence."""
+        summary, since, settlement = self.summary, self.summary.since, self.summary.settlement
+        if summary.conditions[0] is Condition.NOTHING_READ:
+            return "Nothing was read, so nothing was compared."
+        what = "amounts not compared; " if summary.compared.are_amounts_left_out else ""
+        what += f"{self.compared} of " if self.compared else ""
+        what += plural(summary.lines, "ledger row")
+        if summary.lines != summary.rows:
+            what += f", summed to {plural(summary.rows, 'payment')}"
+        if settlement is not None and settlement.not_in_ledger:
+            what += f" and {plural(settlement.not_in_ledger, 'reference')} that only the statement has"
+        counts = [self._counted(bucket, total.rows) for bucket, total in summary.buckets.items() if total.rows]
+        said = [", ".join(counts) or "none", *self._statement_problems()]
+        if since is not None:
+            if since.carried_rows:
+                what += f" and {since.carried_rows:,} carried from {in_words(since.previous)}"
+            said.append(self.movement)
+            said += [f"{plural(since.reused, 'answer')} reused"] if since.reused else []
+        return f"{what}: {'; '.join([*said, *words.not_compared(summary.compared)])}."
+
+    def _counted(self, bucket: Bucket, rows: int) -> str:
+        if bucket is Bucket.BREAK:
+            return plural(rows, "break")
+        tolerated = self.summary.tolerated if bucket is Bucket.MATCHED else 0
+        return f"{rows:,} {bucket}" + (f" ({tolerated:,} within tolerance or accepted)" if tolerated else "")
+
+    def _statement_problems(self) -> Iterator[str]:
+        """Yield the problems of the statement as a whole; breaks are counted as rows."""
+        if (settlement := self.summary.settlement) is None:
+            return
+        if off := settlement.payout_difference:
+            yield f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total"
+        if lines := settlement.statement.rejected_lines:
+            yield f"{plural(lines, 'line')} of the statement cannot be used"
+
+    @cached_property
+    def advice(self) -> str:
+        """What to do next, for the condition that decides the verdict."""
+        return words.advice(self.summary.conditions[0], self.summary.compared)
+
+    @cached_property
+    def compared(self) -> str:
+        """The compared fields; empty if there are none."""
+        compared = self.summary.compared
+        most = max(compared.fields.values(), default=0)
+        found = {name: rows for name, rows in compared.fields.items() if rows}
+        names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
+        if compared.assumed_paid and not any(each.words for each in compared.unused):  # one of them may be a status
+            names.insert(1 if compared.fields["amount"] else 0, "status (assumed paid)")
+        return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+    @cached_property
+    def completeness(self) -> str:
+        """The limits of the report, because a report without findings might suggest that there are none."""
+        said, since = [_FROM_LEDGER if self.summary.settlement is None else _BOTH_WAYS], self.summary.since
+        said += [] if since is None else [in_words(since.ledger), words.reused_sentence(since)]
+        return " ".join(filter(None, said))
+
+    @cached_property
+    def remark(self) -> str:
+        """The fields that were not compared, in a few sentences; empty if there are none."""
+        compared = self.summary.compared
+        told = {"amount": compared.are_amounts_left_out, "status": compared.status_left_out or compared.assumed_paid}
+        names = [name for name, rows in compared.fields.items() if not rows and not told.get(name)]
+        why = {"no column of the ledger is used for it": False, "no row with it was answered": True}
+        said = [
+            f"Not compared, because {reason}: {', '.join(found)}."
+            for reason, is_stated in why.items()
+            if (found := [name for name in names if (name in compared.stated) is is_stated])
+        ]
+        return " ".join([*words.large_remarks(compared), *said])
+
+    @cached_property
+    def caution(self) -> str:
+        """What stands next to the verdict: that no amount or no status was compared, and what is ignored."""
+        return " ".join([*words.large_remarks(self.summary.compared), *words.ignored(self.summary.compared)])
+
+    @cached_property
+    def movement(self) -> str:
+        """The roll-forward of the number of findings, and those with another amount or word."""
+        found = self.summary.open_findings
+        unknown, changed = found.by_state[BreakState.NOT_KNOWN].count, found.changed
+        return (
+            f"open findings: {found.opening.count:,} + {found.new.count:,} new + {found.reopened.count:,} reopened - "
+            f"{found.resolved.count:,} resolved = {found.closing.count:,}"
+            + (f" ({unknown:,} not known)" if unknown else "")
+            + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
+        )
+
+    @cached_property
+    def news(self) -> int:
+        """The number of findings that are new, changed or reopened."""
+        return sum(total.count for state, total in self.summary.open_findings.by_state.items() if state.is_news)
+
+    @cached_property
+    def bridge(self) -> tuple[BridgeLine, ...]:
+        """The bridge from the ledger to the service."""
+        tie_out = self.summary.tie_out
+        return _bridge(
+            BridgeLine("Ledger, paid", "sum of what the ledger has as paid", tie_out.ledger_paid_total),
+            tie_out,
+            BridgeLine(
+                "Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total
+            ),
+        )
+
+    @cached_property
+    def statement_bridge(self) -> tuple[BridgeLine, ...]:
+        """The bridge from the service to the statement. Empty without one."""
+        if (settlement := self.summary.settlement) is None:
+            return ()
+        what = "what was paid out" if settlement.statement.is_net else "what was paid"
+        return _bridge(
+            BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total),
+            settlement,
+            BridgeLine("Statement", f"sum of {what}, over all its lines", settlement.statement.total),
+        )
+
+    @cached_property
+    def payouts(self) -> tuple[Payout, ...]:
+        """The payouts of the statement, and their sum if there are several."""
+        found = self.summary.settlement.statement.payouts if self.summary.settlement else ()
+        return (*found, *([sum(found, Payout(name="All"))] if found[1:] else ()))
+
+    @cached_property
+    def payout_sentence(self) -> str:
+        """The money that came to the bank, and the statement's total; empty if it was not given."""
+        settlement = self.summary.settlement
+        if settlement is None or settlement.payout is None:
+            return ""
+        total, off = settlement.statement.total, settlement.payout_difference
+        said = f"The payout of {settlement.payout:,} is "
+        if not off:
+            return f"{said}the statement's total."
+        return f"{said}{abs(off):,} {'more' if off > 0 else 'less'} than the statement's total of {total:,}."
+
+    @cached_property
+    def states(self) -> Mapping[str, StateTotal]:
+        """The money by status."""
+        return {state or "not known": total for state, total in self.summary.tie_out.states.items()}
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """The run metadata in the order of the page. A missing value is shown as such."""
+        summary, about, since = self.summary, self.about, self.summary.since
+        first, last = when(summary.first_observed_at), when(summary.last_observed_at)
+        status = summary.exit_status()
+        facts = (
+            _code(RUN_TERM, about.run),
+            _fact("Judged again", in_words(about.judged_again)),
+            *self._files(),
+            _fact("Compared", self.compared, self.remark),
+            _code("Service", about.base_url),
+            _fact("Environment", about.environment or _NOT_RECORDED),
+            _code("Key fingerprint", about.key_fingerprint),
+            _code("Canary", about.canary, "none was given"),
+            _fact("Answers came", f"{first} to {last} UTC" if first else "none came"),
+            _fact("Reused answers", words.reused_sentence(since) if since else ""),
+            _fact("Changed during the run", f"{plural(summary.changed_during_run, 'row')}; judged by the last answer"),
+            *_rules(about.rules),
+            _fact("Marked corrected, still different", *map(in_words, summary.still_there)),
+            _fact("Acceptances to look at", *map(in_words, summary.acceptances)),
+            _fact("Leakage by payment method", *map(in_words, summary.leakage)),
+            _fact("Ended early", about.ended_by),
+            _fact("Exit status", f"{status}: {EXIT_STATUSES[status]}"),
+            _fact("Written by", f"payclient {about.payclient_version}"),
+        )
+        return tuple(fact for fact in facts if fact.values)
+
+    def _files(self) -> Iterator[Fact]:
+        if (ledger := self.about.ledger) is None:
+            yield _fact("Ledger", "not a file that payclient read")
+        else:
+            yield _fact("Ledger", ledger.name or "standard input")
+            yield _fact("Size", f"{plural(ledger.size_bytes, 'byte')}, read as {ledger.format}")
+            yield Fact("SHA-256", (ledger.sha256,), is_code=True)
+            yield _fact("Columns used", _columns(ledger))
+        if (side := self.about.statement) is not None:
+            file, size = side.file, f"{plural(side.totals.lines, 'line')}, {plural(side.file.size_bytes, 'byte')}"
+            yield _fact("Statement", f"{file.name}: {size}, read as {file.format}")
+            yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
+            yield _fact("Columns of the statement", _columns(file))
+
+    @cached_property
+    def to_sign(self) -> tuple[Fact, ...]:
+        """The facts to sign: the period, the parts left out and the reasons, the rules, and the open findings."""
+        summary, about, since, least = self.summary, self.about, self.summary.since, self.about.rules.material_from
+        warnings = {
+            side: [each for each in file.warnings if each not in map(str, file.excluded)]
+            for side, file in about.files.items()
+        }
+        if since is None:
+            changed: tuple[str, ...] = ("no previous run to compare them with",)
+        else:
+            same = f"the same as in the previous run, of {in_words(since.previous)}"
+            changed = words.rules_sentences(since) or (same,)
+        material = "" if least is None else f"{plural(summary.material, 'break')} with at least {least:,} at stake"
+        facts = (
+            _fact("Period of the ledger", in_words(summary.period)),
+            *(_fact(f"Left out of the {side}", *(said or ("nothing",))) for side, said in about.left_out.items()),
+            *(_fact(f"Warnings about the {side}", *said) for side, said in warnings.items()),
+            _fact("Rules", *changed),
+            _fact("Materiality", material),
+            _fact("Open findings", words.at_stake_sentence(summary.open_findings)),
+            _fact("Opening balance", words.origin_sentence(since.previous) if since else ""),
+        )
+        return tuple(fact for fact in facts if fact.values)
+
+
+def _columns(file: LedgerAbout) -> str:
+    used = (name if name == header else f"{name} from {header!r}" for name, header in file.columns.items())
+    return ", ".join(used) or "none"
+
+
+def _rules(rules: Rules) -> Iterator[Fact]:
+    plain = rules_as_json(rules)
+    yield _fact("Expiry", expiry_rule(rules.time_zone))
+    yield _fact("Tolerances", *(_listed(plain["tolerances"]) or ("none",)))
+    if rules.grace:
+        yield _fact("Grace", f"rows younger than {plain['grace']} may still be on their way")
+    if rules.counts_business_days:
+        yield _fact("Business days", f"{in_words(rules.calendar)}; in the time zone {plain['time_zone']}")
+    yield _fact("Status words", *(f"{word} means {status}" for word, status in plain["statuses"].items()))
+    yield _fact("Messages that mean not found", *rules.not_found_messages)
+    yield _fact("Fee schedule", *_listed(plain["fees"]))
+    if rules.accepted:
+        yield _fact("Accepted differences", f"{len(rules.accepted):,}; each is marked where it occurs")
+    yield _code("Fingerprint of the rules", rules.fingerprint)
+
+
+def _listed(tables: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {', '.join(f'{key} {value}' for key, value in table.items())}" for name, table in tables.items()
     )
-    bridge: tuple[BridgeLine, ...] = _made(lambda summary: tuple(words.bridge_lines(summary.tie_out)))
-    statement_bridge: tuple[BridgeLine, ...] = _made(
-        lambda summary: tuple(words.settlement_lines(summary.settlement)) if summary.settlement else ()
-    )
-    payouts: tuple[Payout, ...] = _made(
-        lambda summary: tuple(words.payout_lines(summary.settlement)) if summary.settlement else ()
-    )
-    payout_sentence: str = _made(
-        lambda summary: words.payout_sentence(summary.settlement) if summary.settlement else ""
-    )
-    states: Mapping[str, StateTotal] = _made(lambda summary: words.money_by_status(summary.tie_out))
-    facts: tuple[Fact, ...] = _about(lambda summary, about: tuple(facts(summary, about)))
-    to_sign: tuple[Fact, ...] = _about(lambda summary, about: tuple(to_sign(summary, about)))
+
+
+# The outputs
 
 
 @define(kw_only=True)

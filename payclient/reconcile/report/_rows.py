@@ -37,8 +37,7 @@ from payclient.reconcile._fields import Cell as CellKind
 from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ListedRow, ReferenceRecord
 from payclient.reconcile.judgement.sides import PAYOUT_SUMS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.report._about import when
-from payclient.reconcile.report._wording import in_words
+from payclient.reconcile.report._wording import in_words, when
 
 ROWS: str = "rows.jsonl"
 """The file with every row."""

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any
@@ -10,21 +11,7 @@ from typing import Any
 from attrs import astuple, frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient.reconcile import (
-    BreakState,
-    Bucket,
-    Calendar,
-    Code,
-    Difference,
-    Finding,
-    Settlement,
-    SettlementStep,
-    StateTotal,
-    Status,
-    Step,
-    Summary,
-    TieOut,
-)
+from payclient.reconcile import BreakState, Bucket, Calendar, Code, Finding, Status
 from payclient.reconcile.judgement.causes import SETTLED, Pattern, UnknownWord
 from payclient.reconcile.judgement.codes import BridgeStep, PatternKind
 from payclient.reconcile.judgement.decisions import Decision, Resolution
@@ -32,7 +19,7 @@ from payclient.reconcile.judgement.findings import FindingTotal, ResolvedBy
 from payclient.reconcile.judgement.records import FirstSeen, LedgerChange, PreviousRun, Sight, SincePrevious
 from payclient.reconcile.judgement.rule_values import IgnoredLines
 from payclient.reconcile.judgement.rules import RuleChange
-from payclient.reconcile.judgement.sides import Payout, StatementTotals
+from payclient.reconcile.judgement.sides import StatementTotals
 from payclient.reconcile.judgement.summary import (
     AcceptanceNotice,
     AcceptanceState,
@@ -79,65 +66,11 @@ _ADVICE: Mapping[Condition, str] = {
 }
 
 
-def verdict_advice(summary: Summary) -> str:
+def advice(condition: Condition, compared: Compared) -> str:
     """Return what to do next, for the condition that decides the verdict."""
-    condition = summary.conditions[0]
     if condition in (Condition.COLUMNS_LEFT_OUT, Condition.STATEMENT_LEFT_OUT):
-        return _columns_advice(summary.compared)
+        return _columns_advice(compared)
     return _ADVICE[Condition.UNRESOLVED if condition is Condition.NOTHING_ANSWERED else condition]
-
-
-def sentence(summary: Summary) -> str:
-    """Return the scope and the result, in one sentence."""
-    if summary.conditions[0] is Condition.NOTHING_READ:
-        return "Nothing was read, so nothing was compared."
-    since, settlement, compared = summary.since, summary.settlement, summary.compared
-    counts = [_counted(summary, bucket, total.rows) for bucket, total in summary.buckets.items() if total.rows]
-    what = f"{name} of " if (name := compared_fields(compared)) else ""
-    what = f"amounts not compared; {what}" if compared.are_amounts_left_out else what
-    what += plural(summary.lines, "ledger row")
-    if summary.lines != summary.rows:
-        what += f", summed to {plural(summary.rows, 'payment')}"
-    if settlement is not None and settlement.not_in_ledger:
-        what += f" and {plural(settlement.not_in_ledger, 'reference')} that only the statement has"
-    said = [", ".join(counts) or "none"]
-    said += [] if settlement is None else statement_problems(settlement)
-    if since is not None:
-        if since.carried_rows:
-            what += f" and {since.carried_rows:,} carried from {in_words(since.previous)}"
-        said.append(roll_forward_sentence(summary.open_findings))
-        said += [f"{plural(since.reused, 'answer')} reused"] if since.reused else []
-    return f"{what}: {'; '.join([*said, *_unused(compared), *_newly_left_out(compared)])}."
-
-
-def _counted(summary: Summary, bucket: Bucket, rows: int) -> str:
-    if bucket is Bucket.BREAK:
-        return plural(rows, "break")
-    is_exact = bucket is not Bucket.MATCHED or not summary.tolerated
-    return f"{rows:,} {bucket}" + ("" if is_exact else f" ({summary.tolerated:,} within tolerance or accepted)")
-
-
-def statement_problems(settlement: Settlement) -> list[str]:
-    """Return the problems of the statement as a whole; breaks are counted as rows."""
-    off, lines = settlement.payout_difference, settlement.statement.rejected_lines
-    said = [f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total"] if off else []
-    return [*said, f"{plural(lines, 'line')} of the statement cannot be used"] if lines else said
-
-
-def completeness(summary: Summary) -> str:
-    """Return the limits of the report, because a report without findings might suggest that there are none."""
-    said = [_FROM_LEDGER if summary.settlement is None else _BOTH_WAYS]
-    if summary.since is not None:
-        change = summary.since.ledger
-        said += ["" if change is None else in_words(change), reused_sentence(summary.since)]
-    return " ".join(filter(None, said))
-
-
-_FROM_LEDGER = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
-_BOTH_WAYS = (
-    "Only references in the ledger or the statement were looked up: from the ledger to the service, from the statement "
-    "to the service, and from the service to the statement. Payments missing from both cannot appear here."
-)
 
 
 # What was compared
@@ -146,42 +79,28 @@ _MAX_UNUSED = 8
 """Columns of one kind that a sentence names."""
 
 
-def compared_fields(compared: Compared) -> str:
-    """Return the compared fields; empty if there are none."""
-    most = max(compared.fields.values(), default=0)
-    found = {name: rows for name, rows in compared.fields.items() if rows}
-    names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
-    if compared.assumed_paid and not any(each.words for each in compared.unused):  # one of them may be a status
-        names.insert(1 if compared.fields["amount"] else 0, "status (assumed paid)")
-    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+def _first(named: Sequence[str]) -> list[str]:
+    return [*named[:_MAX_UNUSED], *([f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else [])]
 
 
-def _unused(compared: Compared) -> list[str]:
-    """Return the columns that are not used: the sums of numbers, and the counts of texts."""
-    found: dict[str, list[str]] = {}
-    for of, columns in (("", compared.unused), (" in the statement", compared.unused_in_statement)):
-        for each in columns:
-            what = "not used" if each.amount is None else "not compared"
-            found.setdefault(f"{what}{of}", []).append(in_words(each))
-    for named in found.values():
-        named[_MAX_UNUSED:] = [f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else []
+def not_compared(compared: Compared) -> Iterator[str]:
+    """Yield the columns that are not used, with sums of numbers and counts of texts, and what is newly left out."""
+    columns: dict[str, list[str]] = {}
+    for of, unused in (("", compared.unused), (" in the statement", compared.unused_in_statement)):
+        for each in unused:
+            columns.setdefault(f"not {'used' if each.amount is None else 'compared'}{of}", []).append(in_words(each))
+    yield from (f"{what}: {'; '.join(_first(named))}" for what, named in columns.items())
     if compared.unread_sheets:
-        found["sheets not read"] = [", ".join(map(in_words, compared.unread_sheets))]
-    return [f"{what}: {'; '.join(named)}" for what, named in found.items()]
+        yield f"sheets not read: {', '.join(map(in_words, compared.unread_sheets))}"
+    if named := ", ".join(f"{kind} {quote(name)}" for kind, name in compared.news[:_MAX_UNUSED]):
+        more = len(compared.news) - _MAX_UNUSED
+        yield f"new, and not compared: {named}{f' and {more:,} more' if more > 0 else ''}"
 
 
-def _newly_left_out(compared: Compared) -> list[str]:
-    """Return what the previous run compared, or did not have, and is not compared now."""
-    named = [f"{kind} {quote(name)}" for kind, name in compared.news[:_MAX_UNUSED]]
-    more = len(compared.news) - len(named)
-    return [f"new, and not compared: {', '.join(named)}{f' and {more:,} more' if more else ''}"] if named else []
-
-
-def _ignored(compared: Compared) -> list[str]:
+def ignored(compared: Compared) -> list[str]:
     """Return what is in the columns that are ignored by name, unless it is the same in all rows."""
     named = [in_words(each) for each in compared.ignored if each.words.keys() - {next(iter(each.words), "")}]
-    more = f"; {len(named) - _MAX_UNUSED:,} more" if named[_MAX_UNUSED:] else ""
-    return [f"Ignored by rule: {'; '.join(named[:_MAX_UNUSED])}{more}."] if named else []
+    return [f"Ignored by rule: {'; '.join(_first(named))}."] if named else []
 
 
 def _columns_advice(compared: Compared) -> str:
@@ -198,31 +117,13 @@ def _columns_advice(compared: Compared) -> str:
     return " ".join(said)
 
 
-def remark(compared: Compared) -> str:
-    """Return the fields that were not compared, in a few sentences; empty if there are none."""
-    told = {"amount": compared.are_amounts_left_out, "status": compared.status_left_out or compared.assumed_paid}
-    names = [name for name, rows in compared.fields.items() if not rows and not told.get(name)]
-    why = {"no column of the ledger is used for it": False, "no row with it was answered": True}
-    said = [
-        f"Not compared, because {reason}: {', '.join(found)}."
-        for reason, is_stated in why.items()
-        if (found := [name for name in names if (name in compared.stated) is is_stated])
-    ]
-    return " ".join([*_large_remarks(compared), *said])
-
-
-def _large_remarks(compared: Compared) -> list[str]:
+def large_remarks(compared: Compared) -> list[str]:
     """Return the remarks without which a verdict would mislead."""
     said = ["Amounts not compared: no column of the ledger is used as the amount."] * compared.are_amounts_left_out
     if compared.status_left_out:
         which = f"{compared.not_paid:,} of {compared.status_left_out:,} {'is' if compared.not_paid == 1 else 'are'}"
         said.append(f"Status not compared; {which} not paid at the service.")
     return said
-
-
-def caution(compared: Compared) -> str:
-    """Return what stands next to the verdict: that no amount or no status was compared, and what is ignored."""
-    return " ".join([*_large_remarks(compared), *_ignored(compared)])
 
 
 _TO_REVIEW = {
@@ -236,17 +137,6 @@ _TO_REVIEW = {
 # Open findings
 
 
-def roll_forward_sentence(found: OpenFindings) -> str:
-    """Return the roll-forward of the number of findings, and those with another amount or word."""
-    unknown, changed = found.by_state[BreakState.NOT_KNOWN].count, found.changed
-    return (
-        f"open findings: {found.opening.count:,} + {found.new.count:,} new + {found.reopened.count:,} reopened - "
-        f"{found.resolved.count:,} resolved = {found.closing.count:,}"
-        + (f" ({unknown:,} not known)" if unknown else "")
-        + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
-    )
-
-
 def at_stake_sentence(found: OpenFindings) -> str:
     """Return the open findings, the ones of more than 30 days, and the ones that count the same money twice."""
     old = f"; {found.old.count:,} of them for more than 30 days, with {found.old.amount:,}" if found.old.count else ""
@@ -257,29 +147,6 @@ def at_stake_sentence(found: OpenFindings) -> str:
     return f"{found.closing.count:,} open, with {found.closing.amount:,} at stake{old}{once}"
 
 
-def news_count(found: OpenFindings) -> int:
-    """Return the number of findings that are new, changed or reopened."""
-    return sum(found.by_state[state].count for state in BreakState if state.is_news)
-
-
-_MOVES = (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED, BreakState.RESOLVED, BreakState.NOT_KNOWN)
-
-
-def headline(summary: Summary) -> str:
-    """Return the number of breaks, what moved since the previous run, the money at stake, and the material ones."""
-    open_findings, said = summary.open_findings, [plural(summary.buckets[Bucket.BREAK].rows, "break")]
-    if summary.since is not None:
-        counts = {state: open_findings.by_state[state].count for state in _MOVES}
-        moves = ", ".join(f"{count:,} {in_words(state)}" for state, count in counts.items() if count)
-        said.append(f"{moves or 'nothing new'} since {in_words(summary.since.previous)}")
-    if stake := open_findings.payments.amount:
-        said.append(f"{stake:,} at stake")
-    said += [f"{summary.material:,} of them material"] if summary.material else []
-    others = (Bucket.UNRESOLVED, Bucket.REJECTED)
-    said += [f"{plural(rows, 'row')} {each}" for each in others if (rows := summary.buckets[each].rows)]
-    return "; ".join(said)
-
-
 BUCKETS: Mapping[Bucket, Wording] = {
     Bucket.MATCHED: Wording("Matched", "All that is compared agrees."),
     Bucket.OPEN: Wording("Open", "Not paid or not settled yet, and not late."),
@@ -287,52 +154,6 @@ BUCKETS: Mapping[Bucket, Wording] = {
     Bucket.UNRESOLVED: Wording("Unresolved", "No trustworthy answer yet."),
     Bucket.REJECTED: Wording("Rejected", "The ledger row cannot be used."),
 }
-
-
-@frozen
-class BridgeLine:
-    """One line of the bridge; a total has no step."""
-
-    label: str
-    meaning: str
-    amount: int
-    step: Difference[Step] | Difference[SettlementStep] | None = None
-
-
-def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
-    """Yield both totals, the steps between them, and the residual, in the order of every report."""
-    yield BridgeLine("Ledger, paid", "sum of what the ledger has as paid", tie_out.ledger_paid_total)
-    for step in tie_out.steps:
-        yield BridgeLine(in_words(step.step).capitalize(), step.step.meaning, step.amount, step)
-    yield BridgeLine("Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total)
-    yield BridgeLine("Residual", "what the steps leave unexplained", tie_out.residual)
-
-
-def settlement_lines(settlement: Settlement) -> Iterator[BridgeLine]:
-    """Yield both totals, the steps between them, and the residual, as `bridge_lines` does."""
-    yield BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total)
-    for step in settlement.steps:
-        yield BridgeLine(in_words(step.step).capitalize(), step.step.meaning, step.amount, step)
-    what = "what was paid out" if settlement.statement.is_net else "what was paid"
-    yield BridgeLine("Statement", f"sum of {what}, over all its lines", settlement.statement.total)
-    yield BridgeLine("Residual", "what the steps leave unexplained", settlement.residual)
-
-
-def payout_sentence(settlement: Settlement) -> str:
-    """Compare the money that came to the bank with the statement's total; empty if it was not given."""
-    if settlement.payout is None:
-        return ""
-    total, difference = settlement.statement.total, settlement.payout_difference
-    if not difference:
-        return f"The payout of {settlement.payout:,} is the statement's total."
-    word = "more" if difference > 0 else "less"
-    return f"The payout of {settlement.payout:,} is {abs(difference):,} {word} than the statement's total of {total:,}."
-
-
-def payout_lines(settlement: Settlement) -> list[Payout]:
-    """Return the payouts of the statement, and their sum if there are several."""
-    found = settlement.statement.payouts
-    return [*found, *([sum(found, Payout(name="All"))] if found[1:] else ())]
 
 
 def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, int]]:
@@ -368,10 +189,6 @@ def open_ages(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
     yield ("All ages", found.closing.count, found.closing.amount)
 
 
-def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:
-    return {state or "not known": total for state, total in tie_out.states.items()}
-
-
 CASE_ONLY = Wording(
     "merchant_reff in other letters", "Only letter case or spacing differs: most likely one side changed it on the way."
 )
@@ -394,6 +211,12 @@ def moves(counts: Mapping[BreakState, int], since: str) -> str:
 
 # Values in words
 
+
+def when(time: datetime | None) -> str:
+    """Return *time* in UTC, to the second. Empty for None."""
+    return "" if time is None else time.astimezone(UTC).isoformat(" ", "seconds")[:19]
+
+
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
     "December",
@@ -408,6 +231,11 @@ _TENS = frozenset(10**power for power in range(1, 7))
 def in_words(value: object) -> str:
     """Return a value as people read it; safe to print, and empty if there is nothing to say."""
     return str(value)
+
+
+@in_words.register
+def _(_: None) -> str:
+    return ""
 
 
 @in_words.register

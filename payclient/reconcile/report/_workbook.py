@@ -1,12 +1,13 @@
-"""Write `report.xlsx`: the report as a work list, with columns for owner, resolution and comment.
+"""`report.xlsx`: the report as a work list, with columns for owner, resolution and comment, written and read back.
 
 Text stays text, and the same rows give the same bytes.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
 from html import escape
 from io import BytesIO
@@ -17,15 +18,15 @@ import xlsxwriter  # type: ignore[import-untyped]
 from attrs import astuple, frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
-from payclient._shared.escape import escape_unprintable, plural
-from payclient.reconcile import Bucket, Row, Total
+from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.reconcile import Bucket, Decision, DecisionError, Resolution, Row, Total
 from payclient.reconcile._atomic import GivenFile
-from payclient.reconcile.judgement.decisions import UNRESOLVED, Decisions
+from payclient.reconcile.judgement.decisions import UNRESOLVED, Decisions, Key, read_resolution
 from payclient.reconcile.judgement.records import BreakChange
-from payclient.reconcile.report._about import when
-from payclient.reconcile.report._model import HISTORY, Opening, Report
-from payclient.reconcile.report._rows import ROWS, SHEETS, WORK, Kind, RowColumn
-from payclient.reconcile.report._wording import BUCKETS, BridgeLine, in_words, open_lines
+from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
+from payclient.reconcile.report._model import HISTORY, RUN_TERM, BridgeLine, Opening, Report
+from payclient.reconcile.report._rows import ROWS, SHEETS, WORK, Kind, RowColumn, open_rows, row_lines_of
+from payclient.reconcile.report._wording import BUCKETS, in_words, open_lines, roll_forward_lines, when
 
 MAX_ROWS = 1_048_576
 """Rows of a sheet, the header included. Source: Excel specifications and limits."""
@@ -290,7 +291,7 @@ def _summary(report: Report, remarks: Iterator[str]) -> Iterator[Sequence[Value]
     yield ("All", None, *_money(sum(summary.buckets.values(), Total())))
     yield ()
     yield ("OPEN FINDINGS", "One for each reference and kind; the amount is what is at stake.")
-    for label, count, amount in (*report.roll_forward, *open_lines(summary.open_findings)):
+    for label, count, amount in (*roll_forward_lines(summary.open_findings), *open_lines(summary.open_findings)):
         yield (label, None, count, amount)
     yield ()
     for code, total in summary.codes.items():
@@ -318,3 +319,144 @@ def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:
         then = line.amount if step is None else then + line.amount
         parts = (None,) * 4 if step is None else (step.rows, step.added, step.taken_off, step.amount)
         yield (line.label, line.meaning, *parts, then)
+
+
+# Read back
+
+_MAX_WORK = 2000
+
+
+@frozen(kw_only=True)
+class WorkItem:
+    """A row of the work list that was filled in."""
+
+    sheet: str
+    row: int
+    line: int
+    reference: str
+    code: str
+    owner: str
+    resolution: str
+    comment: str
+
+    @property
+    def place(self) -> str:
+        return f"sheet {self.sheet}, row {self.row}"
+
+    def is_of(self, row: Row) -> bool:
+        if row.reference is None or shown(row.reference) != self.reference:
+            return False
+        if self.code == UNRESOLVED:
+            return row.bucket is Bucket.UNRESOLVED
+        return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == self.code
+
+    def decide(self, today: date) -> tuple[Resolution | None, date | None]:
+        """Return the resolution and its last day. Refuse what is not allowed."""
+        problem = ""
+        try:
+            resolution, until = read_resolution(self.resolution)
+        except DecisionError as error:
+            raise DecisionError(f"{self.place}: {error.message}") from error
+        if resolution is Resolution.ACCEPTED:
+            if self.code == UNRESOLVED:
+                problem = "an unresolved row cannot be accepted, because nothing is known about it yet"
+            elif not self.owner or not self.comment:
+                problem = "what is accepted needs an owner and a comment that says why"
+            elif until is None or until < today:
+                problem = f"the last day, {until}, has passed"
+        if problem:
+            raise DecisionError(f"{self.place}: {problem}")
+        return resolution, until
+
+
+def read_work_list(path: Path, run: str) -> list[WorkItem]:
+    """Return the rows that were filled in. Refuse a work list of another run, or with moved columns or formulas."""
+    try:
+        with path.open("rb") as file:
+            said = [cells.get(1) for _, cells in read_cells(file, "To sign") if cells.get(0) == RUN_TERM]
+            if said != [run]:
+                which = quote(said[0]) if len(said) == 1 and isinstance(said[0], str) else "a run that it does not name"
+                raise DecisionError(f"the work list is of {which}, and not of the run {quote(run)} in this folder")
+            return [item for sheet in ("Breaks", "Unresolved") for item in _items(sheet, read_cells(file, sheet))]
+    except LedgerError as error:
+        raise DecisionError(f"{path} cannot be read: {error.message}") from error
+
+
+def _items(sheet: str, rows: Iterator[tuple[int, Mapping[int, Any]]]) -> Iterator[WorkItem]:
+    places = _places(sheet, next(rows, (0, dict[int, Any]()))[1])
+    seen: dict[tuple[Any, ...], bool] = {}
+    for number, cells in rows:
+        line, reference, code = (cells.get(places.get(title, -1)) for title in ("Line", "Reference", "Finding"))
+        place = f"sheet {sheet}, row {number}"
+        work = {each.name: _text(cells.get(places[each.title]), f"{place}, {each.title}") for each in WORK}
+        is_filled, is_twice = any(work.values()), (line, reference, code) in seen
+        if is_twice and (is_filled or seen[line, reference, code]):
+            raise DecisionError(f"{place}: the row is there twice; delete one of them")
+        if is_filled:
+            code = code if "Finding" in places else UNRESOLVED
+            if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
+                raise DecisionError(f"{place}: it is not a row of the report; undo the changes in it")
+            yield WorkItem(sheet=sheet, row=number, line=line, reference=reference, code=code, **work)
+        seen[line, reference, code] = is_filled
+
+
+def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
+    places = {column.title: place for place, column in enumerate(COLUMNS[sheet])}
+    for title, place in places.items():
+        if (found := header.get(place, "")) != title:
+            moved = f"{quote(str(found))} is where {quote(title)} must be"
+            raise DecisionError(f"sheet {sheet}: its columns were moved or renamed: {moved}")
+    return places
+
+
+def _text(value: Any, place: str) -> str:
+    if value is FORMULA:
+        raise DecisionError(f"{place}: it is a formula; write the text itself")
+    if type(value) is int:
+        return str(value)
+    if value is not None and not isinstance(value, str):
+        raise DecisionError(f"{place}: it must be text")
+    # As every report shows it, so that the same text comes back from the next work list.
+    text = escape_unprintable(" ".join((value or "").split()))
+    if len(text) > _MAX_WORK:
+        raise DecisionError(f"{place}: it has more than {_MAX_WORK:,} characters")
+    return text
+
+
+def decided(items: Iterable[WorkItem], rows: Path, *, run: str, by: str, at: datetime) -> tuple[Decision, ...]:
+    """Return the decisions of *items*, each with its evidence. Refuse one that is not of *rows*, or is not allowed."""
+    wanted: dict[int, list[WorkItem]] = {}
+    for item in items:
+        wanted.setdefault(item.line, []).append(item)
+    found: dict[Key, tuple[Decision, str]] = {}
+    missing = dict.fromkeys(item for each in wanted.values() for item in each)
+    with open_rows(rows) as file:
+        lines = ((wanted[line.data["line"]], line) for line in row_lines_of(file) if line.data["line"] in wanted)
+        for item, row, text in ((each, line.row, line.text) for each_line, line in lines for each in each_line):
+            if not item.is_of(row):
+                continue
+            missing.pop(item, None)
+            resolution, until = item.decide(at.date())
+            decisive = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
+            for code, ledger, service in [(UNRESOLVED, None, None)] if item.code == UNRESOLVED else decisive:
+                decision = Decision(
+                    run=run,
+                    reference=row.reference or "",
+                    code=code,
+                    owner=item.owner,
+                    resolution=resolution,
+                    until=until,
+                    comment=item.comment,
+                    ledger=ledger,
+                    service=service,
+                    by=by,
+                    at=at,
+                    evidence=hashlib.sha256(text.rstrip(b"\n")).hexdigest(),
+                )
+                other, place = found.setdefault(decision.key, (decision, item.place))
+                if other.cells != decision.cells:
+                    raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
+    for item in missing:
+        message = f"{item.place}: line {item.line} of this run has no {item.code} of {quote(item.reference)}"
+        raise DecisionError(message)
+    return tuple(decision for decision, _ in found.values())

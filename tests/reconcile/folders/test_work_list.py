@@ -10,10 +10,10 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import Bucket, Code, DecisionError, Finding, Resolution, Row
-from payclient.reconcile.folders._work_list import DecisionImporter, read_work_list
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
-from payclient.reconcile.report._about import RUN_TERM
+from payclient.reconcile.report._model import RUN_TERM
+from payclient.reconcile.report._workbook import decided, read_work_list
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RUN = "20261121T020003Z-3f9a1c2d"
@@ -94,7 +94,7 @@ def fill(reference, owner="Ana", resolution="", comment="", line=None):
 
 
 def taken(folder, items):
-    return DecisionImporter(run=RUN, by="ana", at=NOON).take(items, folder / "rows.jsonl")
+    return decided(items, folder / "rows.jsonl", run=RUN, by="ana", at=NOON)
 
 
 def refusal(folder, path):

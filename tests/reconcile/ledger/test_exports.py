@@ -14,7 +14,7 @@ import pytest
 from payclient import Transaction
 from payclient.reconcile import RulesError, Tally, parse_rules, reconcile
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, open_ledger
-from payclient.reconcile.report import sentence
+from payclient.reconcile.report import Report
 from support.workbooks import by_xlsxwriter
 
 
@@ -45,7 +45,7 @@ async def outcome(file, rules=""):
     except (LedgerError, RulesError) as error:
         return "refused", None, str(error)
     reasons = [each.reason for each in entries if not isinstance(each, Entry)]
-    return str(summary.verdict), summary.tie_out.ledger_paid_total, "; ".join([sentence(summary), *reasons])
+    return str(summary.verdict), summary.tie_out.ledger_paid_total, "; ".join([Report(summary).says, *reasons])
 
 
 def rows(text):

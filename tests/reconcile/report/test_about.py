@@ -10,7 +10,7 @@ import pytest
 from payclient.reconcile import Rules
 from payclient.reconcile._codec import from_json
 from payclient.reconcile.report import About, LedgerAbout, about_as_json
-from payclient.reconcile.report._about import run_name
+from payclient.reconcile.report._model import run_name
 from support.ruling import SOME_RULES
 
 LEDGER = LedgerAbout(

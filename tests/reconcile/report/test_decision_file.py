@@ -32,7 +32,7 @@ def report_of(folder, run="", rows=()):
         files.name_run(run)
         for row in rows:
             files.add(row)
-        return files.finish(About(run=run))
+        return files.finish(About(run=run)).summary
 
 
 def test_add(tmp_path):
@@ -143,7 +143,7 @@ def test_settled(tmp_path):
         if not notices:
             add_decisions(folder, [accepted])
         with ReportFiles(folder, rules=rules, formats=["summary.json"]) as files:
-            assert len(files.finish(About(rules=rules)).acceptances) == notices
+            assert len(files.finish(About(rules=rules)).summary.acceptances) == notices
 
 
 def test_no_folder(tmp_path):

@@ -7,8 +7,8 @@ import attrs
 
 from payclient.reconcile import Bucket, FeeSchedule, Row, Rules, Tolerance
 from payclient.reconcile.ledger import Entry, Excluded
-from payclient.reconcile.report import StatementAbout
-from payclient.reconcile.report._about import facts, to_sign, when
+from payclient.reconcile.report import Report, StatementAbout
+from payclient.reconcile.report._wording import when
 from support.planted import about, summary_of
 from support.ruling import accepted
 
@@ -24,7 +24,7 @@ RULES = Rules(
 
 
 def told(rows=(), **known):
-    return {fact.term: fact.values for fact in facts(summary_of(rows), about(**known))}
+    return {fact.term: fact.values for fact in Report(summary_of(rows), about(**known)).facts}
 
 
 def test_ledger():
@@ -43,11 +43,11 @@ def test_warnings():
         about().ledger, warnings=("one", str(excluded)), excluded=(excluded,), ignored_columns=("note",)
     )
     known = about(ledger=ledger, statement=StatementAbout(file=ledger))
-    signed = {fact.term: fact.values for fact in to_sign(summary_of([]), known)}
+    signed = {fact.term: fact.values for fact in Report(summary_of([]), known).to_sign}
     for side in ("ledger", "statement"):
         assert signed[f"Warnings about the {side}"] == ("one",)
         assert signed[f"Left out of the {side}"] == ("the column 'note', which is not used", str(excluded))
-    plain = {fact.term for fact in to_sign(summary_of([]), about())}
+    plain = {fact.term for fact in Report(summary_of([]), about()).to_sign}
     assert [term for term in plain if term.startswith("Warnings")] == []
 
 

@@ -10,16 +10,17 @@ import pytest
 from attrs import astuple, evolve
 
 from payclient import Transaction, errors
-from payclient.cli._output import Worst, roll_forward, verdict_lines
-from payclient.reconcile import STRICT, Answer, Bucket, Case, Code, FeeSchedule, Observation, Rules, Total, judge
+from payclient.cli._output import roll_forward, verdict_lines
+from payclient.reconcile import Answer, Bucket, Case, Code, FeeSchedule, Observation, Rules, Total, judge
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import FORMATS, About, ReportFiles, at_stake_sentence
+from payclient.reconcile.report import FORMATS, About, Report, ReportFiles
 from payclient.reconcile.report._rows import SHEETS
-from payclient.reconcile.report._wording import BUCKETS, bridge_lines, open_lines, settlement_lines
+from payclient.reconcile.report._wording import BUCKETS, at_stake_sentence, open_lines
 from support.nights import Nights, paid
 from support.pages import Page
+from support.planted import worst_of
 from support.reconciling import NOON
 from support.ruling import accepted
 
@@ -58,10 +59,7 @@ def expected(summary):
         yield f"bucket {bucket}", astuple(total)
     for code, total in summary.codes.items():
         yield f"code {code}", astuple(total)
-    for name, bridge in (
-        ("tie-out", bridge_lines(summary.tie_out)),
-        ("statement", settlement_lines(summary.settlement)),
-    ):
+    for name, bridge in (("tie-out", Report(summary).bridge), ("statement", Report(summary).statement_bridge)):
         for place, line in enumerate(bridge):
             step = line.step and (line.step.rows, line.step.added, line.step.taken_off)
             yield f"{name} {place}", (*(step or ()), line.amount)
@@ -202,10 +200,7 @@ async def test_kind(tmp_path):
         (kinds,) = page.all("table", class_="kinds cards")
         stake = done.summary.open_findings.closing.amount
         assert kinds.replace("\N{MINUS SIGN}", "-").endswith(f" 1 {stake} {paid_sums} All breaks 1 {stake} {paid_sums}")
-        worst = Worst()
-        for row in done.rows:
-            worst.add(row)
-        lines = [" ".join(line.split()) for line in verdict_lines(done.summary, worst, rules=STRICT)]
+        lines = [" ".join(line.split()) for line in verdict_lines(Report(done.summary, worst=worst_of(done.rows)))]
         (code,) = done.summary.codes
         found = [line for line in lines if line.startswith((f"{code} ", "break "))]
         assert found == [f"break 1 {paid_sums}", f"{code} 1 {paid_sums}"]
@@ -265,11 +260,11 @@ async def test_to_review(tmp_path):
     entry = Entry(line=2, reference="T1", amount=100_000, fee=500, status="Paid")
     with ReportFiles(tmp_path, rules=RULES) as files:
         files.add(judge(Case(entry=entry, first=seen, second=seen, other_found=1), rules=RULES))
-        summary = files.finish(About(rules=RULES))
+        report = files.finish(About(rules=RULES))
     page = (tmp_path / "report.html").read_text("utf-8").replace("&#39;", "'")
     book = openpyxl.load_workbook(tmp_path / "report.xlsx")
     cells = " ".join(str(cell) for sheet in book for row in sheet.values for cell in row)
-    terminal = " ".join(verdict_lines(summary, Worst(), rules=RULES))
+    terminal = " ".join(verdict_lines(report))
     told = json.loads((tmp_path / "summary.json").read_text())
     for text in (page, cells, terminal):
         assert (ACCEPTANCE in text, LEAKAGE in text) == (True, True)

@@ -69,7 +69,7 @@ async def report_in(folder, *, text=LEDGER, answers=ANSWERS, about=ABOUT, **opti
             found = reconcile(ledger, Service(answers), clock=Clock(), concurrency=1, rules=about.rules)
             async for row in found:
                 files.add(row)
-            return files.finish(about, ledger=ledger)
+            return files.finish(about, ledger=ledger).summary
 
 
 def rows_of(folder):

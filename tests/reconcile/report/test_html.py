@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import hashlib
-import io
 import re
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -20,14 +19,12 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row,
 from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.judgement.records import PreviousRun
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import Report, Worst, completeness, in_words, sentence
-from payclient.reconcile.report._html import FILES, HtmlReport
-from payclient.reconcile.report._tops import ALLOWED as ALLOWED_BY_A_RULE
-from payclient.reconcile.report._tops import RowGroups
-from payclient.reconcile.report._wording import headline
+from payclient.reconcile.report import Report, in_words
+from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
+from payclient.reconcile.report._html import FILES, group_of, groups_of
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
-from support.planted import about, judged, page_of, summary_of
+from support.planted import about, judged, page_of, summary_of, worst_of
 
 ASSETS = files("payclient.reconcile.report")
 AMOUNT = r"\N{MINUS SIGN}?[\d,]*\d"
@@ -156,10 +153,10 @@ def test_verdict():
     for bucket, lacks_probe, title, advice in cases:
         rows = [] if bucket is None else [Row(entry=entry(), bucket=bucket, lacks_probe=lacks_probe)]
         page = Page(page_of(rows))
-        assert (page.all("h1"), page.all("p", class_="says")) == ([title], [sentence(summary_of(rows))])
+        assert (page.all("h1"), page.all("p", class_="says")) == ([title], [Report(summary_of(rows)).says])
         said = " ".join(page.all("p", class_="next"))
         assert [each for each in (again, canary) if each in said] == [advice] * bool(advice), title
-        assert completeness(summary_of(rows)) in page.all("p")
+        assert Report(summary_of(rows)).completeness in page.all("p")
 
 
 def aged(line, state, *, reference=None, at_stake=1, code=Code.UNDERPAID, bucket=Bucket.BREAK):
@@ -174,13 +171,10 @@ def test_news_first():
     rows = [aged(line, BreakState.STILL_OPEN, at_stake=900 + line) for line in range(2, 10)]
     rows += [aged(line, BreakState.NEW, at_stake=line) for line in range(20, 32)]
     rows += [aged(line, BreakState.REOPENED, reference="D", at_stake=77) for line in (40, 41)]
-    tally, worst = Tally(previous=PreviousRun(run="20", folder="20", last_observed_at=None)), Worst()
-    report, file = HtmlReport(), io.StringIO()
+    tally, worst = Tally(previous=PreviousRun(run="20", folder="20", last_observed_at=None)), worst_of(rows)
     for row in rows:
-        for take in (tally.add, worst.add, report.add):
-            take(row)
-    report.write(file, Report(tally.summary(), about()))
-    page = Page(file.getvalue())
+        tally.add(row)
+    page = Page(page_of(rows, tally=tally, worst=worst))
     named = [text for text in page.all("th") if re.fullmatch(r"R\d+|D", text)]
     news, others = named[:10], named[10:15]
     assert page.all("h2")[:2] == ["New, changed or reopened", "Breaks by kind"]
@@ -196,8 +190,8 @@ def test_headline():
     counts = {BreakState.NEW: 1, BreakState.REOPENED: 1, BreakState.RESOLVED: 3}
     by_state = {state: FindingTotal(counts.get(state, 0)) for state in BreakState}
     moved = attrs.evolve(summary, open_findings=attrs.evolve(found, by_state=by_state))
-    assert headline(moved) == "0 breaks; 1 new, 1 reopened, 3 resolved since 4 November"
-    assert headline(summary) == "0 breaks; nothing new since 4 November"
+    assert Report(moved).headline == "0 breaks; 1 new, 1 reopened, 3 resolved since 4 November"
+    assert Report(summary).headline == "0 breaks; nothing new since 4 November"
 
 
 def test_one_state():
@@ -273,11 +267,7 @@ def test_cut():
         (["rows.jsonl"], f"{said}; all are in rows.jsonl."),
         ([], f"{said}."),
     ):
-        report, file = HtmlReport(room=2), io.StringIO()
-        for row in rows:
-            report.add(row)
-        report.write(file, Report(summary_of(rows), about()), files=written)
-        page = Page(file.getvalue())
+        page = Page(page_of(rows, worst=worst_of(rows, room=2), files=written))
         links = {values["href"] for _, values in page.tags if not values.get("href", "#").startswith("#")}
         assert (page.all("p", class_="cut"), links) == ([expected], set(written))
         assert [text for text in page.all("th") if re.match(r"R\d", text)] == ["R5", "R4", "R3", "R2", "R1", "R5", "R4"]
@@ -305,14 +295,14 @@ def test_run(page):
 
 def test_paid_twice():
     """Rows of an invoice that was paid twice are adjacent, regardless of their order in the ledger."""
-    groups = RowGroups(10)
+    rows = []
     for line, reff in enumerate(("INV-1", "INV-2", "inv-1", "INV-2"), 2):
         reference = f"T{line}"
         transaction = Transaction(reference=reference, amount=5, status="Paid", merchant_reff=reff)
         finding = Finding(Code.PAID_TWICE, "paid twice")
         entry = Entry(line=line, reference=reference, amount=5)
-        groups.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,), transaction=transaction))
-    (group,) = groups.breaks(())
+        rows.append(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,), transaction=transaction))
+    (group,) = groups_of(worst_of(rows), ())
     assert [row.line for row in group.rows] == [2, 4, 3, 5]
 
 
@@ -330,16 +320,13 @@ def row(*findings, line=2, amount=100, service=None, bucket=Bucket.BREAK):
 
 
 def grouped(*rows, room=10):
-    groups = RowGroups(room)
-    for each in rows:
-        groups.add(each)
-    return groups
+    return groups_of(worst_of(rows, room=room), ())
 
 
 def test_breaks():
     """Breaks are grouped by their most severe finding, the most severe group first."""
     groups = grouped(row(UNDERPAID, NET), row(CASE_ONLY), row(NET), row(OTHER), row(UNDERPAID))
-    assert [(group.severity, group.code, group.total.rows) for group in groups.breaks(())] == [
+    assert [(group.severity, group.code, group.total.rows) for group in groups] == [
         ("critical", "merchant_reff_differs", 1),
         ("high", "underpaid", 2),
         ("high", "net_differs", 1),
@@ -350,7 +337,7 @@ def test_breaks():
 def test_room():
     """Of many rows those with the most money at stake are kept, those that come first among equals, and all count."""
     rows = [row(OTHER, line=line, amount=amount) for line, amount in enumerate([5, 70, 6, 70, 900])]
-    (group,) = grouped(*rows, room=3).breaks(())
+    (group,) = grouped(*rows, room=3)
     assert ([each.line for each in group.rows], group.total) == ([4, 1, 3], Total(rows=5, ledger_amount=1051))
 
 
@@ -358,18 +345,16 @@ def test_rows_that_are_no_breaks():
     """A row without findings is in no group; one with findings is listed under the first, or under its bucket."""
     allowed = row(ALLOWED, bucket=Bucket.MATCHED)
     groups = grouped(row(bucket=Bucket.MATCHED), row(bucket=Bucket.OPEN), allowed)
-    assert [(group.code, group.rows) for group in groups.remarks(())] == [("underpaid", (allowed,))]
+    assert [(group.code, group.rows) for group in groups] == [("underpaid", (allowed,))]
     for bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
         found, plain = row(UNDERPAID, bucket=bucket), row(bucket=bucket, amount=1)
-        groups = grouped(found, plain)
-        assert (groups.of(bucket, ()).rows, groups.breaks(()), groups.remarks(())) == ((found, plain), [], [])
+        worst = worst_of((found, plain))
+        assert (group_of(worst, bucket, ()).rows, groups_of(worst, ())) == ((found, plain), [])
 
 
 def test_remark_of_a_hint():
     """Only what a rule has waived is said to be allowed; a hint has the words of its code, such as an empty cell."""
     for code in Code:
         is_soft = code.is_soft
-        (group,) = grouped(row(Finding(code, "", waived="" if is_soft else "agreed"), bucket=Bucket.MATCHED)).remarks(
-            ()
-        )
+        (group,) = grouped(row(Finding(code, "", waived="" if is_soft else "agreed"), bucket=Bucket.MATCHED))
         assert group.advice == (code.advice if is_soft else ALLOWED_BY_A_RULE), code
