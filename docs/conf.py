@@ -38,7 +38,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 
 # Names of other projects resolve through their inventories, which would have to be fetched; private names have no page.
-nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", r"payclient\.(\w+\.)*(_|errors\.).*")]
+nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", r"payclient\.(\w+\.)*(_|errors\.|judgement\.).*")]
 
 html_theme = "furo"
 html_static_path = ["_css"]
