@@ -22,8 +22,7 @@ except ModuleNotFoundError as _missing:
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient.engines._spec import LookupSpec
-from payclient.engines._window import background_client
-from payclient.engines.arrow import lookup_batches, lookup_schema
+from payclient.engines.arrow import background_client, lookup_batches, lookup_schema
 from payclient.errors import ConfigurationError
 
 __all__ = ["lookup", "write"]

@@ -9,7 +9,7 @@ import pytest
 
 from payclient import ConfigurationError
 from payclient.engines import LookupSpec, ReconcileSpec, arrow
-from payclient.engines._window import _registries
+from payclient.engines.arrow import _registries
 from payclient.reconcile import Rules, Tolerance
 from payclient.reconcile.ledger import LedgerError
 from support.background import answered_by

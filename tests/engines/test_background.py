@@ -7,7 +7,7 @@ import pytest
 
 from payclient import AsyncClient, ConfigurationError, __version__
 from payclient.engines import LookupSpec, ReconcileSpec
-from payclient.engines._window import _registries, background_client
+from payclient.engines.arrow import _registries, background_client
 from payclient.reconcile import Rules
 from support.fakes import KEY
 

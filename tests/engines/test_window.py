@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from payclient import AuthenticationError, ClientClosedError, ConfigurationError, ConnectionFailedError, ServiceError
-from payclient.engines._window import Batch, Window
+from payclient.engines.arrow import Batch, Window
 from payclient.reconcile import Answer
 from support.fakes import ScriptedTransport, answer, document
 from support.virtual_time import VirtualTimeLoop

@@ -4,7 +4,7 @@ import os
 from contextlib import contextmanager
 from threading import Lock
 
-from payclient.engines._window import _registries
+from payclient.engines.arrow import _registries
 
 
 @contextmanager
