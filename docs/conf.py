@@ -251,7 +251,7 @@ def findings():
 def steps(name):
     """Return the table of the steps of a bridge, by the name of their class."""
     from payclient import reconcile  # noqa: PLC0415  as above
-    from payclient.reconcile.report import in_words  # noqa: PLC0415
+    from payclient.reconcile.report.wording import in_words  # noqa: PLC0415
 
     rows = ["| step | rows |", "|---|---|"]
     return "\n".join([*rows, *(f"| {in_words(each)} | {each.meaning} |" for each in getattr(reconcile, name))])
@@ -259,7 +259,7 @@ def steps(name):
 
 def sheets():
     """Return the table of the sheets of a workbook with their columns; those of both sides share one name."""
-    from payclient.reconcile.report._workbook import COLUMNS  # noqa: PLC0415  as above
+    from payclient.reconcile.report.workbook import COLUMNS  # noqa: PLC0415  as above
 
     rows = ["| sheet | columns |", "|---|---|"]
     for name, columns in COLUMNS.items():

@@ -9,8 +9,8 @@ from attrs import evolve
 from payclient.reconcile import StatementTotals, Tally
 from payclient.reconcile.judgement.records import PreviousRun, SincePrevious
 from payclient.reconcile.judgement.summary import Compared, Leakage, Period
-from payclient.reconcile.report import Report, in_words
-from payclient.reconcile.report._wording import reused_sentence
+from payclient.reconcile.report import Report
+from payclient.reconcile.report.wording import in_words, reused_sentence
 from support.nights import FIRST
 
 

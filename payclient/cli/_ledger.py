@@ -45,7 +45,7 @@ from payclient.reconcile.ledger import (
     column_names,
     combined,
 )
-from payclient.reconcile.report import in_words
+from payclient.reconcile.report.wording import in_words
 
 EXAMPLES = """
 $ payclient ledger ledger.csv

@@ -36,7 +36,7 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.folders import JOURNAL, about_of
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn
-from payclient.reconcile.report import MANIFEST
+from payclient.reconcile.report.integrity import MANIFEST
 
 _MAX_WAYS = 4
 _OF_LEDGER = {

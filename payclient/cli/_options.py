@@ -47,7 +47,7 @@ from payclient.reconcile.ledger import (
     RejectedEntry,
     open_ledger,
 )
-from payclient.reconcile.report import MANIFEST, carry_log, earlier_decisions
+from payclient.reconcile.report.integrity import MANIFEST, carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _MAX_DIGITS = 18

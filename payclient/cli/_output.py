@@ -13,17 +13,10 @@ from payclient.cli._call import new_path
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
 from payclient.reconcile import Bucket, OpenFindings, Row, Severity, Summary, Total, Verdict, expiry_rule
 from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.report import (
-    FORMATS,
-    MANIFEST,
-    BreakItem,
-    BridgeLine,
-    Report,
-    in_words,
-    pattern_words,
-    roll_forward_lines,
-    rules_sentences,
-)
+from payclient.reconcile.report import Report
+from payclient.reconcile.report.integrity import MANIFEST
+from payclient.reconcile.report.model import FORMATS, BreakItem, BridgeLine
+from payclient.reconcile.report.wording import in_words, pattern_words, roll_forward_lines, rules_sentences
 
 SEVERITY = Parameter(metavar="SEVERITY", show_choices=False)
 

@@ -64,16 +64,10 @@ from payclient.reconcile.folders import (
     started_at,
 )
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
-from payclient.reconcile.report import (
-    MANIFEST,
-    WORK_LIST,
-    About,
-    Report,
-    ReportFiles,
-    StatementAbout,
-    in_words,
-    read_log,
-)
+from payclient.reconcile.report import About, Report, ReportFiles
+from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST, read_log
+from payclient.reconcile.report.model import StatementAbout
+from payclient.reconcile.report.wording import in_words
 
 EXAMPLES = f"""
 $ payclient reconcile ledger.csv --out report

@@ -57,26 +57,23 @@ from payclient.reconcile import (
 )
 from payclient.reconcile.folders import JOURNAL, RunDiff, about_of, note_about, open_past_run, write_again
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile.report import (
+from payclient.reconcile.report import verify as verify_manifest
+from payclient.reconcile.report.integrity import (
     DECISIONS,
     MANIFEST,
-    ROWS,
     WORK_LIST,
-    JudgedAgain,
     add_decisions,
     carry_log,
-    in_words,
-    moves,
-    open_rows,
     read_log,
     read_signatures,
-    row_lines_of,
     state_of,
     verify_decisions,
     verify_signatures,
 )
-from payclient.reconcile.report import sign as sign_report
-from payclient.reconcile.report import verify as verify_manifest
+from payclient.reconcile.report.integrity import sign as sign_report
+from payclient.reconcile.report.model import JudgedAgain
+from payclient.reconcile.report.rows import ROWS, open_rows, row_lines_of
+from payclient.reconcile.report.wording import in_words, moves
 
 EXAMPLES: Mapping[str, str] = {
     "report": """
@@ -468,7 +465,7 @@ def decisions(
         folder: Folder of the run. Default: the workbook's.
         streams: Streams of the process.
     """
-    from payclient.reconcile.report._workbook import decided, read_work_list  # noqa: PLC0415  it imports xlsxwriter
+    from payclient.reconcile.report.workbook import decided, read_work_list  # noqa: PLC0415  it imports xlsxwriter
 
     workbook = workbook / WORK_LIST if workbook.is_dir() else workbook
     run_folder = workbook.parent if folder is None else folder

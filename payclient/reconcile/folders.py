@@ -54,30 +54,21 @@ from payclient.reconcile.judgement.records import (
 from payclient.reconcile.judgement.summary import Compared, OpenFindings
 from payclient.reconcile.judgement.tally import temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
-from payclient.reconcile.report import (
-    HISTORY,
-    MANIFEST,
+from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, verify
+from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST
+from payclient.reconcile.report.model import HISTORY, StatementAbout, about_as_json, open_findings_as_json, run_name
+from payclient.reconcile.report.rows import (
     ROWS,
-    WORK_LIST,
-    About,
-    LedgerAbout,
-    Report,
-    ReportFiles,
     RowLine,
-    StatementAbout,
-    about_as_json,
     change_as_json,
     memory_line,
-    moves,
-    open_findings_as_json,
     open_rows,
     read_time,
     row_from_json,
     row_lines_of,
-    run_name,
     settled_from,
-    verify,
 )
+from payclient.reconcile.report.wording import moves
 
 # Names that are not here are for packages above, and not public.
 __all__ = ["RunDiff", "open_past_run", "write_again"]

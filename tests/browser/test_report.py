@@ -8,7 +8,7 @@ import pytest
 from payclient.protocol.transaction import read_transaction
 from payclient.reconcile import Bucket
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import FORMATS
+from payclient.reconcile.report.model import FORMATS
 from support.nights import Nights
 from support.planted import judged, page_of
 from support.seeded import generate

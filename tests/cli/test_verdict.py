@@ -11,9 +11,9 @@ from payclient.reconcile.judgement.findings import History
 from payclient.reconcile.judgement.records import BreakChange, PreviousRun, breaks_of
 from payclient.reconcile.judgement.sides import StatementSide
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import Report, in_words
-from payclient.reconcile.report._model import Worst
-from payclient.reconcile.report._wording import at_stake_sentence
+from payclient.reconcile.report import Report
+from payclient.reconcile.report.model import Worst
+from payclient.reconcile.report.wording import at_stake_sentence, in_words
 from support.reconciling import NOON
 
 

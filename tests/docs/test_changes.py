@@ -19,7 +19,7 @@ SPECIAL = {
         *("cli/_doctor.py", "client/_client.py", "engines/_spec.py")  # made of `TransportName`, or a test holds it
     },
     "net_differs": {"cli/_demo.py", "reconcile/judgement/causes.py"},
-    "rows.parquet": {"reconcile/report/_files.py", "reconcile/report/_rows.py"},
+    "rows.parquet": {"reconcile/report/_files.py", "reconcile/report/rows.py"},
     "OverloadedError": {"client/_session.py", "client/policies/_limiter.py"},
 }
 """Files that name an example for a reason of its own, which another of its kind need not have."""

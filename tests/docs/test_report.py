@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import SettlementStep, Step
-from payclient.reconcile.report import FORMATS, MANIFEST, ReportFiles, in_words
-from payclient.reconcile.report._rows import CSV, PARQUET, SIDES
-from payclient.reconcile.report._workbook import COLUMNS
+from payclient.reconcile.report import ReportFiles
+from payclient.reconcile.report.integrity import MANIFEST
+from payclient.reconcile.report.model import FORMATS
+from payclient.reconcile.report.rows import CSV, PARQUET, SIDES
+from payclient.reconcile.report.wording import in_words
+from payclient.reconcile.report.workbook import COLUMNS
 from support.planted import about, judged
 
 DOCS = Path(__file__).parents[2] / "docs"

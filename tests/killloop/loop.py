@@ -23,7 +23,8 @@ from attrs import define, field, frozen
 from killloop import child
 from payclient.cli._sandbox import SandboxService, serving
 from payclient.reconcile import Journal
-from payclient.reconcile.report import FORMATS, MANIFEST
+from payclient.reconcile.report.integrity import MANIFEST
+from payclient.reconcile.report.model import FORMATS
 from payclient.testing import Latency
 from support.in_thread import InThread
 from support.seeded import COLUMNS, generate
@@ -36,7 +37,7 @@ MOST_TOUCHES = 40
 PATIENCE = 120
 _ANSWERED = "SELECT count(*) FROM answers WHERE answer = 'found' AND reused_from IS NULL"
 IMPORTED = [
-    *("payclient.cli._reconcile", "payclient.reconcile.report._workbook", "payclient.reconcile.report._html"),
+    *("payclient.cli._reconcile", "payclient.reconcile.report.workbook", "payclient.reconcile.report._html"),
     *("anyio._backends._asyncio", "certifi", "h11", "httpcore"),
 ]
 """Before the first run; each begins in milliseconds then, and is not killed while it imports."""

@@ -26,7 +26,6 @@ EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "utils"})
 MAY_BE_ENTERED = {
     "payclient.protocol.transaction._pydantic": "it needs pydantic, so no package can import it",
     "payclient.reconcile.ledger._parquet": "it needs pyarrow, so `payclient.reconcile.ledger` cannot import it",
-    "payclient.reconcile.report._workbook": "it needs xlsxwriter, so `payclient.reconcile.report` cannot import it",
 }
 """Private modules that other packages import, each with the reason."""
 

@@ -11,7 +11,7 @@ from payclient.reconcile._fields import COMPARED_FIELDS
 from payclient.reconcile.journal._database import entry_cells, entry_from
 from payclient.reconcile.judgement.judge import payment_of
 from payclient.reconcile.ledger import ABSENT, Entry, open_ledger
-from payclient.reconcile.report._rows import CSV, PARQUET
+from payclient.reconcile.report.rows import CSV, PARQUET
 from support.reconciling import NOON
 
 FIELDS = {each.name: each for each in COMPARED_FIELDS}

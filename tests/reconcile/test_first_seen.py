@@ -3,7 +3,7 @@
 from payclient import errors
 from payclient.reconcile.judgement.records import Shown
 from payclient.reconcile.ledger import Entry, UnusedColumn
-from payclient.reconcile.report import in_words
+from payclient.reconcile.report.wording import in_words
 from support.nights import paid
 from support.reports import summary_of
 

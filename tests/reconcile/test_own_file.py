@@ -7,8 +7,8 @@ import pytest
 
 from payclient.reconcile import Journal, JournalError
 from payclient.reconcile._atomic import AtomicFiles, own, remove_stale_files
-from payclient.reconcile.report import MANIFEST, ReportFiles, verify
-from payclient.reconcile.report._integrity import earlier_decisions, verify_decisions
+from payclient.reconcile.report import ReportFiles, verify
+from payclient.reconcile.report.integrity import MANIFEST, earlier_decisions, verify_decisions
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and modes are those of POSIX")
 

@@ -35,7 +35,8 @@ from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.journal import Reuse
 from payclient.reconcile.judgement.records import PreviousRun, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import Report, rules_sentences
+from payclient.reconcile.report import Report
+from payclient.reconcile.report.wording import rules_sentences
 from support.chance import examples
 from support.misses import check_each
 from support.nights import Nights, entry, paid

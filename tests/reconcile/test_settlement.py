@@ -27,7 +27,8 @@ from payclient.reconcile import (
 from payclient.reconcile.judgement.compare import usable_line
 from payclient.reconcile.judgement.sides import Payout
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
-from payclient.reconcile.report import Report, in_words
+from payclient.reconcile.report import Report
+from payclient.reconcile.report.wording import in_words
 from support.chance import examples
 from support.reconciling import NOON, NOT_FOUND, Clock, Service
 

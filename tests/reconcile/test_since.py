@@ -12,7 +12,7 @@ from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.judgement.records import RowTotal
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report import Report
-from payclient.reconcile.report._wording import origin_sentence, rules_sentences
+from payclient.reconcile.report.wording import origin_sentence, rules_sentences
 from support.nights import paid
 from support.reports import summary_of
 

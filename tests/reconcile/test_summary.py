@@ -33,7 +33,8 @@ from payclient.reconcile.judgement.sides import observe
 from payclient.reconcile.judgement.summary import Condition, Leakage
 from payclient.reconcile.judgement.tally import FIELDS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn
-from payclient.reconcile.report import Report, in_words
+from payclient.reconcile.report import Report
+from payclient.reconcile.report.wording import in_words
 from support.misses import check_table
 from support.reconciling import NOON
 from support.ruling import accepted

@@ -9,7 +9,7 @@ from payclient.reconcile import Tally, reconcile
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, LedgerAbout, Report
 from payclient.reconcile.report._html import write
-from payclient.reconcile.report._model import Worst
+from payclient.reconcile.report.model import Worst
 from support.reconciling import Clock, Service
 from support.seeded import COLUMNS, generate
 

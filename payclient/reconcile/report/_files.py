@@ -18,10 +18,21 @@ from payclient.reconcile.judgement.codes import Difference
 from payclient.reconcile.judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile.judgement.summary import OpenFindings
 from payclient.reconcile.ledger import Ledger
-from payclient.reconcile.report._integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
-from payclient.reconcile.report._model import FORMATS, HISTORY, OUTPUTS, PAYOUTS, About, Opening, Output, Report, Worst
-from payclient.reconcile.report._rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
-from payclient.reconcile.report._wording import in_words, pattern_words
+from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
+from payclient.reconcile.report.model import (
+    FORMATS,
+    HISTORY,
+    OUTPUTS,
+    PAYOUTS,
+    About,
+    Opening,
+    Output,
+    Report,
+    Worst,
+    open_findings_as_json,
+)
+from payclient.reconcile.report.rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
+from payclient.reconcile.report.wording import in_words, pattern_words
 
 _BEGIN: Mapping[str, Callable[[Opening], object]] = {
     ROWS: lambda opening: opening.on_row.append(row_lines(opening.new.text(ROWS))),
@@ -242,11 +253,6 @@ def summary_as_json(report: Report) -> dict[str, Any]:
 
 def _of(value: object, *names: str) -> dict[str, Any]:
     return {name: as_json(getattr(value, name)) for name in names}
-
-
-def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
-    steps = ("opening", "new", "reopened", "resolved", "changed", "closing")
-    return _of(found, *steps, "by_code", "by_age", "payments")
 
 
 def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import Bucket, Code, Row, Severity, Total, moved_by
-from payclient.reconcile.report._integrity import DECISIONS, MANIFEST
-from payclient.reconcile.report._model import OUTPUTS, Kind, Opening, Report, Worst, invoice_of
-from payclient.reconcile.report._rows import ROWS
-from payclient.reconcile.report._wording import (
+from payclient.reconcile.report.integrity import DECISIONS, MANIFEST
+from payclient.reconcile.report.model import OUTPUTS, Kind, Opening, Report, Worst, invoice_of
+from payclient.reconcile.report.rows import ROWS
+from payclient.reconcile.report.wording import (
     CASE_ONLY,
     Wording,
     in_words,

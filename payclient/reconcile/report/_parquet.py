@@ -13,8 +13,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient.reconcile import Row
 from payclient.reconcile._atomic import GivenFile
-from payclient.reconcile.report._model import Opening
-from payclient.reconcile.report._rows import PARQUET, RUN, Cell, Kind, RowColumn
+from payclient.reconcile.report.model import Opening
+from payclient.reconcile.report.rows import PARQUET, RUN, Cell, Kind, RowColumn
 
 _arrow: Any = pa  # its types are unknown
 _parquet: Any = pq

@@ -12,8 +12,8 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, Row, Severity
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.judgement.findings import as_list
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import moves
-from payclient.reconcile.report._rows import row_from_json
+from payclient.reconcile.report.rows import row_from_json
+from payclient.reconcile.report.wording import moves
 from support.json_schema import problems
 from support.nights import FIRST
 from support.reports import row, run_of

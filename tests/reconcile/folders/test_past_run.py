@@ -8,7 +8,8 @@ import pytest
 from payclient.reconcile import STRICT, Bucket, Journal, PastRunError, Row, Rules
 from payclient.reconcile.folders import JOURNAL, open_past_run
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import FORMATS, About, ReportFiles
+from payclient.reconcile.report import About, ReportFiles
+from payclient.reconcile.report.model import FORMATS
 
 
 def write(folder, *, formats=FORMATS, rules=STRICT, **about):

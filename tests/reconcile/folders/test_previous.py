@@ -6,7 +6,7 @@ import openpyxl
 import pytest
 
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import FORMATS
+from payclient.reconcile.report.model import FORMATS
 from support.nights import Nights, paid
 
 HOSTILE = "<script>alert(1)</script>"

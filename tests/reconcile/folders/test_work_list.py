@@ -12,8 +12,8 @@ from payclient import Transaction
 from payclient.reconcile import Bucket, Code, DecisionError, Finding, Resolution, Row
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
-from payclient.reconcile.report._model import RUN_TERM
-from payclient.reconcile.report._workbook import decided, read_work_list
+from payclient.reconcile.report.model import RUN_TERM
+from payclient.reconcile.report.workbook import decided, read_work_list
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RUN = "20261121T020003Z-3f9a1c2d"

@@ -9,8 +9,8 @@ import pytest
 
 from payclient.reconcile import Rules
 from payclient.reconcile._codec import from_json
-from payclient.reconcile.report import About, LedgerAbout, about_as_json
-from payclient.reconcile.report._model import run_name
+from payclient.reconcile.report import About, LedgerAbout
+from payclient.reconcile.report.model import about_as_json, run_name
 from support.ruling import SOME_RULES
 
 LEDGER = LedgerAbout(

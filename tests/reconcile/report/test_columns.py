@@ -10,8 +10,9 @@ from payclient import Transaction
 from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Status
 from payclient.reconcile.judgement.records import PreviousRun
 from payclient.reconcile.ledger import Entry
-from payclient.reconcile.report import ReportFiles, _rows
-from payclient.reconcile.report._rows import CSV, PARQUET, SHEETS, RowColumn
+from payclient.reconcile.report import ReportFiles
+from payclient.reconcile.report import rows as _rows
+from payclient.reconcile.report.rows import CSV, PARQUET, SHEETS, RowColumn
 from support.planted import about
 from support.reconciling import NOON
 

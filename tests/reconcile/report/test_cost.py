@@ -10,7 +10,7 @@ from payclient.reconcile import Journal, judge, reconcile, replay
 from payclient.reconcile.journal._database import entry_from, observation_from
 from payclient.reconcile.ledger import open_ledger
 from payclient.reconcile.report import About, ReportFiles
-from payclient.reconcile.report._rows import row_as_json
+from payclient.reconcile.report.rows import row_as_json
 from support.planted import both_sides
 from support.reconciling import Clock, Service
 

@@ -10,7 +10,7 @@ from payclient.reconcile import Bucket, Code, Decision, DecisionError, Finding, 
 from payclient.reconcile._atomic import lock
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles
-from payclient.reconcile.report._integrity import (
+from payclient.reconcile.report.integrity import (
     DECISIONS,
     add_decisions,
     carry_log,

@@ -15,9 +15,10 @@ from payclient.reconcile import Answer, Bucket, Case, Code, FeeSchedule, Observa
 from payclient.reconcile.folders import RunDiff
 from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import FORMATS, About, Report, ReportFiles
-from payclient.reconcile.report._rows import SHEETS
-from payclient.reconcile.report._wording import BUCKETS, at_stake_sentence, open_lines
+from payclient.reconcile.report import About, Report, ReportFiles
+from payclient.reconcile.report.model import FORMATS
+from payclient.reconcile.report.rows import SHEETS
+from payclient.reconcile.report.wording import BUCKETS, at_stake_sentence, open_lines
 from support.nights import Nights, paid
 from support.pages import Page
 from support.planted import worst_of

@@ -24,9 +24,10 @@ from payclient import Transaction, errors
 from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status, TieOutError, reconcile
 from payclient.reconcile.judgement.decisions import Decision, Resolution
 from payclient.reconcile.ledger import Entry, RejectedEntry, open_ledger, read_cells
-from payclient.reconcile.report import FORMATS, MANIFEST, About, ReportFiles, add_decisions, verify
+from payclient.reconcile.report import About, ReportFiles, verify
 from payclient.reconcile.report._html import FILES
-from payclient.reconcile.report._model import OUTPUTS
+from payclient.reconcile.report.integrity import MANIFEST, add_decisions
+from payclient.reconcile.report.model import FORMATS, OUTPUTS
 from support import planted
 from support.chance import examples
 from support.nights import Nights, entry, paid

@@ -19,9 +19,10 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row,
 from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.judgement.records import PreviousRun
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report import Report, in_words
+from payclient.reconcile.report import Report
 from payclient.reconcile.report._html import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.reconcile.report._html import FILES, group_of, groups_of
+from payclient.reconcile.report.wording import in_words
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of, worst_of

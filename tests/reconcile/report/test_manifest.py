@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 
-from payclient.reconcile.report import FORMATS, MANIFEST, ReportFiles, verify
-from payclient.reconcile.report._integrity import Problem
+from payclient.reconcile.report import ReportFiles, verify
+from payclient.reconcile.report.integrity import MANIFEST, Problem
+from payclient.reconcile.report.model import FORMATS
 from support.planted import about, judged
 
 DAMAGED = Problem(MANIFEST, "it is damaged: it is not what payclient writes")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from payclient.reconcile import Bucket, Code, Finding, Row
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report._rows import row_as_json, row_from_json, row_lines_of, spreadsheet_cell
+from payclient.reconcile.report.rows import row_as_json, row_from_json, row_lines_of, spreadsheet_cell
 from support.planted import judged
 
 

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile.report._workbook import BookWriter, Column, Style
+from payclient.reconcile.report.workbook import BookWriter, Column, Style
 from support.chance import examples
 
 M = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"

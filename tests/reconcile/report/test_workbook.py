@@ -12,7 +12,7 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Reso
 from payclient.reconcile.judgement.records import BreakChange, breaks_of
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import Report
-from payclient.reconcile.report._workbook import COLUMNS, ReportWorkbook
+from payclient.reconcile.report.workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, tally_of
 
 BUCKETS = {"Breaks": Bucket.BREAK, "Unresolved": Bucket.UNRESOLVED, "Rejected": Bucket.REJECTED}

@@ -1,4 +1,5 @@
-"""`report.xlsx`: the report as a work list, with columns for owner, resolution and comment, written and read back.
+"""
+Internal: `report.xlsx`: the report as a work list, with columns for owner, resolution and comment, and read back.
 
 Text stays text, and the same rows give the same bytes.
 """
@@ -24,9 +25,9 @@ from payclient.reconcile._atomic import GivenFile
 from payclient.reconcile.judgement.decisions import UNRESOLVED, Decisions, Key, read_resolution
 from payclient.reconcile.judgement.records import BreakChange
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
-from payclient.reconcile.report._model import HISTORY, RUN_TERM, BridgeLine, Opening, Report
-from payclient.reconcile.report._rows import ROWS, SHEETS, WORK, Kind, RowColumn, open_rows, row_lines_of
-from payclient.reconcile.report._wording import BUCKETS, in_words, open_lines, roll_forward_lines, when
+from payclient.reconcile.report.model import HISTORY, RUN_TERM, BridgeLine, Opening, Report
+from payclient.reconcile.report.rows import ROWS, SHEETS, WORK, Kind, RowColumn, open_rows, row_lines_of
+from payclient.reconcile.report.wording import BUCKETS, in_words, open_lines, roll_forward_lines, when
 
 MAX_ROWS = 1_048_576
 """Rows of a sheet, the header included. Source: Excel specifications and limits."""
@@ -50,6 +51,8 @@ Value: TypeAlias = str | int | None
 
 
 class Style(Enum):
+    """The format of numbers in a column."""
+
     TEXT = "@"
     MONEY = "#,##0"
     PLAIN = "0"

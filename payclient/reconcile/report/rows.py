@@ -1,4 +1,5 @@
-"""The columns of a row, each declared once, and a row as a line of CSV, and of JSON that is read back.
+"""
+Internal: the columns of a row, each declared once, and a row as a line of CSV, and of JSON that is read back.
 
 The order of a file is a promise to its readers, so each file lists its columns. A column has the same name, kind and
 value wherever it is listed.
@@ -37,7 +38,7 @@ from payclient.reconcile._fields import Cell as CellKind
 from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ListedRow, ReferenceRecord
 from payclient.reconcile.judgement.sides import PAYOUT_SUMS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile.report._wording import in_words, when
+from payclient.reconcile.report.wording import in_words, when
 
 ROWS: str = "rows.jsonl"
 """The file with every row."""

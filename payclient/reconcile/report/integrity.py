@@ -1,4 +1,4 @@
-"""The integrity of a report: its manifest with the checksums of the files, the chain of decisions, and signatures."""
+"""Internal: the integrity of a report: its manifest with a checksum of each file, the decisions, and the signatures."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, rea
 from payclient.reconcile._codec import as_json
 from payclient.reconcile.judgement.decisions import FIRST, Decisions, decision_line, read_decisions
 from payclient.reconcile.judgement.rules import dialect_as_json
-from payclient.reconcile.report._model import OUTPUTS, About, LedgerAbout
+from payclient.reconcile.report.model import OUTPUTS, About, LedgerAbout
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1

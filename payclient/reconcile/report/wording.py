@@ -1,4 +1,4 @@
-"""The words of a report: sentences about its figures, labels and explanations; all of them are safe to print."""
+"""Internal: the words of a report: sentences about figures, labels and explanations; all of them are safe to print."""
 
 import json
 import re
@@ -34,6 +34,8 @@ from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 
 @frozen
 class Wording:
+    """The heading of some rows, and what to do about them."""
+
     title: str
     advice: str
 

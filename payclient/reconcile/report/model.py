@@ -1,4 +1,4 @@
-"""The model of a report, made once for each run: its metadata, figures and words, its worst rows, and its outputs."""
+"""Internal: the model of a report, made once: metadata, figures, words, the rows that people read, and outputs."""
 
 import hashlib
 import json
@@ -42,10 +42,10 @@ from payclient.reconcile.judgement.compare import reff_key
 from payclient.reconcile.judgement.decisions import Decisions
 from payclient.reconcile.judgement.records import BreakChange, LedgerChange, ReferenceRecord
 from payclient.reconcile.judgement.sides import Payout
-from payclient.reconcile.judgement.summary import EXIT_STATUSES, Condition
+from payclient.reconcile.judgement.summary import EXIT_STATUSES, Condition, OpenFindings
 from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
-from payclient.reconcile.report import _wording as words
-from payclient.reconcile.report._wording import in_words, when
+from payclient.reconcile.report import wording as words
+from payclient.reconcile.report.wording import in_words, when
 
 _Item = TypeVar("_Item")
 
@@ -187,6 +187,11 @@ def run_name(about: About, started_at: datetime) -> str:
 def about_as_json(about: About) -> dict[str, Any]:
     """Return *about* in plain values, without `payclient_version`: another version may write the report."""
     return {name: value for name, value in as_json(about).items() if name != "payclient_version"}
+
+
+def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
+    names = ("opening", "new", "reopened", "resolved", "changed", "closing", "by_code", "by_age", "payments")
+    return {name: as_json(getattr(found, name)) for name in names}
 
 
 # The rows that people read
@@ -338,6 +343,8 @@ _BOTH_WAYS = (
 
 @frozen
 class Fact:
+    """A line of the blocks *This run* and *To sign*."""
+
     term: str
     values: tuple[str, ...]
     is_code: bool = False
@@ -687,7 +694,7 @@ OUTPUTS = (
     Output("rows.parquet", 6, "every row as a table, for a database or a notebook", module="_parquet", extra="parquet"),
     Output("breaks.csv", 2, "every break, with both sides"),
     Output(
-        "report.xlsx", 1, "a work list with room for owner, resolution and comment", module="_workbook", extra="xlsx"
+        "report.xlsx", 1, "a work list with room for owner, resolution and comment", module="workbook", extra="xlsx"
     ),
     Output("report.html", 0, "", module="_html", extra="report"),
     Output(HISTORY, 4, "breaks of earlier runs that are gone, or not known", needs="previous"),
