@@ -38,7 +38,8 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 
 # Names of other projects resolve through their inventories, which would have to be fetched; private names have no page.
-nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", r"payclient\.(\w+\.)*(_|errors\.|judgement\.).*")]
+PRIVATE = r"payclient\.(\w+\.)*(_|errors\.|judgement\.|folders\.PastRun).*"
+nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", PRIVATE)]
 
 html_theme = "furo"
 html_static_path = ["_css"]
@@ -284,7 +285,7 @@ def fields():
     names = tomllib.loads((PACKAGE / "reconcile" / "ledger" / "words.toml").read_text(encoding="utf-8"))["columns"]
     rows = ["| field | form | compared | other names |", "|---|---|---|---|"]
     for field, kind in KINDS.items():
-        others = ", ".join(f"`{name}`" for name in names[field].split())
+        others = ", ".join(f"`{name}`" for name in names[field].split()) or "none"
         rows.append(f"| `{field}` | {kind} | {'yes' if field in COMPARED else 'no'} | {others} |")
     return "\n".join(rows)
 
