@@ -485,6 +485,23 @@ async def test_evidence_has_an_age(idle):
     assert [error for error in found if isinstance(error, PayClientError)] == []
 
 
+async def test_worker_without_visitors():
+    """Only its health is asked: it comes back by itself, and says when the worker last asked and last heard."""
+    service = AbsentService("refused", absences=((1.0, 3.0),))
+    async with client(service) as pay:
+        await crowd(pay, rate=20, until=2.5)
+        asked, heard, probes = now() - pay.stats.asked_ago, now() - pay.stats.answered_ago, []
+        for _ in range(60):
+            probes.append((now() - asked < 5.0, pay.stats))
+            await asyncio.sleep(1.0)
+    assert heard == pytest.approx(1.0, abs=0.2)
+    assert 1.4 < asked < 2.6
+    assert [stats.is_ready for _, stats in probes] == [not is_recent for is_recent, _ in probes]
+    assert [stats.outage_seconds > 0 for _, stats in probes] == [is_recent for is_recent, _ in probes]
+    assert {round(stats.answered_ago - stats.asked_ago - (asked - heard), 6) for _, stats in probes} == {0.0}
+    assert probes[-1][1].asked_ago > 55.0
+
+
 async def test_trial():
     """After an idle hour of an outage that goes on, three failures are enough: nobody waits for his retries."""
     service = AbsentService("503", absences=((0.0, 9000.0),))

@@ -6,6 +6,8 @@ Runs the blocks of a page the way its reader would.
 - `output`: what the Python block above it printed.
 - `console`: each line after `$ ` runs in bash, and what stands below it is what it prints. A
   failure must be shown: by `$ echo $?` as the next command.
+- `powershell`: how the lines above it that PowerShell writes in another way are typed there, each of
+  them; they are parsed by it where there is one.
 - `toml`, `bash`, and `text` under "Save this as": saved under the name that the line above gives in backticks.
 - Other `text`, `json` and Sphinx directives are for the eye.
 
@@ -15,6 +17,8 @@ In shown output `…` stands for anything.
 import io
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -25,6 +29,9 @@ from pathlib import Path
 from sybil import Document
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
+
+from payclient._shared.remedy import Shell, quote_word
+from payclient.cli._sandbox import _variables
 
 PROJECT = Path(__file__).parents[2]
 ADDRESS = "http://127.0.0.1:8080"
@@ -52,7 +59,19 @@ NEEDS = {"docs/how-to/ledger-in-a-database.md": "duckdb"}
 EXAMPLES = [path.read_text(encoding="utf-8") for path in sorted((PROJECT / "docs" / "examples").glob("*.py"))]
 FOR_THE_EYE = {"json", "ini"}
 SAVED = {"text", "toml", "bash"}
-RUN = {"python", "output", "console"}
+RUN = {"python", "output", "console", "powershell"}
+_SCHEDULED = (
+    r"Register-ScheduledTask \3 -Trigger (New-ScheduledTaskTrigger -Daily -At \1:00) -Action "
+    r"(New-ScheduledTaskAction bash -Argument \3 -WorkingDirectory C:\2)"
+)
+IN_POWERSHELL = (
+    (r"python3 -m venv (\S+) && \. \1/bin/activate", r"py -m venv \1; \1\\Scripts\\Activate.ps1"),
+    (r"\. (\S+)/bin/activate", r"\1\\Scripts\\Activate.ps1"),
+    (r"echo \$\?", "$LASTEXITCODE"),
+    (r"cut -d , -f 1-4 (\S+)", r"Get-Content \1 | ForEach-Object { ($_ -split ',')[0..3] -join ',' }"),
+    (r"0 (\d+) \* \* \* cd (/\S+) && \./(\S+)", _SCHEDULED),
+)
+"""What is not a command of payclient or of Python, with its form in PowerShell."""
 
 _FENCE = re.compile(
     r"^[ \t]*(`{3,}|~{3,}|:{3,})(?P<language>[^\n`]*)\n(?:.*?\n)?[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL
@@ -88,6 +107,17 @@ def commands(source):
     return found
 
 
+def in_powershell(command):
+    """Return *command*, a line of bash, as PowerShell takes it."""
+    if command.startswith("export "):
+        values = dict(pair.removeprefix("PAYCLIENT_").split("=", 1) for pair in command.split()[1:])
+        return _variables(Shell.POWERSHELL, **values)
+    for ours, theirs in IN_POWERSHELL:
+        if match := re.fullmatch(ours, command):
+            return match.expand(theirs)
+    return " ".join(quote_word(word, Shell.POWERSHELL) or word for word in shlex.split(command))
+
+
 def is_in_an_example(block):
     """Say whether *block*, or the same as the body of a class, stands in an example application."""
     whole_lines = [f"\n{block}", f"\n{textwrap.indent(block, '    ')}"]
@@ -110,6 +140,7 @@ class Reader:
         self._terminal = io.StringIO()  # one for all blocks: a log handler keeps the first that it saw
         self._printed = ""
         self._status = 0
+        self._differing = []  # forms for PowerShell of the commands since its last block
         self._running = ExitStack()
         self._run_python = PythonEvaluator()
 
@@ -121,7 +152,7 @@ class Reader:
 
     def parse(self, path):
         """Return the page with everything in it that is to be run."""
-        ways = {"python": self.python, "output": self.output, "console": self.console}
+        ways = {each: getattr(self, each) for each in RUN}
         ways |= dict.fromkeys(SAVED, self.save)
         page = Document.parse(str(path), *(CodeBlockParser(language, way) for language, way in ways.items()))
         page.namespace["__name__"] = "__main__"
@@ -160,6 +191,8 @@ class Reader:
         """Write a file, if the line above says so."""
         above = example.document.text[: example.start].rstrip().rpartition("\n")[2]
         if example.region.lexemes["arguments"] == "text" and "Save this as" not in above:
+            nightly = re.findall(r"^0 \d+ \* .+", example.parsed, re.MULTILINE)
+            self._differing += map(in_powershell, nightly)
             return
         name = re.findall(r"`([\w.-]+)`", above)[-1]
         (self.folder / name).write_text(example.parsed, encoding="utf-8")
@@ -167,6 +200,8 @@ class Reader:
     def console(self, example):
         """Run the commands of a block, and compare what they print with what is shown."""
         self._status = 0
+        for command, _ in commands(example.parsed):
+            self._differing += [form] if (form := in_powershell(command)) != command else []
         for command, shown in commands(self.adapted(example.parsed)):
             if any(command.startswith(start) for start in self._not_run):
                 continue
@@ -179,6 +214,14 @@ class Reader:
             if command == "echo $?":
                 self._status = 0
         return f"exit status {self._status} is not shown:\n{printed}" if self._status else None
+
+    def powershell(self, example):
+        """Compare what is shown with the forms of the lines above; PowerShell parses them where it is installed."""
+        wanted, self._differing = "\n".join(self._differing), []
+        if shutil.which("pwsh"):
+            check = f"[void][ScriptBlock]::Create(@'\n{example.parsed}\n'@)"
+            subprocess.run(["pwsh", "-NoProfile", "-Command", check], check=True, timeout=60)
+        return None if example.parsed.strip() == wanted else f"in PowerShell, these lines are:\n{wanted}"
 
     def _shell(self, command):
         kept = self.folder / ".environment"

@@ -1,5 +1,7 @@
 """The runner of blocks notices when a page says what is not so."""
 
+from contextlib import nullcontext
+
 import pytest
 from sybil.example import SybilFailure
 
@@ -78,3 +80,12 @@ def test_excerpts(try_out):
     assert try_out(shown) is None
     with pytest.raises(NameError):
         try_out(shown.replace("return Client", "return client"))
+
+
+@pytest.mark.parametrize("shown", ["$env:PAYCLIENT_A = 'b'", "$env:PAYCLIENT_A = 'c'", ""])
+def test_powershell(try_out, monkeypatch, shown):
+    """What a page types in PowerShell is what its lines of bash are there, and none of them is left out."""
+    monkeypatch.setenv("PAYCLIENT_A", "")  # the page sets it
+    is_right = "'b'" in shown
+    with nullcontext() if is_right else pytest.raises(SybilFailure, match="in PowerShell, these lines are"):
+        try_out(f"'''console\n$ export PAYCLIENT_A=b\n'''\n\n'''powershell\n{shown}\n'''\n")
