@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -170,6 +171,48 @@ async def test_litestar_response_model(server, monkeypatch):
     async with AsyncTestClient(Litestar([model], plugins=[PydanticPlugin()])) as visitor:
         answer = (await visitor.get("/model")).json()["transaction"]
     assert (answer["status"], answer["payment_code"], len(answer)) == ("Paid", CODE, 10)
+
+
+@pytest.mark.parametrize("form", ["model", "json"])
+async def test_litestar_results(server, form):
+    """A confirmation, a list of outcomes, a failure and stats are answers of Litestar, in a model and as their JSON."""
+    from litestar import Litestar, get  # noqa: PLC0415  only the session recipes installs it
+    from litestar.plugins.pydantic import PydanticPlugin  # noqa: PLC0415  the same
+    from litestar.testing import AsyncTestClient  # noqa: PLC0415  the same
+    from pydantic import BaseModel  # noqa: PLC0415  the same
+
+    from payclient import AsyncClient, Confirmation, Failed, Found, Stats  # noqa: PLC0415  beside the others
+
+    class Results(BaseModel):
+        confirmation: Confirmation
+        outcomes: list[Found | Failed]
+        stats: Stats
+
+    async def results():
+        async with AsyncClient() as pay:
+            return {
+                "confirmation": await pay.confirm("T1", amount=1, status={"Paid"}),
+                "outcomes": await pay.get_transactions(["T1", "T9"]),
+                "stats": pay.stats,
+            }
+
+    @get("/results", signature_namespace={"Results": Results})
+    async def model() -> Results:
+        return Results(**await results())
+
+    @get("/results")
+    async def as_json() -> dict[str, Any]:
+        found = await results()
+        return {**found, **{name: found[name].as_json() for name in ("confirmation", "stats")}} | {
+            "outcomes": [outcome.as_json() for outcome in found["outcomes"]]
+        }
+
+    handler = {"model": model, "json": as_json}[form]
+    async with AsyncTestClient(Litestar([handler], plugins=[PydanticPlugin()])) as visitor:
+        answer = (await visitor.get("/results")).json()
+    paid, failed = answer["outcomes"]
+    assert (answer["confirmation"]["is_confirmed"], answer["stats"]["is_ready"]) == (False, True)
+    assert (paid["transaction"]["payment_code"], failed["error"]["http_status"]) == (CODE, 404)
 
 
 async def test_outage(server, monkeypatch, caplog):
