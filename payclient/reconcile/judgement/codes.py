@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from enum import Flag, IntEnum, StrEnum, auto
 from functools import lru_cache
+from inspect import get_annotations
 from types import MappingProxyType
 from typing import Generic, Self, TypeVar
 from unicodedata import normalize
@@ -90,15 +91,22 @@ def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType(
     return WORDS.get(plain) or more.get(plain)
 
 
-class BridgeStep(StrEnum):
+class Described(StrEnum):
+    """A word with facts, which stand in the order of the annotations."""
+
+    def __new__(cls, name: str, *facts: object) -> Self:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        attributes = (each for base in cls.__mro__ for each in get_annotations(base))
+        for attribute, fact in zip(attributes, facts, strict=True):
+            setattr(member, attribute, fact)
+        return member
+
+
+class BridgeStep(Described):
     """A reason for a difference between two totals, with its meaning for reports."""
 
     meaning: str
-
-    def __new__(cls, name: str, meaning: str) -> Self:
-        step = str.__new__(cls, name)
-        step._value_, step.meaning = name, meaning
-        return step
 
 
 class Step(BridgeStep):
@@ -190,11 +198,12 @@ class PatternKind(StrEnum):
     WORDS = "words"
 
 
-class _Trait(Flag):
-    OTHER = 0
+class Trait(Flag):
+    """What is special about a kind of finding."""
+
+    NONE = 0
     REMARK = auto()
     NUMBERS = auto()
-    STATUS = auto()
     STATEMENT = auto()
     SERVICE = auto()
     LEDGER = auto()
@@ -203,21 +212,22 @@ class _Trait(Flag):
 _STATE = ("status", "expdate")
 _MONEY = ("amount", "amount_received", "status")
 _FEE = ("fee", "amount", "payment_method")
-_OF_STATUS = (_Trait.STATUS, _STATE, PatternKind.STATUS)
+_OF_STATUS = (Trait.NONE, _STATE, PatternKind.STATUS)
 
 
-class Code(StrEnum):
+class Code(Described):
     """
     The stable name of a finding. Of findings that are equally severe, the one named first here leads.
 
     Attributes:
         severity: Severity of such a finding, unless it has its own.
-        label: Its name in a few words.
-        advice: Its meaning and the next step, in a sentence or two.
+        traits: What the attributes below say.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
         pattern: The common trait of such findings. None if they have none.
         step: The step of the bridge that has the paid money of such a row. None if its amounts or another finding
             tell the step.
+        label: Its name in a few words.
+        advice: Its meaning and the next step, in a sentence or two.
         is_soft: Whether it is a remark, and no difference between the two sides.
         is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.
         is_of_status: Whether it is about the states of both sides.
@@ -227,54 +237,35 @@ class Code(StrEnum):
     """
 
     severity: Severity
-    label: str
-    advice: str
+    traits: Trait
     fields: tuple[str, ...]
     pattern: PatternKind | None
     step: Step | None
-    is_soft: bool
-    is_of_two_numbers: bool
-    is_of_status: bool
-    is_of_statement: bool
-    is_of_service: bool
-    is_of_ledger: bool
+    label: str
+    advice: str
 
-    def __new__(
-        cls,
-        name: str,
-        severity: Severity,
-        traits: _Trait,
-        fields: tuple[str, ...],
-        pattern: PatternKind | None,
-        step: Step | None,
-        label: str,
-        advice: str,
-    ) -> Self:
-        code = str.__new__(cls, name)
-        code._value_, code.severity, code.fields, code.pattern = name, severity, fields, pattern
-        code.step, code.label, code.advice = step, label, advice
-        code.is_soft, code.is_of_two_numbers = _Trait.REMARK in traits, _Trait.NUMBERS in traits
-        code.is_of_status, code.is_of_statement = _Trait.STATUS in traits, _Trait.STATEMENT in traits
-        code.is_of_service, code.is_of_ledger = _Trait.SERVICE in traits, _Trait.LEDGER in traits
-        return code
+    def __init__(self, *_: object) -> None:
+        self.is_soft, self.is_of_two_numbers = Trait.REMARK in self.traits, Trait.NUMBERS in self.traits
+        self.is_of_status, self.is_of_statement = self.pattern is PatternKind.STATUS, Trait.STATEMENT in self.traits
+        self.is_of_service, self.is_of_ledger = Trait.SERVICE in self.traits, Trait.LEDGER in self.traits
 
     NOT_IN_LEDGER = (
-        *("not_in_ledger", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None, None),
+        *("not_in_ledger", Severity.CRITICAL, Trait.STATEMENT, _MONEY, None, None),
         "Paid, and not in the ledger",
         "The statement lists a payment that no usable row of the ledger has. Record it, and find out why it was lost.",
     )
     SETTLED_NOT_PAID = (
-        *("settled_not_paid", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None, None),
+        *("settled_not_paid", Severity.CRITICAL, Trait.STATEMENT, _MONEY, None, None),
         "Settled, but not paid",
         "The statement lists it, but the service does not say that it is paid. Ask the provider what was settled.",
     )
     PAID_TWICE = (
-        *("paid_twice", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff", "status"), None, None),
+        *("paid_twice", Severity.CRITICAL, Trait.NONE, ("merchant_reff", "status"), None, None),
         "Paid twice",
         "One invoice was paid under several references. Find out which payment stands, and refund the other.",
     )
     REVERSED = (
-        *("reversed", Severity.CRITICAL, _Trait.OTHER, _STATE, None, None),
+        *("reversed", Severity.CRITICAL, Trait.NONE, _STATE, None, None),
         "Paid before, and not any more",
         (
             "The service had it as paid in an earlier run, but not now. Hold delivery, and ask the service why. "
@@ -307,17 +298,17 @@ class Code(StrEnum):
         "The ledger has paid the money back, but the service has not. Make the refund, or correct the ledger.",
     )
     MERCHANT_REFF_DIFFERS = (
-        *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), PatternKind.WORDS, None),
+        *("merchant_reff_differs", Severity.CRITICAL, Trait.NONE, ("merchant_reff",), PatternKind.WORDS, None),
         "Other merchant_reff",
         "The ledger and the service name different invoices. Find out which one the payment belongs to.",
     )
     MISSING_AT_SERVICE = (
-        *("missing_at_service", Severity.HIGH, _Trait.SERVICE, _STATE, None, None),
+        *("missing_at_service", Severity.HIGH, Trait.SERVICE, _STATE, None, None),
         "Missing at the service",
         "The service knows no such transaction, and it was asked twice. Check the reference and the environment.",
     )
     UNUSABLE_ANSWER = (
-        *("unusable_answer", Severity.HIGH, _Trait.SERVICE, _STATE, None, None),
+        *("unusable_answer", Severity.HIGH, Trait.SERVICE, _STATE, None, None),
         "Unusable answer",
         (
             "The service answered twice, and neither answer can be used: it declined, or a field is malformed. "
@@ -325,12 +316,12 @@ class Code(StrEnum):
         ),
     )
     DUPLICATE_REFERENCE = (
-        *("duplicate_reference", Severity.HIGH, _Trait.LEDGER, _STATE, None, None),
+        *("duplicate_reference", Severity.HIGH, Trait.LEDGER, _STATE, None, None),
         "Listed more than once",
         "Several ledger rows have the same reference, and only one of them can be right.",
     )
     LEFT_THE_LEDGER = (
-        *("left_the_ledger", Severity.HIGH, _Trait.LEDGER, _STATE, None, None),
+        *("left_the_ledger", Severity.HIGH, Trait.LEDGER, _STATE, None, None),
         "Left the ledger",
         (
             "It matched in an earlier run, but the ledger does not list it any more, although it covers its time. "
@@ -338,42 +329,42 @@ class Code(StrEnum):
         ),
     )
     SETTLED_DIFFERENTLY = (
-        *("settled_differently", Severity.HIGH, _Trait.NUMBERS | _Trait.STATEMENT, _MONEY, PatternKind.FACTOR, None),
+        *("settled_differently", Severity.HIGH, Trait.NUMBERS | Trait.STATEMENT, _MONEY, PatternKind.FACTOR, None),
         "Settled with another amount",
         "The statement has another amount than the service. Claim the difference, or correct the ledger.",
     )
     NOT_SETTLED = (
-        *("not_settled", Severity.HIGH, _Trait.STATEMENT, _MONEY, None, None),
+        *("not_settled", Severity.HIGH, Trait.STATEMENT, _MONEY, None, None),
         "Paid, but not settled",
         "The service has it as paid, but the statement does not list it. Claim it from the provider.",
     )
     UNDERPAID = (
-        *("underpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
+        *("underpaid", Severity.HIGH, Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
         "Underpaid",
         "The service has less than the ledger expects. Collect the rest, or accept it.",
     )
     OVERPAID = (
-        *("overpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
+        *("overpaid", Severity.HIGH, Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
         "Overpaid",
         "The service has more than the ledger expects. Refund the excess, or correct the ledger.",
     )
     NET_DIFFERS = (
-        *("net_differs", Severity.HIGH, _Trait.NUMBERS, ("amount_received",), PatternKind.FACTOR, None),
+        *("net_differs", Severity.HIGH, Trait.NUMBERS, ("amount_received",), PatternKind.FACTOR, None),
         "Other net amount",
         "The amount paid out is not the one that the ledger expects. Look at the fee first.",
     )
     SHORT_RECEIVED = (
-        *("short_received", Severity.HIGH, _Trait.NUMBERS, ("amount", "fee", "amount_received", "status"), None, None),
+        *("short_received", Severity.HIGH, Trait.NUMBERS, ("amount", "fee", "amount_received", "status"), None, None),
         "Paid, but not all of it arrived",
         "It is paid at the service, but less than amount minus fee was received. Claim the rest from the provider.",
     )
     FEE_DIFFERS = (
-        *("fee_differs", Severity.MEDIUM, _Trait.NUMBERS, ("fee",), PatternKind.FEE, None),
+        *("fee_differs", Severity.MEDIUM, Trait.NUMBERS, ("fee",), PatternKind.FEE, None),
         "Other fee",
         "The fee is not the recorded one. Compare it with the contract.",
     )
     FEE_OFF_SCHEDULE = (
-        *("fee_off_schedule", Severity.MEDIUM, _Trait.OTHER, _FEE, PatternKind.FEE, None),
+        *("fee_off_schedule", Severity.MEDIUM, Trait.NONE, _FEE, PatternKind.FEE, None),
         "Fee off schedule",
         "The fee is not the one of the rules' schedule. Claim it back, or correct the schedule.",
     )
@@ -393,12 +384,12 @@ class Code(StrEnum):
         "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
     )
     METHOD_DIFFERS = (
-        *("method_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_method",), PatternKind.WORDS, None),
+        *("method_differs", Severity.MEDIUM, Trait.NONE, ("payment_method",), PatternKind.WORDS, None),
         "Other payment method",
         "It was paid another way than recorded; the fee may differ too.",
     )
     PAYMENT_CODE_DIFFERS = (
-        *("payment_code_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_code",), PatternKind.WORDS, None),
+        *("payment_code_differs", Severity.MEDIUM, Trait.NONE, ("payment_code",), PatternKind.WORDS, None),
         "Other payment code",
         "The payer used another code than the ledger has.",
     )
@@ -408,22 +399,22 @@ class Code(StrEnum):
         "Neither side expects money. Only the recorded reason differs.",
     )
     EXPIRY_DIFFERS = (
-        *("expiry_differs", Severity.LOW, _Trait.OTHER, ("expdate",), PatternKind.WORDS, None),
+        *("expiry_differs", Severity.LOW, Trait.NONE, ("expdate",), PatternKind.WORDS, None),
         "Other expiry",
         "The two sides give different times of expiry.",
     )
     SERVICE_ARITHMETIC = (
-        *("service_arithmetic", Severity.LOW, _Trait.REMARK, (), None, None),
+        *("service_arithmetic", Severity.LOW, Trait.REMARK, (), None, None),
         "The service's numbers do not add up",
         "In the service's own answer, amount minus fee is not the amount received. Ask the provider.",
     )
     NOT_COMPARED = (
-        *("not_compared", Severity.INFO, _Trait.REMARK, (), None, None),
+        *("not_compared", Severity.INFO, Trait.REMARK, (), None, None),
         "Empty cell, not compared",
         "The service has a value, but the ledger's cell is empty. Fill the cell to have it compared.",
     )
     TOLERATED_DEVIATION = (
-        *("tolerated_deviation", Severity.INFO, _Trait.REMARK, (), None, None),
+        *("tolerated_deviation", Severity.INFO, Trait.REMARK, (), None, None),
         "Answered in another form than documented",
         "The values could be read exactly and were compared as usual.",
     )

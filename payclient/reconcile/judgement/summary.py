@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from math import inf
 from types import MappingProxyType
-from typing import Self, TypeAlias
 
 from attrs import frozen
 
 from payclient.reconcile.judgement.causes import Pattern, Settlement, TieOut, paid_by
-from payclient.reconcile.judgement.codes import Code, Severity
+from payclient.reconcile.judgement.codes import Code, Described, Severity
 from payclient.reconcile.judgement.decisions import Decision
 from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, Row
 from payclient.reconcile.judgement.records import FirstSeen, SincePrevious
@@ -265,7 +264,24 @@ class Summary:
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions that are true, in their order. There is at least one."""
-        return tuple(each for each in Condition if each.holds(self))
+        compared, unresolved = self.compared, self.buckets[Bucket.UNRESOLVED].rows
+        holds: Mapping[Condition, object] = {
+            Condition.NOTHING_READ: not any(total.rows for total in self.buckets.values()),
+            Condition.NOTHING_FOUND: self.lacking_probe,
+            Condition.NOTHING_ANSWERED: 0 < self.rows == unresolved and not self.lacking_probe,
+            Condition.UNRESOLVED: unresolved > self.lacking_probe,
+            Condition.BREAKS: self.buckets[Bucket.BREAK].rows,
+            Condition.REJECTED: self.buckets[Bucket.REJECTED].rows,
+            Condition.NOT_TIED: self.settlement is not None and self.settlement.is_off,
+            Condition.AMOUNTS_LEFT_OUT: compared.are_amounts_left_out,
+            Condition.SHEETS_LEFT_OUT: compared.unread_sheets,
+            Condition.COLUMNS_LEFT_OUT: compared.unused,
+            Condition.STATEMENT_LEFT_OUT: compared.unused_in_statement,
+            Condition.STATUS_LEFT_OUT: compared.status_left_out,
+            Condition.NEWLY_LEFT_OUT: compared.news,
+            Condition.CLEAN: True,
+        }
+        return tuple(condition for condition in Condition if holds[condition])
 
     @property
     def verdict(self) -> Verdict:
@@ -293,8 +309,16 @@ class Summary:
             that matter, rejected rows, a statement that does not tie, and rows not paid at the service whose status
             was not compared; 75 for unresolved rows; 0.
         """
-        limits = FailOn.of(fail_on, only_news=only_news)
-        found = {each.status for each in self.conditions if each.fails(self, limits)}
+        is_partial = fail_on == Verdict.PARTIAL.value
+        least = Severity.MEDIUM if is_partial else Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
+        breaks = self.open_findings.news if only_news and self.since is not None else self.breaks
+        may_matter = {
+            Condition.BREAKS: any(count for severity, count in breaks.items() if severity >= least),
+            Condition.STATUS_LEFT_OUT: is_partial or self.compared.not_paid > 0,
+            Condition.NEWLY_LEFT_OUT: True,
+        }
+        of_others = {verdict: is_partial or verdict is not Verdict.PARTIAL for verdict in Verdict}
+        found = {each.status for each in self.conditions if may_matter.get(each, of_others[each.verdict])}
         return next((status for status in EXIT_STATUSES if status in found), 0)
 
 
@@ -344,126 +368,31 @@ class FollowUp(StrEnum):
     ASSUME_PAID = "assume_paid"
 
 
-@frozen
-class FailOn:
-    """What gives exit status 1: breaks from a severity on, only new ones if a previous run is known, and *partial*."""
-
-    least: Severity = Severity.MEDIUM
-    only_news: bool = False
-    partial: bool = False
-
-    @classmethod
-    def of(cls, word: Severity | str, *, only_news: bool = False) -> FailOn:
-        """Return the limit for a severity, its word, or `partial`: as medium, and each *partial* verdict, too."""
-        if word == Verdict.PARTIAL.value:
-            return cls(only_news=only_news, partial=True)
-        return cls(Severity[word.upper()] if isinstance(word, str) else word, only_news)
-
-
-_Holds: TypeAlias = Callable[[Summary], object]
-_Fails: TypeAlias = Callable[[Summary, FailOn], object]
-
-
-def _if(holds: _Holds) -> _Holds:
-    """Return a condition as it is. In a member of an enum, type checkers do not see what a lambda gets."""
-    return holds
-
-
-def _always(_: Summary, __: FailOn) -> bool:
-    return True
-
-
-def _severe(summary: Summary, fail_on: FailOn) -> bool:
-    is_news = fail_on.only_news and summary.since is not None
-    breaks = summary.open_findings.news if is_news else summary.breaks
-    return any(count for severity, count in breaks.items() if severity >= fail_on.least)
-
-
-def _partial(_: Summary, fail_on: FailOn) -> bool:
-    return fail_on.partial
-
-
-def _unpaid(summary: Summary, fail_on: FailOn) -> bool:
-    return summary.compared.not_paid > 0 or fail_on.partial
-
-
-class Condition(StrEnum):
+class Condition(Described):
     """
     What is the case after a run. The first one that is true gives the verdict and the advice.
 
     Attributes:
         verdict: The verdict if it is the first that is true.
-        status: The exit status of such a run.
+        status: The exit status of such a run, if it matters to the caller. Otherwise that is 0.
         follow_ups: What leads on, the best first.
-        holds: Whether it is the case in a summary.
-        fails: Whether it gives its exit status, for the limits of the caller. Otherwise that is 0.
     """
 
     verdict: Verdict
     status: int
     follow_ups: tuple[FollowUp, ...]
-    holds: _Holds
-    fails: _Fails
 
-    def __new__(
-        cls, name: str, verdict: Verdict, status: int, holds: _Holds, fails: _Fails, *follow_ups: FollowUp
-    ) -> Self:
-        condition = str.__new__(cls, name)
-        condition._value_, condition.verdict, condition.status = name, verdict, status
-        condition.holds, condition.fails, condition.follow_ups = holds, fails, follow_ups
-        return condition
-
-    NOTHING_READ = (
-        *("nothing_read", Verdict.EMPTY, 0),
-        *(_if(lambda it: not any(each.rows for each in it.buckets.values())), _always),
-        FollowUp.READ_LEDGER,
-    )
-    NOTHING_FOUND = (
-        *("nothing_found", Verdict.INCOMPLETE, 3, _if(lambda it: it.lacking_probe), _always),
-        FollowUp.DIAGNOSE,
-    )
-    NOTHING_ANSWERED = (
-        *("nothing_answered", Verdict.INCOMPLETE, 75),
-        *(_if(lambda it: 0 < it.rows == it.buckets[Bucket.UNRESOLVED].rows and not it.lacking_probe), _always),
-        *(FollowUp.DIAGNOSE, FollowUp.RESUME),
-    )
-    UNRESOLVED = (
-        *("unresolved", Verdict.INCOMPLETE, 75),
-        *(_if(lambda it: it.buckets[Bucket.UNRESOLVED].rows > it.lacking_probe), _always),
-        FollowUp.RESUME,
-    )
-    BREAKS = (*("breaks", Verdict.BREAKS, 1, _if(lambda it: it.buckets[Bucket.BREAK].rows), _severe), FollowUp.EXPLAIN)
-    REJECTED = (
-        *("rejected", Verdict.BREAKS, 1, _if(lambda it: it.buckets[Bucket.REJECTED].rows), _always),
-        FollowUp.READ_LEDGER,
-    )
-    NOT_TIED = (
-        *("not_tied", Verdict.BREAKS, 1, _if(lambda it: it.settlement is not None and it.settlement.is_off), _always),
-        FollowUp.SHOW,
-    )
-    AMOUNTS_LEFT_OUT = (
-        *("amounts_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.are_amounts_left_out), _partial),
-        FollowUp.CHOOSE_COLUMNS,
-    )
-    SHEETS_LEFT_OUT = (
-        *("sheets_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unread_sheets), _partial),
-        FollowUp.CHOOSE_SHEET,
-    )
-    COLUMNS_LEFT_OUT = (
-        *("columns_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unused), _partial),
-        FollowUp.CHOOSE_COLUMNS,
-    )
-    STATEMENT_LEFT_OUT = (
-        *("statement_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.unused_in_statement), _partial),
-        FollowUp.RESUME,
-    )
-    STATUS_LEFT_OUT = (
-        *("status_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.status_left_out)),
-        _unpaid,
-        FollowUp.ASSUME_PAID,
-    )
-    NEWLY_LEFT_OUT = (
-        *("newly_left_out", Verdict.PARTIAL, 1, _if(lambda it: it.compared.news), _always),
-        FollowUp.READ_LEDGER,
-    )
-    CLEAN = "clean", Verdict.CLEAN, 0, _if(lambda _: True), _always
+    NOTHING_READ = "nothing_read", Verdict.EMPTY, 0, (FollowUp.READ_LEDGER,)
+    NOTHING_FOUND = "nothing_found", Verdict.INCOMPLETE, 3, (FollowUp.DIAGNOSE,)
+    NOTHING_ANSWERED = "nothing_answered", Verdict.INCOMPLETE, 75, (FollowUp.DIAGNOSE, FollowUp.RESUME)
+    UNRESOLVED = "unresolved", Verdict.INCOMPLETE, 75, (FollowUp.RESUME,)
+    BREAKS = "breaks", Verdict.BREAKS, 1, (FollowUp.EXPLAIN,)
+    REJECTED = "rejected", Verdict.BREAKS, 1, (FollowUp.READ_LEDGER,)
+    NOT_TIED = "not_tied", Verdict.BREAKS, 1, (FollowUp.SHOW,)
+    AMOUNTS_LEFT_OUT = "amounts_left_out", Verdict.PARTIAL, 1, (FollowUp.CHOOSE_COLUMNS,)
+    SHEETS_LEFT_OUT = "sheets_left_out", Verdict.PARTIAL, 1, (FollowUp.CHOOSE_SHEET,)
+    COLUMNS_LEFT_OUT = "columns_left_out", Verdict.PARTIAL, 1, (FollowUp.CHOOSE_COLUMNS,)
+    STATEMENT_LEFT_OUT = "statement_left_out", Verdict.PARTIAL, 1, (FollowUp.RESUME,)
+    STATUS_LEFT_OUT = "status_left_out", Verdict.PARTIAL, 1, (FollowUp.ASSUME_PAID,)
+    NEWLY_LEFT_OUT = "newly_left_out", Verdict.PARTIAL, 1, (FollowUp.READ_LEDGER,)
+    CLEAN = "clean", Verdict.CLEAN, 0, ()
