@@ -40,7 +40,6 @@ from payclient.reconcile import (
     STRICT,
     Condition,
     Journal,
-    OpenJournal,
     Reuse,
     Row,
     Rules,
@@ -270,7 +269,7 @@ class Reconciliation:
             identity["ledger"] = json.dumps(declared, ensure_ascii=False, sort_keys=True)
         return identity
 
-    def _tell_resumed(self, journal: OpenJournal) -> None:
+    def _tell_resumed(self, journal: Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
             return
         answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
@@ -279,7 +278,7 @@ class Reconciliation:
             "for new answers, choose another folder"
         )
 
-    async def _ask(self, journal: OpenJournal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
+    async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
         reuse, before = None, None
         if self.previous is not None:
             before = self.previous.note, self.previous.records
@@ -310,7 +309,7 @@ class Reconciliation:
                         for take in (files.add, *on_row):
                             take(row)
 
-    def _entries(self, journal: OpenJournal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
+    def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, then note its totals, known only at its end."""
         started_at(journal, self.clock())
         shown = {} if self.previous is None else self.previous.note.shown or {}
@@ -331,7 +330,7 @@ class Reconciliation:
         )
         files.name_run(note_about(journal, about))
 
-    def _lines(self, statement: Ledger, journal: OpenJournal) -> Iterator[Entry | RejectedEntry]:
+    def _lines(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
         """Yield the statement, and then note what was read."""
         words, lines, rejected = UnknownWords(self.rules), 0, 0
         for line in statement_lines(statement, self.ledger):

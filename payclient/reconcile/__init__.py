@@ -6,10 +6,6 @@ TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient.reconcile._atomic import AtomicFiles as AtomicFiles
     from payclient.reconcile._atomic import read_own as read_own
-    from payclient.reconcile._replay import break_changes as break_changes
-    from payclient.reconcile._replay import judge_again as judge_again
-    from payclient.reconcile._replay import judging as judging
-    from payclient.reconcile._replay import replay as replay
     from payclient.reconcile._run import OnProgress as OnProgress
     from payclient.reconcile._run import Phase as Phase
     from payclient.reconcile._run import Progress as Progress
@@ -71,7 +67,7 @@ __all__ = [
 ]
 
 _PURE = "codes errors sides findings rule_values rules rules_file decisions records compare judge causes summary tally"
-_ROOMS = ("_atomic", *(f"judgement.{each}" for each in _PURE.split()), "journal", "_replay", "_run")
+_ROOMS = ("_atomic", *(f"judgement.{each}" for each in _PURE.split()), "journal", "_run")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above

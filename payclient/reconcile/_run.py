@@ -23,8 +23,7 @@ from payclient._shared.until_done import in_thread
 from payclient.client import PASSES, LookupFunction, is_passing, stream
 from payclient.errors import InvalidReferenceError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Found, Outcome, Transaction
-from payclient.reconcile._replay import replay
-from payclient.reconcile.journal import REUSED, Journal, OpenJournal, Reuse, take_over
+from payclient.reconcile.journal import REUSED, Journal, Reuse, replay, take_over
 from payclient.reconcile.judgement.compare import StatementSum, stated_money, usable_line
 from payclient.reconcile.judgement.errors import StoppedError
 from payclient.reconcile.judgement.findings import Row
@@ -84,7 +83,7 @@ async def reconcile(  # noqa: PLR0913  one option each, only by name
     *,
     confirm: LookupFunction | None = None,
     concurrency: int = 50,
-    journal: OpenJournal | None = None,
+    journal: Journal | None = None,
     canary: str | None = None,
     rules: Rules = STRICT,
     stall_timeout: float = 900.0,
@@ -185,7 +184,7 @@ async def _each(entries: Entries) -> AsyncGenerator[Entry | RejectedEntry, None]
 
 @define
 class _Reconciler:
-    _journal: OpenJournal
+    _journal: Journal
     _lookup: LookupFunction
     _confirm: LookupFunction
     _concurrency: int

@@ -25,7 +25,6 @@ from payclient.reconcile import (
     JournalError,
     JournalWriteError,
     Observation,
-    OpenJournal,
     PastRunError,
     ResolvedBy,
     Row,
@@ -300,14 +299,14 @@ _STARTED = "started"
 _STATEMENT = "about the statement"
 
 
-def started_at(journal: OpenJournal, now: datetime | None = None) -> datetime | None:
+def started_at(journal: Journal, now: datetime | None = None) -> datetime | None:
     """Return the start of the run, noted as *now* if none was noted before."""
     if (noted := journal.note(_STARTED)) is None and now is not None:
         journal.set_note(_STARTED, now.isoformat())
     return now if noted is None else datetime.fromisoformat(noted)
 
 
-def note_about(journal: OpenJournal, about: About) -> str:
+def note_about(journal: Journal, about: About) -> str:
     """Note the facts and the name of the run in the journal. Return the name, unchanged when resumed."""
     if (started := started_at(journal)) is not None:
         about = evolve(about, run=run_name(about, started))
@@ -316,11 +315,11 @@ def note_about(journal: OpenJournal, about: About) -> str:
     return about.run
 
 
-def note_statement(journal: OpenJournal, about: StatementAbout) -> None:
+def note_statement(journal: Journal, about: StatementAbout) -> None:
     journal.note_value(_STATEMENT, about)
 
 
-def about_of(journal: OpenJournal) -> About:
+def about_of(journal: Journal) -> About:
     """Return the noted facts of the run. None about a ledger that was not read to its end."""
     ended_by, known = journal.ended_by, journal.statement
     statement = None if known is None else journal.noted(_STATEMENT, StatementAbout)
@@ -369,7 +368,7 @@ def write_again(folder: Path, *on_row: Callable[[Row], object]) -> Report:
             return finish(files, journal, about)
 
 
-def finish(files: ReportFiles, journal: OpenJournal, about: About, ledger: Ledger | None = None) -> Report:
+def finish(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | None = None) -> Report:
     """Add the journal's facts to the rows, and write the files."""
     for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
         files.add_change(change)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
-from payclient.reconcile import STRICT, Bucket, Journal, JournalError, Rules, Tolerance, reconcile, replay
-from payclient.reconcile._replay import judge_again
+from payclient.reconcile import STRICT, Bucket, Journal, JournalError, Rules, Tolerance, judge_again, reconcile, replay
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import Entry
 from support.chance import examples

@@ -308,7 +308,7 @@ CONTROLS = (
             "if self._database.path is None:", "if True:", works=("reconcile",)),
     Control("a cancelled worker does not spoil the commit", "reconcile.journal._answers:Answers._commit_for_all",
             "if each.done():", "if False:", works=("reconcile",)),
-    Control("failures are asked again by the next run", "reconcile.journal._journal:OpenJournal.forget_failures",
+    Control("failures are asked again by the next run", "reconcile.journal._journal:Journal.forget_failures",
             "db.execute(_FORGET_FAILURES)", "pass", works=("reconcile",)),
 )  # fmt: skip
 

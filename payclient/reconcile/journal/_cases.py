@@ -34,7 +34,6 @@ from payclient.reconcile.judgement.compare import settled_by
 from payclient.reconcile.judgement.errors import JournalError
 from payclient.reconcile.judgement.judge import Case, are_parts, why_not_summed
 from payclient.reconcile.judgement.records import (
-    MAX_GONE_FOR,
     LedgerChange,
     ListedRow,
     PreviousRun,
@@ -202,21 +201,6 @@ class StatementLines:
             is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
             unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
         )
-
-
-_WITHOUT_ROW = """
-    SELECT reference, data FROM earlier WHERE data LIKE '%"settled"%' AND NOT (? AND EXISTS (
-        SELECT 1 FROM entries WHERE entries.reference = earlier.reference AND rejected IS NULL
-    )) ORDER BY reference
-"""
-
-
-def settled_without_row(database: Database, *, has_statement: bool) -> Iterator[ReferenceRecord]:
-    """Yield what earlier statements have of references whose rows do not show it, for the run after this one."""
-    for reference, data in database.read(_WITHOUT_ROW, (has_statement,)):
-        earlier = record_from(reference, data)
-        if earlier.settled is not None and earlier.gone_for < MAX_GONE_FOR:
-            yield ReferenceRecord(reference=reference, settled=earlier.settled, gone_for=earlier.gone_for + 1)
 
 
 @define(kw_only=True)

@@ -16,13 +16,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from attrs import evolve, frozen
 
+from payclient._shared.escape import plural
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.journal._answers import FOUND, Answers
 from payclient.reconcile.journal._cases import (
@@ -32,7 +34,6 @@ from payclient.reconcile.journal._cases import (
     StoredLines,
     StoredStatement,
     carry_over,
-    settled_without_row,
 )
 from payclient.reconcile.journal._database import (
     ENTRY,
@@ -46,10 +47,20 @@ from payclient.reconcile.journal._database import (
     with_checksum,
 )
 from payclient.reconcile.judgement.errors import JournalError
-from payclient.reconcile.judgement.findings import Bucket
+from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
 from payclient.reconcile.judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
-from payclient.reconcile.judgement.records import LedgerChange, PreviousRun, Records, ReferenceRecord
-from payclient.reconcile.judgement.rule_values import IgnoredLines
+from payclient.reconcile.judgement.records import (
+    MAX_GONE_FOR,
+    BreakChange,
+    LedgerChange,
+    PreviousRun,
+    Records,
+    ReferenceRecord,
+    changes_of,
+    record_from,
+    with_history,
+)
+from payclient.reconcile.judgement.rule_values import IgnoredLines, KindGuard
 from payclient.reconcile.judgement.rules import STRICT, Rules
 from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
@@ -90,18 +101,38 @@ _IS_JUDGED = """
     WHERE entries.reference = ? AND rejected IS NULL AND answer NOT IN ('failed', 'unusable') LIMIT 1
 """
 
+_WITHOUT_ROW = """
+    SELECT reference, data FROM earlier WHERE data LIKE '%"settled"%' AND NOT (? AND EXISTS (
+        SELECT 1 FROM entries WHERE entries.reference = earlier.reference AND rejected IS NULL
+    )) ORDER BY reference
+"""
 
-class OpenJournal:
+
+class Journal:
     """
-    The state of one reconciliation, as `reconcile` and the report read and write it.
+    The journal of one reconciliation: `with Journal(path) as journal`, for one run at a time.
 
-    Attributes:
-        answers: The answers, and what is still to be looked up.
-        statement_lines: The lines of the statement, if there is one.
+    Args:
+        path: The file, created with its folder if missing. None for a temporary one, deleted at the end.
+        identity: The facts that must be the same to resume a run, such as the address of the service.
+        must_exist: Refuse to create a new one.
+
+    Note:
+        A killed process loses nothing. After a power cut, the last answers may be looked up again. Memory stays
+        within some 32 MiB. The disk takes about 0.3 KB for each ledger row. The API key is
+        never in it.
+
+    Raises:
+        JournalError: When it cannot be used: it belongs to another run, is in use, missing or damaged. All of it is
+            read once to check.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None, *, identity: Mapping[str, str] | None, must_exist: bool
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        identity: Mapping[str, str] | None = None,
+        must_exist: bool = False,
     ) -> None:
         self._database = Database(None if path is None else Path(path), must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
@@ -135,6 +166,12 @@ class OpenJournal:
                 how = f"its {name}: {', '.join(parts)}" if parts else f"{name} was {was}, and is {now} now"
                 message = f"the journal {self._database.path} belongs to another run: {how}"
                 raise JournalError(message, rules=parts if different == ["rules"] else ())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Commit pending writes, and release the file."""
@@ -292,7 +329,11 @@ class OpenJournal:
         return self._cases(rules).of_earlier()
 
     def settled_without_row(self) -> Iterator[ReferenceRecord]:
-        return settled_without_row(self._database, has_statement=self.statement is not None)
+        """Yield what earlier statements have of references whose rows do not show it, for the run after this one."""
+        for reference, data in self._database.read(_WITHOUT_ROW, (self.statement is not None,)):
+            earlier = record_from(reference, data)
+            if earlier.settled is not None and earlier.gone_for < MAX_GONE_FOR:
+                yield ReferenceRecord(reference=reference, settled=earlier.settled, gone_for=earlier.gone_for + 1)
 
     def _cases(self, rules: Rules) -> Cases:
         self.answers.find_paid_twice()
@@ -317,35 +358,6 @@ class OpenJournal:
     def run(self) -> str:
         """The name of this run, as noted by its caller. Empty without one."""
         return self.note("run") or ""
-
-
-class Journal(closing[OpenJournal]):
-    """
-    The journal of one reconciliation: `with Journal(path) as journal`, for one run at a time.
-
-    Args:
-        path: The file, created with its folder if missing. None for a temporary one, deleted at the end.
-        identity: The facts that must be the same to resume a run, such as the address of the service.
-        must_exist: Refuse to create a new one.
-
-    Note:
-        A killed process loses nothing. After a power cut, the last answers may be looked up again. Memory stays
-        within some 32 MiB. The disk takes about 0.3 KB for each ledger row. The API key is
-        never in it.
-
-    Raises:
-        JournalError: When it cannot be used: it belongs to another run, is in use, missing or damaged. All of it is
-            read once to check.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        identity: Mapping[str, str] | None = None,
-        must_exist: bool = False,
-    ) -> None:
-        super().__init__(OpenJournal(path, identity=identity, must_exist=must_exist))
 
 
 def _different_keys(was: str, now: str) -> tuple[str, ...]:
@@ -377,7 +389,7 @@ class Reuse:
     answers: Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]  # rows that matched, with their entries
 
 
-def take_over(journal: OpenJournal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
+def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
     """Store the answers that can be reused, once for each journal. Yield the number read, for a turn of the loop."""
     if journal.note(REUSED) is not None:
         return
@@ -393,7 +405,7 @@ def take_over(journal: OpenJournal, reuse: Reuse, *, rules: Rules, now: datetime
     journal.set_note(REUSED, "done")
 
 
-def _take(journal: OpenJournal, entries: Sequence[Entry], answer: Observation, rules: Rules, *, last: int) -> None:
+def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules: Rules, *, last: int) -> None:
     found = answer.transaction
     if found is None or rules.read_status(found.status) not in rules.final_statuses:
         return
@@ -410,3 +422,74 @@ def _take(journal: OpenJournal, entries: Sequence[Entry], answer: Observation, r
 
 def _fields(entries: Sequence[Entry]) -> list[str]:
     return sorted(repr(_same(entry)) for entry in entries)
+
+
+# Judging it, without any lookup: by its own rules, or a copy of it by others
+
+
+def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
+    """Judge each row of a journal lazily, in the order of the ledger. Rows that were not looked up are unresolved."""
+    return map(judging(journal, rules), journal.cases(rules=rules))
+
+
+def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
+    """Return the judgement of a case, with the row's history from the previous run."""
+    previous, run = journal.previous, journal.run
+    if previous is None:
+        return partial(judge, rules=rules)
+
+    def judged(case: Case) -> Row:
+        row = judge(case, rules=rules)
+        if case.earlier is None:
+            return row
+        if case.is_carried:
+            row = evolve(row, carried_from=case.earlier.carried_from or previous.run)
+        if case.earlier.is_paid and row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
+            row = evolve(row, was_paid=True)
+        if case.earlier.state and row.state not in ("", case.earlier.state):
+            row = evolve(row, state_before=case.earlier.state)
+        return with_history(row, case.earlier, run=run)
+
+    return judged
+
+
+def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
+    """Yield the change of each break of the previous run, by reference. Nothing without one."""
+    # Resolved breaks stay among them for 400 runs, so that a returning break is not taken as new.
+    # A break that the same ledger no longer shows was resolved by the rules: hence its checksum.
+    previous = journal.previous
+    if previous is None:
+        return
+    unchanged = [ResolvedBy.LEDGER] if ledger_sha256 and ledger_sha256 == previous.ledger_sha256 else []
+    judged = judging(journal, rules)
+    for earlier, cases in journal.earlier_cases(rules=rules):
+        rows = list(map(judged, cases))
+        for change in changes_of(
+            *(earlier.reference, earlier.by_code, rows),
+            run=journal.run,
+            before=previous.last_observed_at,
+            is_judged=journal.is_judged,
+            unchanged=unchanged,
+        ):
+            if change.was is not None and change.now.gone_for <= MAX_GONE_FOR:
+                yield change
+
+
+def judge_again(journal: Journal, *, rules: Rules) -> int:
+    """Judge a copy of a journal by other *rules*. Return the number of second lookups that they need and it lacks."""
+    # The ledger and the answers stay as they are. A difference without a second lookup is unresolved.
+    rules.check_zone()
+    guard = KindGuard(rules.lines.kind)
+    for case in islice(journal.cases(rules=STRICT), 1):  # if one row has a kind, all have
+        guard.check(case.entry)
+    if not journal.is_ledger_complete:
+        message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"
+        raise JournalError(message)
+    identity, change = json.loads(journal.note("identity") or "{}"), journal.ledger_change
+    might_leave = json.loads(identity.get("rules", "{}")).get("may_leave")
+    if might_leave and not rules.may_leave and change is not None and change.missing.rows:
+        message = f"{plural(change.missing.rows, 'row')} left the ledger by may_leave = true, and was not looked up"
+        raise JournalError(f"{message}; without may_leave, reconcile again")
+    journal.answers.mark_again(rules, journal.side_of)
+    journal.set_note("identity", json.dumps({**identity, "rules": rules.judging}))
+    return journal.answers.count_to_confirm()
