@@ -22,7 +22,6 @@ import payclient.client._stream
 import payclient.client.policies._limiter
 import payclient.protocol._wire
 import payclient.reconcile._run
-import payclient.reconcile.journal._answers
 import payclient.reconcile.journal._cases
 import payclient.transports._connection
 import payclient.transports._connections
@@ -498,7 +497,7 @@ def _make_in_order(scope, *arguments, make=CancelScope.__init__, **options):
 
 _OF_A_JOURNAL = (
     (payclient.reconcile.journal._cases, "_ROWS_PER_COMMIT"),
-    (payclient.reconcile.journal._answers, "_ANSWERS_PER_WRITE"),
+    (payclient.reconcile.journal._cases, "_ANSWERS_PER_WRITE"),
     (payclient.reconcile._run, "_ROWS_PER_TURN"),
 )
 

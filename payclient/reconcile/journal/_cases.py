@@ -1,7 +1,9 @@
-"""The cases of a journal: everything it knows of each ledger row, the rows of the previous run and statement lines."""
+"""The answers in a journal, the lookups to be done, and the case of each row: everything that is known of it."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -9,30 +11,10 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
-from payclient.reconcile.journal._answers import LATEST_PAID
-from payclient.reconcile.journal._database import (
-    ADD_ENTRY,
-    ANSWER,
-    ANSWER_COLUMNS,
-    ENTRIES_OF,
-    ENTRY,
-    ENTRY_COLUMNS,
-    INDEXES,
-    Buffer,
-    Database,
-    StoredCell,
-    entry_cells,
-    entry_from,
-    how_different,
-    insertion,
-    observation_from,
-    of,
-    time_from,
-    with_checksum,
-)
+from payclient.reconcile.journal import _database as tables
 from payclient.reconcile.judgement.compare import settled_by
-from payclient.reconcile.judgement.errors import JournalError
-from payclient.reconcile.judgement.judge import Case, are_parts, why_not_summed
+from payclient.reconcile.judgement.errors import JournalError, JournalWriteError
+from payclient.reconcile.judgement.judge import Case, PendingLookup, are_parts, differing, paid_reff_of, why_not_summed
 from payclient.reconcile.judgement.records import (
     LedgerChange,
     ListedRow,
@@ -50,6 +32,226 @@ from payclient.reconcile.judgement.sides import Observation, StatementSide, Stat
 from payclient.reconcile.ledger import Entry, RejectedEntry
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
+
+_ANSWERS_PER_WRITE = 500
+_PAGE = 500
+_SPLIT = 10**9
+
+_EARLIER = "(SELECT data FROM earlier WHERE earlier.reference = entries.reference)"
+_LOOKUP = f"position, {_EARLIER}, first, {tables.of('entries', tables.ENTRY)}"
+_UNANSWERED = """
+    FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)
+    AND NOT EXISTS (SELECT 1 FROM answers WHERE id = 2 * position)
+"""
+_UNCONFIRMED = """
+    FROM answers AS given JOIN entries ON position = given.id / 2
+    WHERE given.needs_confirmation AND given.id % 2 = 0 AND NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
+"""
+_NEXT_ANSWERED = f"""
+    SELECT answers.id, needs_confirmation, paid_reff, {_LOOKUP}, {tables.of("answers", tables.ANSWER)}
+    FROM answers JOIN entries ON position = answers.id / 2 WHERE answers.id > ? ORDER BY answers.id LIMIT {_PAGE}
+"""
+LATEST_PAID = """
+    SELECT id, paid_reff FROM answers AS given WHERE paid_reff IS NOT NULL
+    AND (id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1))
+"""
+_FIND_PAID_TWICE = (
+    tables.INDEXES[1],
+    "CREATE TEMP TABLE IF NOT EXISTS paid_twice (paid_reff TEXT PRIMARY KEY) WITHOUT ROWID",
+    "DELETE FROM paid_twice",
+    f"INSERT INTO paid_twice SELECT paid_reff FROM ({LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1",
+)
+_CONFIRM_PAID_TWICE = f"""
+    UPDATE answers SET needs_confirmation = 1, checksum = checksum(id, 1, paid_reff, {tables.ANSWER})
+    WHERE NOT needs_confirmation AND id IN (
+        SELECT id / 2 * 2 FROM ({LATEST_PAID}) WHERE paid_reff IN (SELECT paid_reff FROM paid_twice)
+    )
+"""
+_FORGET_ONE_REUSED = """
+    DELETE FROM answers WHERE id = (SELECT min(id) FROM answers WHERE reused_from IS NOT NULL)
+    AND EXISTS (SELECT 1 FROM answers WHERE answer IN ('not found', 'unusable'))
+"""
+# In two parts, because the sum of 64-bit numbers does not fit into one.
+_COUNT_DIFFERENCES = f"""
+    SELECT count(*), coalesce(sum(amount / {_SPLIT}), 0), coalesce(sum(amount % {_SPLIT}), 0) FROM (
+        SELECT CASE typeof(entries.amount) WHEN 'integer' THEN entries.amount ELSE 0 END AS amount
+        FROM answers AS given JOIN entries ON position = given.id / 2
+        WHERE given.needs_confirmation AND given.id % 2 = 0
+    )
+"""
+FOUND = "FROM answers WHERE answer = 'found' AND reused_from IS NULL"
+
+
+class Answers:
+    """The answers of one journal, buffered, and written before any query."""
+
+    def __init__(self, database: tables.Database) -> None:
+        self._database = database
+        self._waiting: list[asyncio.Future[None]] = []
+        self._scheduled: asyncio.Handle | None = None  # the commit for all who wait
+        insertion = tables.insertion("answers", 3 + len(tables.ANSWER_COLUMNS))
+        self._unwritten = tables.Buffer(database, insertion, _ANSWERS_PER_WRITE)
+        self.write: Callable[[], None] = self._unwritten.write
+
+    # Pending lookups
+
+    def count_to_ask(self) -> int:
+        return int(self._value(f"SELECT count(*) {_UNANSWERED}"))
+
+    def to_ask(self) -> Iterator[PendingLookup]:
+        """Yield each reference without an answer, once, in the order of the ledger."""
+        return self._pages(f"SELECT {_LOOKUP} {_UNANSWERED} AND position > ? ORDER BY position LIMIT {_PAGE}")
+
+    def count_to_confirm(self) -> int:
+        """Count the lookups of `to_confirm`, including pairs that only differ together."""
+        self.find_paid_twice()
+        self._execute(_CONFIRM_PAID_TWICE)
+        return int(self._value(f"SELECT count(*) {_UNCONFIRMED}"))
+
+    def to_confirm(self) -> Iterator[PendingLookup]:
+        """Yield each reference that needs confirmation and was looked up once."""
+        return self._pages(f"SELECT {_LOOKUP} {_UNCONFIRMED} AND given.id > 2 * ? ORDER BY given.id LIMIT {_PAGE}")
+
+    def _pages(self, query: str) -> Iterator[PendingLookup]:
+        # A cursor that stays open would see rows change under it.
+        last = 0
+        while page := self._fetch(query, last):
+            for cells in page:
+                yield self._lookup(*cells)
+            last = page[-1][0]
+
+    def _lookup(self, position: int, earlier: str | None, first: int | None, *cells: Any) -> PendingLookup:
+        entries = self._entries(first, cells)
+        known = None if earlier is None else record_from(entries[0].reference, earlier)
+        return PendingLookup(entries[0].reference, position, entries, known)
+
+    def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
+        entries = [tables.entry_from(cells)]
+        if first is not None:
+            entries = list(map(tables.entry_from, self._database.fetch(tables.ENTRIES_OF, (entries[0].reference,))))
+        return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
+
+    def pending(self, reference: str) -> PendingLookup | None:
+        """Return the lookup of *reference*, as without a previous run. None if it has an answer, or no usable row."""
+        query = f"SELECT position, first, {tables.ENTRY} {_UNANSWERED} AND reference = ?"
+        for position, first, *cells in self._database.fetch(query, (reference,)):
+            return PendingLookup(reference, position, self._entries(first, cells))
+        return None
+
+    def forget_reused(self) -> bool:
+        """Delete the reused answers that need confirmation, for two lookups in this run. Return whether any was."""
+        self.count_to_confirm()
+        return self._execute("DELETE FROM answers WHERE reused_from IS NOT NULL AND needs_confirmation") > 0
+
+    def forget_one_reused(self) -> bool:
+        """Delete one reused answer if a missing reference needs a probe. Return whether one was deleted."""
+        return self._execute(_FORGET_ONE_REUSED) > 0
+
+    # The answers
+
+    def add(
+        self,
+        position: int,
+        observation: Observation,
+        *,
+        is_second: bool = False,
+        needs_confirmation: bool = False,
+        paid_reff: str | None = None,
+    ) -> None:
+        """Add the answer to the lookup at *position*. Await `committed` before relying on it."""
+        # A usable answer after an unusable first one was seen only once, so it replaces the first.
+        if is_second and observation.is_usable:
+            is_second = not self._value("SELECT 1 FROM answers WHERE id = ? AND answer = 'unusable'", 2 * position)
+        marks = 2 * position + is_second, int(needs_confirmation), paid_reff
+        self._unwritten.add(*marks, *tables.observation_cells(observation))
+
+    async def committed(self) -> None:
+        """Wait until everything added so far is committed, or raise `JournalWriteError`."""
+        if self._database.path is None:
+            return
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            self._scheduled = loop.call_soon(self._commit_for_all)
+        self._waiting.append(loop.create_future())
+        await self._waiting[-1]
+
+    def _commit_for_all(self) -> None:
+        waiting, self._waiting, failure = self._waiting, [], None
+        try:
+            self.commit()
+        except JournalWriteError as error:
+            failure = error
+        for each in waiting:
+            if each.done():  # its worker was cancelled
+                continue
+            if failure is None:
+                each.set_result(None)
+            else:
+                each.set_exception(failure)
+
+    def close(self) -> None:
+        """Write the buffer, and make a due commit now, because the journal is closed after this."""
+        if self._waiting and self._scheduled is not None:
+            self._scheduled.cancel()
+            self._commit_for_all()
+        elif not self._database.failure:
+            self.write()
+
+    def commit(self) -> None:
+        self.write()
+        self._database.commit()
+
+    def find_paid_twice(self) -> None:
+        """Find the merchant_reffs that are paid under several references, for the queries that need them."""
+        for statement in _FIND_PAID_TWICE:
+            self._execute(statement)
+
+    def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], StatementSide | None]) -> None:
+        """Decide by other *rules* which answers a second lookup must confirm, and which mean *paid*."""
+        last = 0
+        while page := self._fetch(_NEXT_ANSWERED, last):
+            for last, *marks in page:
+                width = len(tables.ANSWER_COLUMNS)
+                answer, lookup = marks[-width:], self._lookup(*marks[2:-width])
+                observation = tables.observation_from(answer)
+                assert observation is not None  # noqa: S101  each answer is one
+                is_different = bool(differing(lookup, observation, rules=rules, other_side=side_of(lookup, rules)))
+                derived = [int(is_different), paid_reff_of(observation, rules=rules)]
+                if marks[:2] != derived:
+                    self._unwritten.add(last, *derived, *answer)
+
+    # Their content
+
+    def count_found(self) -> int:
+        return int(self._value(f"SELECT count(DISTINCT id / 2) {FOUND}"))
+
+    def known_good(self) -> Any:
+        """Return a reference that was found. None if there is none yet."""
+        return self._value("SELECT reference FROM answers WHERE answer = 'found' LIMIT 1")
+
+    def last_to_confirm_at(self) -> datetime | None:
+        """Return the time of the latest answer that `to_confirm` yields."""
+        at = self._value(f"SELECT max(given.at) {_UNCONFIRMED}")
+        return None if at is None else tables.moment_from(at)
+
+    def count_differences(self) -> tuple[int, int]:
+        """Return the number of references whose first lookup differed, and their total in the ledger."""
+        ((rows, high, low),) = self._fetch(_COUNT_DIFFERENCES)
+        return rows, high * _SPLIT + low
+
+    def _fetch(self, query: str, *cells: object) -> list[tuple[Any, ...]]:
+        self.write()
+        return self._database.fetch(query, cells)
+
+    def _value(self, query: str, *cells: object) -> Any:
+        found = self._fetch(query, *cells)
+        return found[0][0] if found else None
+
+    def _execute(self, statement: str) -> int:
+        self.write()
+        with self._database.writing() as db:
+            return db.execute(statement).rowcount
+
 
 _ROWS_PER_COMMIT = 10_000
 MAX_POSITION = 2**63 - 1
@@ -76,7 +278,7 @@ _OF_REPEATS = """
     ORDER BY repeats.first, position
 """
 _AMOUNTS = f"SELECT repeats.first, amount {_OF_REPEATS}"
-_REPEATED = f"SELECT repeats.first, {of('entries', ENTRY)} {_OF_REPEATS}"
+_REPEATED = f"SELECT repeats.first, {tables.of('entries', tables.ENTRY)} {_OF_REPEATS}"
 _PAID_WITH = f"""
     SELECT reference FROM ({LATEST_PAID}) AS paid JOIN entries ON position = paid.id / 2
     WHERE paid_reff = ? AND position != ? ORDER BY position LIMIT 3
@@ -88,11 +290,11 @@ _STANDING = f"""
 _CASE = f"""
     position, entries.first, repeats.rows, paid_twice.paid_reff, earlier.data,
     sums.duplicated, sums.apart, unusable.line,
-    {of("entries", ENTRY)}, {of("given", ANSWER)}, {of("second", ANSWER)}
+    {tables.of("entries", tables.ENTRY)}, {tables.of("given", tables.ANSWER)}, {tables.of("second", tables.ANSWER)}
 """
-_ENTRY = slice(8, 8 + 2 + len(ENTRY_COLUMNS))
-_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(ANSWER_COLUMNS))
-_SECOND = slice(_FIRST.stop, _FIRST.stop + len(ANSWER_COLUMNS))
+_ENTRY = slice(8, 8 + 2 + len(tables.ENTRY_COLUMNS))
+_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(tables.ANSWER_COLUMNS))
+_SECOND = slice(_FIRST.stop, _FIRST.stop + len(tables.ANSWER_COLUMNS))
 _ANSWERED = """
     LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
     LEFT JOIN sums ON sums.first = entries.first
@@ -122,17 +324,17 @@ class StoredStatement:
 class StoredLines:
     """The rows of one file: stored, or compared with those that an earlier run has stored."""
 
-    def __init__(self, database: Database, table: str, what: str, *, head: tuple[None, ...] = ()) -> None:
+    def __init__(self, database: tables.Database, table: str, what: str, *, head: tuple[None, ...] = ()) -> None:
         self._database, self._what, self._head = database, what, head
-        width = 3 + len(head) + len(ENTRY_COLUMNS)
-        self._unwritten = Buffer(database, insertion(table, width), _ROWS_PER_COMMIT, commits=True)
-        self._query = f"SELECT {ENTRY} FROM {table} WHERE position <= ? ORDER BY position"
+        width = 3 + len(head) + len(tables.ENTRY_COLUMNS)
+        self._unwritten = tables.Buffer(database, tables.insertion(table, width), _ROWS_PER_COMMIT, commits=True)
+        self._query = f"SELECT {tables.ENTRY} FROM {table} WHERE position <= ? ORDER BY position"
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
         self.count, self.is_complete = 0, False
 
     def begin(self, last: int, *, is_complete: bool) -> None:
         """Start at the first row, of those up to position *last*."""
-        self._stored = map(entry_from, self._database.read(self._query, (last,)))
+        self._stored = map(tables.entry_from, self._database.read(self._query, (last,)))
         self.count, self.is_complete = 0, is_complete
         self._unwritten.rows.clear()
 
@@ -142,9 +344,9 @@ class StoredLines:
             self._refuse(f"it has {plural(self.count, 'row')}, and this one has more")
         self.count += 1
         if stored is None:
-            self._unwritten.add(self.count, *self._head, *entry_cells(line))
+            self._unwritten.add(self.count, *self._head, *tables.entry_cells(line))
         elif stored != line:
-            self._refuse(f"on line {line.line}, {how_different(stored, line)}")
+            self._refuse(f"on line {line.line}, {tables.how_different(stored, line)}")
 
     def finish(self) -> bool:
         """Write the rest. Return whether an earlier run has stored all."""
@@ -161,7 +363,7 @@ class StoredLines:
 class StatementLines:
     """The statement of one journal, with its notes."""
 
-    def __init__(self, database: Database, known: StoredStatement | None) -> None:
+    def __init__(self, database: tables.Database, known: StoredStatement | None) -> None:
         self._database = database
         self._lines = StoredLines(database, "statement", "statement")
         self.add: Callable[[Entry | RejectedEntry], None] = self._lines.add
@@ -180,10 +382,10 @@ class StatementLines:
         if self._lines.finish():
             return
         with self._database.writing() as db:
-            db.execute(INDEXES[-1])
+            db.execute(tables.INDEXES[-1])
             for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), after + 1):
-                cells = entry_cells(Entry(line=line, reference=reference))
-                db.execute(ADD_ENTRY, with_checksum(position, None, *cells))
+                cells = tables.entry_cells(Entry(line=line, reference=reference))
+                db.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *cells))
         self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows)
 
     def side(
@@ -192,8 +394,8 @@ class StatementLines:
         """Return the side of the statements, this one and *earlier* ones, for a row. None without a statement."""
         if self.known is None:
             return None
-        query = f"SELECT {ENTRY} FROM statement WHERE reference = ? ORDER BY position"
-        lines = list(map(entry_from, self._database.fetch(query, (reference,))))
+        query = f"SELECT {tables.ENTRY} FROM statement WHERE reference = ? ORDER BY position"
+        lines = list(map(tables.entry_from, self._database.fetch(query, (reference,))))
         usable = [line for line in lines if isinstance(line, Entry)]
         was_in_ledger = earlier is None or earlier.is_in_ledger
         return StatementSide(
@@ -207,7 +409,7 @@ class StatementLines:
 class Cases:
     """Reads the cases of one journal, and finds the payments made twice."""
 
-    database: Database
+    database: tables.Database
     rules: Rules
     found: int
     ended_by: Observation | None
@@ -238,14 +440,14 @@ class Cases:
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `_CASES`. None for one that is part of another."""
         position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line = cells[: _ENTRY.start]
-        entry, reference = entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
+        entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
         earlier = None if self.previous is None else record_from(reference, data)
         side = self.statement.side(reference, position=position, rules=self.rules, earlier=earlier)
         last = MAX_POSITION if self.statement.known is None else self.statement.known.after
         is_carried = self.previous is not None and self.previous.rows < position <= last
         if isinstance(entry, RejectedEntry):
             return Case(entry=entry, earlier=earlier, is_carried=is_carried)
-        first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
+        first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_SECOND])
         is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
         same_reff = paid_reff, first_position or position
         paid_with = [] if paid_reff is None else self.database.fetch(_PAID_WITH, same_reff)
@@ -270,7 +472,7 @@ class Cases:
             return evolve(case, apart=apart, unusable_line=unusable_line)
         if case.is_repeat:
             return None
-        lines = None if first_position is None else self.database.fetch(ENTRIES_OF, (entry.reference,))
+        lines = None if first_position is None else self.database.fetch(tables.ENTRIES_OF, (entry.reference,))
         parts = (entry,) if lines is None else tuple(map(_usable, lines))
         parts = parts if are_parts(parts, self.rules) else ()
         return evolve(case, parts=parts, unusable_line=unusable_line, rows=1)
@@ -295,7 +497,7 @@ def carry_over(
     position, find = after, writing.cursor().execute
     query = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
     writing.execute(_LISTED)
-    times = (time_from(cell) for (cell,) in writing.cursor().execute(_CREATIONS, (after,)))
+    times = (tables.time_from(cell) for (cell,) in writing.cursor().execute(_CREATIONS, (after,)))
     first = min(times, key=lambda at: in_zone(at, rules.time_zone), default=None)
 
     def is_listed(reference: str) -> bool:
@@ -310,16 +512,16 @@ def carry_over(
     for earlier, entries in records(is_listed, add_listed):
         if earlier != ReferenceRecord(reference=earlier.reference):
             cells = earlier.reference, len(earlier.breaks), record_cell(earlier)
-            writing.execute(insertion("earlier", len(cells)), with_checksum(*cells))
+            writing.execute(tables.insertion("earlier", len(cells)), tables.with_checksum(*cells))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
-            writing.execute(ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))
+            writing.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *tables.entry_cells(entry)))
     change = ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)
     writing.execute("DROP TABLE listed")
     return change
 
 
-def _without_smallest(cells: Iterable[StoredCell]) -> str | None:
+def _without_smallest(cells: Iterable[tables.StoredCell]) -> str | None:
     """Return the sum of some amounts without the smallest. None without one."""
     # Not without the first row's amount: the order of a ledger means nothing, and may be another tomorrow.
     total, smallest, is_stated = 0, None, False
@@ -331,6 +533,6 @@ def _without_smallest(cells: Iterable[StoredCell]) -> str | None:
 
 
 def _usable(cells: Sequence[Any]) -> Entry:
-    entry = entry_from(cells)
+    entry = tables.entry_from(cells)
     assert isinstance(entry, Entry)  # noqa: S101  the query reads no other
     return entry

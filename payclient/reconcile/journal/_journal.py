@@ -26,25 +26,16 @@ from attrs import evolve, frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.journal._answers import FOUND, Answers
+from payclient.reconcile.journal import _database as tables
 from payclient.reconcile.journal._cases import (
+    FOUND,
     MAX_POSITION,
+    Answers,
     Cases,
     StatementLines,
     StoredLines,
     StoredStatement,
     carry_over,
-)
-from payclient.reconcile.journal._database import (
-    ENTRY,
-    INDEXES,
-    NAMES,
-    SET_NOTE,
-    Database,
-    observation_cells,
-    observation_from,
-    of,
-    with_checksum,
 )
 from payclient.reconcile.judgement.errors import JournalError
 from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
@@ -82,7 +73,7 @@ _FINISH_LEDGER = (
     """,
     f"""
     UPDATE entries SET first = {_REPEATS_FIRST},
-        checksum = checksum(position, {_REPEATS_FIRST}, {of("entries", ENTRY)})
+        checksum = checksum(position, {_REPEATS_FIRST}, {tables.of("entries", tables.ENTRY)})
         WHERE rejected IS NULL AND reference IN (SELECT reference FROM repeats)
     """,
 )
@@ -134,7 +125,7 @@ class Journal:
         identity: Mapping[str, str] | None = None,
         must_exist: bool = False,
     ) -> None:
-        self._database = Database(None if path is None else Path(path), must_exist=must_exist)
+        self._database = tables.Database(None if path is None else Path(path), must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
         self._ledger = StoredLines(self._database, "entries", "ledger", head=(None,))
         with ExitStack() as on_failure:
@@ -156,7 +147,7 @@ class Journal:
             different = [name for name in names if before.get(name, "none") != identity.get(name, "none")]
             if different and _OF_READING.issuperset(different) and not self._count("FROM answers"):
                 with self._database.writing() as db:  # start over
-                    for table in NAMES:
+                    for table in tables.NAMES:
                         db.execute(f"DELETE FROM {table}")
                 self.set_note("identity", json.dumps(dict(identity)))
             elif different:
@@ -203,7 +194,7 @@ class Journal:
                 if value is None:
                     db.execute("DELETE FROM notes WHERE name = ?", (name,))
                 else:
-                    db.execute(SET_NOTE, with_checksum(name, value))
+                    db.execute(tables.SET_NOTE, tables.with_checksum(name, value))
         self._database.commit()
 
     def _count(self, rows: str) -> int:
@@ -247,7 +238,7 @@ class Journal:
             return
         notes = {"ignored": json.dumps(as_json(ignored))} if ignored else {}
         with self._database.writing() as db:
-            db.execute(INDEXES[0])
+            db.execute(tables.INDEXES[0])
             if previous is not None:
                 run, records = previous
                 notes["previous"] = json.dumps(as_json(evolve(run, rows=self._ledger.count)))
@@ -311,14 +302,14 @@ class Journal:
     def end(self, failure: Observation | None, *, is_canary_found: bool) -> None:
         """Record the failure that ended the lookups, if one did. A canary is a reference that is known to exist."""
         self.answers.write()
-        cells = None if failure is None else json.dumps(observation_cells(failure))
+        cells = None if failure is None else json.dumps(tables.observation_cells(failure))
         self._set_notes({"ended_by": cells, "canary": "found" if is_canary_found else "none"})
 
     @property
     def ended_by(self) -> Observation | None:
         """The failure that ended the last run early."""
         cells = self.note("ended_by")
-        return None if cells is None else observation_from(json.loads(cells))
+        return None if cells is None else tables.observation_from(json.loads(cells))
 
     def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
         """Yield the case of each ledger row in order, as *rules* put rows together, or only of *reference*."""
