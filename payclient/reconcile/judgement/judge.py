@@ -11,7 +11,6 @@ Design rules:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, tzinfo
 from typing import Any
 
 from attrs import evolve, frozen
@@ -66,18 +65,14 @@ def _said(line: Entry) -> str:
 
 
 def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
+    problems = {
+        Kind.IGNORE: "left out by rules that came after the ledger was read",
+        None: "not listed in the rules; add it to charge, refund, fee or ignore under [lines.kind]",
+    }
     for line in lines:
-        kind = rules.lines.kind_of(line.kind)
-        if kind is Kind.IGNORE:
-            return (
-                f"kind: {quote(line.kind)} on line {line.line} is left out by rules that came after the ledger was read"
-            )
-        if kind is None:
+        if problem := problems.get(rules.lines.kind_of(line.kind)):
             word = quote(line.kind) if isinstance(line.kind, str) else "an empty cell"
-            return (
-                f"kind: {word} on line {line.line} is not listed in the rules; "
-                f"add it to charge, refund, fee or ignore under [lines.kind]"
-            )
+            return f"kind: {word} on line {line.line} is {problem}"
     return ""
 
 
@@ -93,26 +88,25 @@ def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | 
     is_refunded = isinstance(charged, int) and charged > 0 and charged == _sum(refunds, "amount", abs)
     if is_refunded:
         refunds = []
-    received = [_sum(charges, "amount_received"), _sum(refunds, "amount_received", _taken), *map(_taken_off, fees)]
+    nets = ("amount" if fee.amount_received is None else "amount_received" for fee in fees)
+    taken_off = (_sum([fee], name, _taken) for fee, name in zip(fees, nets, strict=True))
+    received = [_sum(charges, "amount_received"), _sum(refunds, "amount_received", _taken), *taken_off]
+    amount = _of_stated([charged, _sum(refunds, "amount", _taken)])
     return evolve(
         lines[0],
         kind=ABSENT,
         status=Status.REFUNDED.value if is_refunded else stated[0].status,
-        amount=_total([charged, _sum(refunds, "amount", _taken)], if_none=ABSENT),
-        fee=_total([_sum([*charges, *fees, *refunds], "fee"), _sum(fees, "amount", abs)]),
-        amount_received=_total(received),
-        created_at=_oldest([each.created_at for each in stated], rules.time_zone),
+        amount=ABSENT if amount is None else amount,
+        fee=_of_stated([_sum([*charges, *fees, *refunds], "fee"), _sum(fees, "amount", abs)]),
+        amount_received=_of_stated(received),
+        created_at=_of_stated(  # a payment is as old as its first line
+            [line.created_at for line in stated], lambda times: min(times, key=lambda at: in_zone(at, rules.time_zone))
+        ),
         **{name: _agreeing(stated, name, transaction, rules) for name in _MAY_DIFFER},
     )
 
 
 _MAY_DIFFER = {each.name: each.at_service for each in COMPARED_FIELDS if each.may_differ}
-
-
-def _taken_off(fee: Entry) -> Any:
-    if fee.amount_received is ABSENT:
-        return ABSENT
-    return _sum([fee], "amount" if fee.amount_received is None else "amount_received", _taken)
 
 
 def _taken(number: int) -> int:
@@ -121,35 +115,25 @@ def _taken(number: int) -> int:
 
 def _sum(lines: Iterable[Entry], name: str, sign: Callable[[int], int] = int) -> Any:
     values = [getattr(line, name) for line in lines]
-    return _total([sign(value) if isinstance(value, int) else value for value in values])
+    return _of_stated([sign(value) if isinstance(value, int) else value for value in values])
 
 
-def _total(values: Sequence[Any], *, if_none: Any = None) -> Any:
-    """Return the sum of the numbers among *values*. Without any, None for empty cells, and ABSENT for no cells."""
-    numbers = [value for value in values if isinstance(value, int)]
-    if numbers:
-        return sum(numbers)
-    return if_none if None in values else ABSENT
-
-
-def _oldest(times: Sequence[Any], zone: tzinfo | None) -> Any:
-    """Return the earliest time: a payment is as old as its first line."""
-    stated = [time for time in times if isinstance(time, datetime)]
-    if not stated:
-        return None if None in times else ABSENT
-    return min(stated, key=lambda time: in_zone(time, zone))
+def _of_stated(values: Sequence[Any], choose: Callable[[list[Any]], Any] = sum) -> Any:
+    """Return what *choose* makes of the *values* that are stated. Without any, None for empty cells, else ABSENT."""
+    stated = [value for value in values if value is not None and value is not ABSENT]
+    return choose(stated) if stated else None if None in values else ABSENT
 
 
 def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None, rules: Rules) -> Any:
-    values = [getattr(line, name) for line in lines]
-    stated = [value for value in values if value is not None and value is not ABSENT]
-    if not stated:
-        return None if None in values else ABSENT
     theirs = [] if transaction is None else [getattr(transaction, each) for each in _MAY_DIFFER[name]]
     keys = [folded(each, name) for each in theirs if isinstance(each, str)]
-    same = [value for value in stated if value in theirs]
-    same = same or [value for value in stated if isinstance(value, str) and rules.fold(value, name) in keys]
-    return (same or stated)[0]
+
+    def agreeing(stated: list[Any]) -> Any:
+        same = [value for value in stated if value in theirs]
+        same = same or [value for value in stated if isinstance(value, str) and rules.fold(value, name) in keys]
+        return (same or stated)[0]
+
+    return _of_stated([getattr(line, name) for line in lines], agreeing)
 
 
 @frozen
@@ -324,7 +308,10 @@ class _Judgement:
         if side is not None and not case.is_repeat:
             findings += statement_findings(side, entry, last.transaction, at=last.at, rules=self.rules)
         if last.transaction is not None and case.paid_with:
-            findings.append(_paid_twice(case, last.transaction))
+            reff, others = last.transaction.merchant_reff, ", ".join(map(quote, case.paid_with))
+            sentence = f"merchant_reff {quote(reff)} is paid under other references too: {others}"
+            sides = Finding(Code.PAID_TWICE, sentence, ledger=as_list(case.paid_with), service=reff)
+            findings.append(evolve(sides, at_stake=0) if case.stands else sides)
         if last.transaction is not None and case.second and (damage := self._lost_zeros(last.transaction, findings)):
             return self._row(Bucket.REJECTED, findings, damage)
         is_open = is_in_ledger and self._is_open(last, findings)
@@ -371,20 +358,16 @@ class _Judgement:
 
     def _weighed(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return *findings* with the amount at stake in each. Those accepted at that time are waived."""
-        theirs = None if self.last is None or self.last.transaction is None else self.last.transaction.amount
+        last, rules = self.last, self.rules
+        theirs = None if last is None or last.transaction is None else last.transaction.amount
         ours = self.entry.amount if isinstance(self.entry.amount, int) else None
         weighed = [finding.weighed(ours, theirs) for finding in findings]
-        return [
-            evolve(each, waived=waiver, is_accepted=True) if (waiver := self._acceptance(each)) else each
-            for each in weighed
-        ]
-
-    def _acceptance(self, finding: Finding) -> str:
-        accepted = self.rules.acceptance(finding.code, self.entry.reference)
-        if finding.waived or self.last is None or accepted is None:
-            return ""
-        is_valid = accepted.days_left(self.last.at, self.rules.time_zone) >= 0 and accepted.covers(finding)
-        return accepted.waiver if is_valid else ""
+        for place, finding in enumerate(weighed):
+            accepted = rules.acceptance(finding.code, self.entry.reference)
+            is_valid = accepted and last and accepted.days_left(last.at, rules.time_zone) >= 0
+            if accepted and is_valid and not finding.waived and accepted.covers(finding):
+                weighed[place] = evolve(finding, waived=accepted.waiver, is_accepted=True)
+        return weighed
 
     def _duplicate(self) -> Finding:
         case, at_stake = self.case, self.case.duplicated
@@ -436,9 +419,3 @@ class _Judgement:
         return (
             row if least is None or row.bucket is not Bucket.BREAK else evolve(row, is_material=row.at_stake >= least)
         )
-
-
-def _paid_twice(case: Case, transaction: Transaction) -> Finding:
-    reff, others, at_stake = transaction.merchant_reff, case.paid_with, 0 if case.stands else None
-    sentence = f"merchant_reff {quote(reff)} is paid under other references too: {', '.join(map(quote, others))}"
-    return Finding(Code.PAID_TWICE, sentence, ledger=as_list(others), service=reff, at_stake=at_stake)
