@@ -16,30 +16,12 @@ from typing import Any, Self
 
 from attrs import asdict, evolve, frozen
 
-from payclient.reconcile import (
-    Answer,
-    BreakState,
-    Bucket,
-    Code,
-    Journal,
-    JournalError,
-    JournalWriteError,
-    Observation,
-    PastRunError,
-    ResolvedBy,
-    Row,
-    Severity,
-    Status,
-    Tally,
-    break_changes,
-    changed_rules,
-    replay,
-    rules_from_json,
-    verify_journal,
-)
+from payclient.reconcile import Journal, break_changes, replay, verify_journal
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.judgement.findings import FindingTotal
+from payclient.reconcile.judgement.codes import Code, Severity, Status
+from payclient.reconcile.judgement.errors import JournalError, JournalWriteError, PastRunError
+from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, ResolvedBy, Row
 from payclient.reconcile.judgement.records import (
     BreakChange,
     BreakRecord,
@@ -50,8 +32,11 @@ from payclient.reconcile.judgement.records import (
     changes_of,
     observed_at,
 )
+from payclient.reconcile.judgement.rules import changed_rules
+from payclient.reconcile.judgement.rules_file import rules_from_json
+from payclient.reconcile.judgement.sides import Answer, Observation
 from payclient.reconcile.judgement.summary import Compared, OpenFindings
-from payclient.reconcile.judgement.tally import temporary_database
+from payclient.reconcile.judgement.tally import Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
 from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, verify
 from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST

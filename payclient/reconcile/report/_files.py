@@ -31,26 +31,19 @@ from payclient.reconcile.report.model import (
     Worst,
     open_findings_as_json,
 )
-from payclient.reconcile.report.rows import ROWS, break_lines, gone_lines, memory_line, row_lines, write_payouts
+from payclient.reconcile.report.rows import ROWS, begin_breaks, begin_history, begin_payouts, begin_rows
 from payclient.reconcile.report.wording import in_words, pattern_words
 
 _BEGIN: Mapping[str, Callable[[Opening], object]] = {
-    ROWS: lambda opening: opening.on_row.append(row_lines(opening.new.text(ROWS))),
-    "breaks.csv": lambda opening: opening.on_row.append(break_lines(opening.new.text("breaks.csv"))),
-    HISTORY: lambda opening: _begin_history(opening, opening.new.text(HISTORY)),
-    PAYOUTS: lambda opening: opening.at_end.append(
-        lambda report: write_payouts(opening.new.text(PAYOUTS), report.summary.settlement)
-    ),
+    ROWS: begin_rows,
+    "breaks.csv": begin_breaks,
+    HISTORY: begin_history,
+    PAYOUTS: begin_payouts,
     "summary.json": lambda opening: opening.at_end.append(
         lambda report: _write_json(opening.new.text("summary.json"), summary_as_json(report))
     ),
 }
 """The outputs that need no module and no extra."""
-
-
-def _begin_history(opening: Opening, file: IO[str]) -> None:
-    opening.on_gone.append(gone_lines(file))
-    opening.on_settled.append(lambda record: file.write(memory_line(record)))
 
 
 def _write_json(file: IO[str], value: dict[str, Any]) -> None:

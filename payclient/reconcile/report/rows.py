@@ -18,26 +18,17 @@ from attrs import Factory, evolve, field, frozen
 
 from payclient._shared.escape import escape_unprintable
 from payclient.protocol import Transaction
-from payclient.reconcile import (
-    BreakState,
-    Bucket,
-    Code,
-    Finding,
-    History,
-    Row,
-    Settled,
-    Settlement,
-    StatementSide,
-    Status,
-    moved_by,
-)
 from payclient.reconcile._atomic import own
 from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._fields import Cell as CellKind
+from payclient.reconcile.judgement.causes import moved_by
+from payclient.reconcile.judgement.codes import Code, Status
+from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, History, Row
 from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ListedRow, ReferenceRecord
-from payclient.reconcile.judgement.sides import PAYOUT_SUMS
+from payclient.reconcile.judgement.sides import PAYOUT_SUMS, Settled, StatementSide
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile.report.model import HISTORY, PAYOUTS, Opening, Report
 from payclient.reconcile.report.wording import in_words, when
 
 ROWS: str = "rows.jsonl"
@@ -96,19 +87,18 @@ def _wall_clock(row: Row) -> datetime | None:
     return at.replace(tzinfo=None) if isinstance(at, datetime) else None
 
 
-def _of_ledger(name: str) -> Callable[[Row], Any]:
-    return lambda row: None if (cell := getattr(row.entry, name, None)) is ABSENT else cell
-
-
-def _of_service(name: str) -> Callable[[Row], Any]:
-    read = attrgetter(name)
-    return lambda row: None if row.transaction is None else read(row.transaction)
-
-
 def _sides(name: str, kind: Kind) -> tuple[RowColumn, RowColumn]:
+    read = attrgetter(name)
+
+    def of_ledger(row: Row) -> Any:
+        return None if (cell := getattr(row.entry, name, None)) is ABSENT else cell
+
+    def of_service(row: Row) -> Any:
+        return None if row.transaction is None else read(row.transaction)
+
     return (
-        RowColumn(f"ledger_{name}", kind, f"{name}, ledger", 18, value=_of_ledger(name)),
-        RowColumn(f"service_{name}", kind, f"{name}, service", 18, value=_of_service(name)),
+        RowColumn(f"ledger_{name}", kind, f"{name}, ledger", 18, value=of_ledger),
+        RowColumn(f"service_{name}", kind, f"{name}, service", 18, value=of_service),
     )
 
 
@@ -234,14 +224,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
     else:
         ours = {"reference": entry.reference, "amount": entry.amount, "reason": entry.reason}
     theirs = service and {**service.as_json(with_payment_code=True), "deviations": service.deviations}
-    history = row.history if row.findings else None
-    parts: dict[str, Any] = {}
-    if row.parts:
-        parts["parts"] = [{"line": part.line, **_entry_as_json(part)} for part in row.parts]
-    if row.was_paid:
-        parts["was_paid"] = True
-    if row.other_side is not None:
-        parts["statement"] = _side_as_json(row.other_side)
+    history, side = row.history if row.findings else None, row.other_side
     return {
         "line": entry.line,
         "reference": entry.reference,
@@ -249,8 +232,14 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "reason": row.reason,
         "error": row.error,
         "findings": list(map(_finding, row.findings)),
-        "status": _statuses(row),
-        "history": None if history is None else as_json(history),
+        "status": {  # both words unchanged, and their status, null if unknown
+            "ledger": entry.status if isinstance(entry.status, str) else None,
+            "ledger_meaning": row.ledger_status,
+            "is_assumed": row.is_status_assumed,
+            "service": service and service.status,
+            "service_meaning": row.service_status,
+        },
+        "history": history and as_json(history),
         "carried_from": row.carried_from,
         "line_of": row.line_of,
         "reused_from": row.reused_from,
@@ -260,22 +249,23 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "observed_at": row.observed_at and row.observed_at.isoformat(),
         "confirmed_at": row.confirmed_at and row.confirmed_at.isoformat(),
         "ledger": ours,
-        **parts,
+        **({"parts": [{"line": part.line, **_entry_as_json(part)} for part in row.parts]} if row.parts else {}),
+        **({"was_paid": True} if row.was_paid else {}),
+        **({} if side is None else {"statement": _side_as_json(side)}),
         "service": theirs,
     }
 
 
 def _side_as_json(side: StatementSide) -> dict[str, Any]:
-    settled = side.settled
-    told = {"is_settled": settled is not None, "is_in_ledger": side.is_in_ledger}
-    return told if settled is None else told | settled_as_json(settled)
+    told = {"is_settled": side.settled is not None, "is_in_ledger": side.is_in_ledger}
+    return told if side.settled is None else told | settled_as_json(side.settled)
 
 
 def settled_as_json(settled: Settled) -> dict[str, Any]:
-    always = {"lines": list(settled.lines), "amount": settled.amount, "amount_received": settled.amount_received}
-    rest: dict[str, Any] = {"before": settled.before, "charged": settled.charged}
-    rest |= {"refund_fees": settled.refund_fees or None, "others": list(settled.others) or None}
-    return always | {name: value for name, value in rest.items() if value is not None}
+    found = {name: getattr(settled, name) for name in ("amount", "amount_received", "before", "charged")}
+    found |= {"refund_fees": settled.refund_fees or None, "others": list(settled.others) or None}
+    kept = {name: value for name, value in found.items() if value is not None or name.startswith("amount")}
+    return {"lines": list(settled.lines), **kept}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -288,7 +278,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "waived": finding.waived,
         "is_accepted": finding.is_accepted,
         "at_stake": finding.at_stake,
-        "history": None if finding.history is None else as_json(finding.history),
+        "history": finding.history and as_json(finding.history),
     }
 
 
@@ -316,39 +306,25 @@ def _values(known: BreakRecord) -> dict[str, Any]:
     return {"ledger": ours, "service": theirs, "at_stake": known.at_stake}
 
 
-def _statuses(row: Row) -> dict[str, Any]:
-    """Return both words unchanged, and their status. Null if unknown, or if there is no word."""
-    return {
-        "ledger": row.entry.status if isinstance(row.entry.status, str) else None,
-        "ledger_meaning": row.ledger_status,
-        "is_assumed": row.is_status_assumed,
-        "service": row.transaction.status if row.transaction else None,
-        "service_meaning": row.service_status,
-    }
-
-
 # Only ASCII: JSON's escapes keep every character, and stop it from acting on a terminal.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 
 
-def row_lines(file: IO[str]) -> Callable[[Row], object]:
-    """Return a writer of rows to `rows.jsonl`, opened for text."""
-    return lambda row: file.write(f"{_encode(row_as_json(row))}\n")
+def begin_rows(opening: Opening) -> None:
+    file = opening.new.text(ROWS)
+    opening.on_row.append(lambda row: file.write(f"{_encode(row_as_json(row))}\n"))
 
 
-def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
-    """Return a writer of resolved breaks to `history.jsonl`, opened for text."""
+def begin_history(opening: Opening) -> None:
+    """Write the breaks that are gone, and what earlier statements have of references without a row."""
+    file = opening.new.text(HISTORY)
 
     def add(change: BreakChange) -> None:
-        line = {
-            "state": change.history.state.value,
-            "is_old": change.is_old,
-            **change_as_json(change),
-            "known": as_json(change.now),
-        }
-        file.write(f"{_encode(line)}\n")
+        line = {"state": change.history.state.value, "is_old": change.is_old}
+        file.write(f"{_encode({**line, **change_as_json(change), 'known': as_json(change.now)})}\n")
 
-    return add
+    opening.on_gone.append(add)
+    opening.on_settled.append(lambda record: file.write(memory_line(record)))
 
 
 def memory_line(record: ReferenceRecord) -> str:
@@ -357,25 +333,27 @@ def memory_line(record: ReferenceRecord) -> str:
     return f"{_encode({'reference': record.reference, 'gone_for': record.gone_for, 'settled': settled})}\n"
 
 
-def write_payouts(file: IO[str], settlement: Settlement | None) -> None:
-    """Write `payouts.csv`, opened for text without translation of line ends."""
+def begin_payouts(opening: Opening) -> None:
     names = ("name", "date", *PAYOUT_SUMS, "residual")
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(opening.new.text(PAYOUTS), lineterminator="\n")
     writer.writerow(("payout", *names[1:]))
-    for each in settlement.statement.payouts if settlement else ():
-        writer.writerow(spreadsheet_cell(getattr(each, name)) for name in names)
+
+    def write(report: Report) -> None:
+        for payout in report.summary.settlement.statement.payouts if report.summary.settlement else ():
+            writer.writerow(spreadsheet_cell(getattr(payout, name)) for name in names)
+
+    opening.at_end.append(write)
 
 
-def break_lines(file: IO[str]) -> Callable[[Row], object]:
-    """Return a writer of breaks to `breaks.csv`, opened for text without translation of line ends."""
-    writer = csv.writer(file, lineterminator="\n")
+def begin_breaks(opening: Opening) -> None:
+    writer = csv.writer(opening.new.text("breaks.csv"), lineterminator="\n")
     writer.writerow(column.name for column in CSV)
 
     def add(row: Row) -> None:
         if row.bucket is Bucket.BREAK:
             writer.writerow(spreadsheet_cell(column.in_csv(row)) for column in CSV)
 
-    return add
+    opening.on_row.append(add)
 
 
 # Reading it back

@@ -267,7 +267,8 @@ def test_without_the_extra(tmp_path):
     for extra, (package, file) in extras.items():
         program = (
             f"import sys; sys.modules['{package}'] = None\n"
-            "from payclient.reconcile.report import FORMATS, About, ReportFiles\n"
+            "from payclient.reconcile.report import About, ReportFiles\n"
+            "from payclient.reconcile.report.model import FORMATS\n"
             f"formats = None if '{extra}' == 'parquet' else set(FORMATS) - {{'{file}'}}\n"
             "with ReportFiles(sys.argv[1], formats=formats) as files: files.finish(About())\n"
             f"try: ReportFiles(sys.argv[1], formats=['{file}'])\n"
