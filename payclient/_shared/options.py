@@ -118,9 +118,9 @@ ELSEWHERE = {word: tuple(ours.split()) for ours, words in _WORDS.items() for wor
 """Words of other libraries with ours. The first that a function takes is meant."""
 
 
-def refuse_other(called: str, other: Iterable[str], known: Collection[str]) -> None:
-    """Raise for the first of the arguments that a function does not have. It has *known*."""
-    for name in other:
+def refuse_other(called: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise for the first of the *given* arguments that a function does not have. It has *known*."""
+    for name in (each for each in given if each not in known):
         ours = ELSEWHERE.get(name, ())
         advice = [f"pass {_FORMS.get(each, f'{each}=')}" for each in ours if each in known][:1]
         if name in OPTIONS or not advice:  # such as a time-out: payclient has two
@@ -144,22 +144,18 @@ def answer_other_words(owner: type, *names: str) -> None:
 
 
 def _answering(method: Callable[..., Any], called: str) -> Callable[..., Any]:
-    def refuse(given: Iterable[str]) -> None:
-        known = inspect.signature(method).parameters
-        refuse_other(called, [name for name in given if name not in known], known)
-
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
         except TypeError:
-            refuse(kwargs)
+            refuse_other(called, kwargs, inspect.signature(method).parameters)
             raise
 
     async def call_and_wait(*args: Any, **kwargs: Any) -> Any:
         try:
             coroutine = method(*args, **kwargs)
         except TypeError:
-            refuse(kwargs)
+            refuse_other(called, kwargs, inspect.signature(method).parameters)
             raise
         return await coroutine
 

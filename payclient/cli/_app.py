@@ -61,11 +61,8 @@ GROUPS = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """Each command, in the order of use, with the first line of its docstring: `--help` imports none of them."""
-_HOME: dict[str, str] = dict.fromkeys(
-    ("report", "show", "rejudge", "decisions", "explain", "verify", "sign", "diff"), "report"
-)
+_HOME = {name: home for home, group in (("report", "Read a report"), ("decide", "Decide")) for name in GROUPS[group]}
 """Modules with several commands."""
-
 
 _ABOUT = """\
 $ payclient get T0000000001DEMO
@@ -106,9 +103,8 @@ def make_app(named: Container[str]) -> App:
 
 
 def _examples(command: str) -> str:
-    examples = import_module(f"payclient.cli._{_HOME.get(command, command)}").EXAMPLES
-    text: str = examples[command] if command in _HOME else examples
-    return text.strip()
+    examples: Any = import_module(f"payclient.cli._{_HOME.get(command, command)}").EXAMPLES
+    return str(examples[command] if command in _HOME else examples).strip()
 
 
 def _epilogue(examples: str) -> str:
@@ -141,7 +137,7 @@ def _version() -> str:
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a full or failing disk: the same command may succeed once that is fixed."""
-_KINDS = {int: "a whole number", float: "a number"}
+_KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 _IS_OPTION = re.compile(r"--?[A-Za-z]")
 _FLAGS = ("--help", "-h", "--version", "-V")
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
@@ -155,19 +151,13 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
             streams = attrs.evolve(streams, call=_call(app, arguments))
             status = _dispatch(app, arguments, streams, bound)
             streams.stdout.flush()
-        except CycloptsError as error:
-            return _refused(streams, Exit.USAGE, _about_usage(error), error, bound)
-        except PayClientError as error:
-            return _refused(streams, status_of(error), _words(error, streams.call), error, bound)
         except BrokenPipeError:
             abandon(streams.stdout)
             return Exit.CLOSED
-        except ModuleNotFoundError as error:
-            return _end(streams, Exit.USAGE, str(error))
-        except OSError as error:
-            return _refused(streams, *_about_system(error), error, bound)
         except (KeyboardInterrupt, asyncio.CancelledError):
             return _end(streams, Exit.INTERRUPTED, "interrupted")
+        except (CycloptsError, PayClientError, OSError, ModuleNotFoundError) as error:
+            return _refused(streams, error, bound)
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
         for line in traceback.format_exc().splitlines():
             streams.tell(line)
@@ -176,8 +166,35 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def _end(streams: Streams, status: Exit, message: str) -> Exit:
-    streams.tell(f"payclient: {message}")
+    streams.warn(message)
     return status
+
+
+def _refused(streams: Streams, error: Exception, bound: Mapping[str, Any]) -> Exit:
+    status, message = _about(error, streams.call)
+    streams.warn(message)
+    if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN) and not isinstance(error, ModuleNotFoundError):
+        from payclient.cli._next import after_error, lines_of  # noqa: PLC0415  it imports reconciliation
+
+        with suppress(OSError):  # no command is known for an unreadable path
+            for line in lines_of(after_error(error, status, streams.call, bound), streams.call):
+                streams.tell(line)
+    return status
+
+
+def _about(error: Exception, call: Call) -> tuple[Exit, str]:
+    """Return the exit status and the text of an error."""
+    if isinstance(error, CycloptsError):
+        return Exit.USAGE, _about_usage(error)
+    if isinstance(error, PayClientError):
+        return status_of(error), _words(error, call)
+    if not isinstance(error, OSError):
+        return Exit.USAGE, str(error)
+    from payclient.reconcile import JournalWriteError  # noqa: PLC0415  `get` need not load it
+
+    is_disk = isinstance(error, JournalWriteError) or error.errno in _NO_ROOM
+    place = f"{error.filename}: " if error.filename else ""
+    return Exit.AGAIN if is_disk else Exit.USAGE, f"{place}{error.strerror}" if error.strerror else str(error)
 
 
 def _call(app: App, arguments: Sequence[str]) -> Call:
@@ -213,42 +230,24 @@ def _words(error: PayClientError, call: Call) -> str:
 
 def _about_usage(error: CycloptsError) -> str:
     error.verbose = False
-    text = " ".join(str(error).split())
+    if isinstance(error, UnusedCliTokensError):
+        return f"unexpected: {shlex.join(error.unused_tokens or ())}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = " ".join(filter(None, (error.argument.name, error.argument.parameter.metavar)))
         if error.keyword is not None:
             return f"{error.keyword} needs a value, as in: {name}"
         called = ["payclient", *(error.command_chain or ())][-1]
-        text = f"{name} is missing, as in: {_examples(called).splitlines()[0][2:]}"
-    elif isinstance(error, CoercionError) and error.msg:
-        text = str(error.msg)
-    elif isinstance(error, CoercionError) and error.token and error.target_type in _KINDS:
-        text = f"{error.token.keyword} must be {_KINDS[error.target_type]}, got {error.token.value!r}"
-    elif isinstance(error, CoercionError) and error.token and get_origin(error.target_type) in (Union, UnionType):
-        kinds = [get_args(kind) or [each.name.lower() for each in kind] for kind in get_args(error.target_type)]
-        text = f"{error.token.keyword} must be {', '.join(chain(*kinds))}, got {error.token.value!r}"
-    elif isinstance(error, UnusedCliTokensError):
-        text = f"unexpected: {shlex.join(error.unused_tokens or ())}"
-    return text
-
-
-def _refused(streams: Streams, status: Exit, message: str, error: Exception, bound: Mapping[str, Any]) -> Exit:
-    _end(streams, status, message)
-    if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN):
-        from payclient.cli._next import after_error, lines_of  # noqa: PLC0415  it imports reconciliation
-
-        with suppress(OSError):  # no command is known for an unreadable path
-            for line in lines_of(after_error(error, status, streams.call, bound), streams.call):
-                streams.tell(line)
-    return status
-
-
-def _about_system(error: OSError) -> tuple[Exit, str]:
-    from payclient.reconcile import JournalWriteError  # noqa: PLC0415  `get` need not load it
-
-    is_disk = isinstance(error, JournalWriteError) or error.errno in _NO_ROOM
-    place = f"{error.filename}: " if error.filename else ""
-    return Exit.AGAIN if is_disk else Exit.USAGE, f"{place}{error.strerror}" if error.strerror else str(error)
+        return f"{name} is missing, as in: {_examples(called).splitlines()[0][2:]}"
+    if isinstance(error, CoercionError) and error.msg:
+        return str(error.msg)
+    if isinstance(error, CoercionError) and error.token:
+        wanted = _KINDS.get(error.target_type, "")
+        if get_origin(error.target_type) in (Union, UnionType):
+            kinds = [get_args(kind) or [each.name.lower() for each in kind] for kind in get_args(error.target_type)]
+            wanted = ", ".join(chain(*kinds))
+        if wanted:
+            return f"{error.token.keyword} must be {wanted}, got {error.token.value!r}"
+    return " ".join(str(error).split())
 
 
 def _check_secrets(arguments: Sequence[str]) -> None:

@@ -52,11 +52,13 @@ class Call:
         name: The command.
         words: Its arguments without the options, in their order.
         options: Its options, in their order.
+        first: What a person does before it. Without a name, this is all that is known.
     """
 
     name: str = ""
     words: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
+    first: str = ""
 
     @classmethod
     def of(cls, arguments: Sequence[str], switches: Collection[str] = ()) -> Call:
@@ -91,6 +93,9 @@ class Call:
         """Return the call with the options of *ways*, those of a statement for that side."""
         found = (each.arguments(side) for each in ways)
         return self.having(*((each[0], each[1] if each[1:] else None) for each in found if each))
+
+    def after(self, first: str) -> Call:
+        return evolve(self, first=first)
 
     def only(self, flags: Collection[str]) -> Call:
         return evolve(self, options=tuple(each for each in self.options if each[0] in flags))

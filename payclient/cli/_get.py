@@ -180,10 +180,10 @@ async def get(
         finally:
             shown.write_table()
     if shown.status is not Exit.DONE and not shown.is_any_found:
-        from payclient.cli._next import Step, diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
+        from payclient.cli._next import diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
 
         if shown.status is Exit.DIFFERENT and shown.is_any_asked:
             streams.tell("payclient: nothing was found; is it the key of this service and environment?")
-        for line in lines_of([Step(diagnosis(streams.call))] if shown.is_any_asked else [], streams.call):
+        for line in lines_of([diagnosis(streams.call)] if shown.is_any_asked else [], streams.call):
             streams.tell(line)
     return shown.status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -14,7 +15,7 @@ from cyclopts import Group, Parameter
 from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way, toml
 from payclient.cli._call import Call, new_path
-from payclient.cli._next import Step, lines_of, reconciling, status_ways
+from payclient.cli._next import lines_of, reconciling, status_ways
 from payclient.cli._options import LedgerOptions, chosen_columns
 from payclient.cli._streams import (
     FILE,
@@ -34,17 +35,7 @@ from payclient.cli._streams import (
     refuse,
 )
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
-from payclient.reconcile.ledger import (
-    ABSENT,
-    KINDS,
-    Dialect,
-    Entry,
-    Ledger,
-    RejectedEntry,
-    Suggestion,
-    column_names,
-    combined,
-)
+from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, column_names, combined
 from payclient.reconcile.report.wording import in_words
 
 EXAMPLES = """
@@ -155,7 +146,7 @@ class Declared:
         """Write the declarations and suggestions into *file*; return them without the options."""
         if str(self.path) == "-" or self.path.is_fifo():
             refuse("--save-rules needs the ledger as a file, because it is read again by the rules that are written")
-        full = self._with(self.overview(streams).ledger.suggestions)
+        full = self._with(self.overview(streams).ledger)
         text = full.rules_text()
         if text is None:
             keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
@@ -168,40 +159,40 @@ class Declared:
         source = attrs.evolve(self.source, column=(), ignore_column=())
         return attrs.evolve(self, rules_file=file, source=source, dialect={})
 
-    def _with(self, suggestions: Iterable[Suggestion]) -> Self:
+    def _with(self, ledger: Ledger) -> Self:
         """Return these declarations with the suggested ones, if there is only one reading."""
         dialect = dict(self.dialect)
-        for way in (each for one in suggestions if not one.is_ambiguous for each in one.remedies[0].ways):
+        for way in (each for one in ledger.suggestions if not one.is_ambiguous for each in one.remedies[0].ways):
             is_list = isinstance(getattr(DialectOptions(), way.option), tuple)
             dialect[way.option] = (*dialect.get(way.option, ()), way.value) if is_list else way.value
         return attrs.evolve(self, dialect=dialect)
 
-    def steps(self, overview: Overview, call: Call) -> Iterator[Step]:
+    def steps(self, overview: Overview, call: Call) -> Iterator[Call]:
         """Yield what to do next: the readings that a person has to choose from, or the command that leads on."""
         ledger = overview.ledger
         read = combined(ledger.suggestions)
-        known = read[0].ways if len(read) == 1 else ()
         remedies = read if len(read) > 1 else []
         if not ledger.suggestions:
-            rejected = dict.fromkeys(remedy for each in overview.reasons for remedy in each["remedies"])
+            rejected = dict.fromkeys(remedy for _, first in overview.reasons for remedy in first.remedies)
             remedies = [each for each in rejected if not each.is_decision]
-        yield from (Step(call.using(each.ways)) for each in remedies)
+        yield from (call.using(each.ways) for each in remedies)
         if "status" not in ledger.columns.used:
-            yield from (Step(call.using([way])) for way in status_ways(ledger.unused))
-        full = self._with(ledger.suggestions)
+            yield from (call.using([way]) for way in status_ways(ledger.unused))
+        full = self._with(ledger)
         is_unreadable = overview.rejected and not ledger.suggestions
         is_empty = not (overview.rows or self.source.allow_empty)
         if remedies or is_unreadable or is_empty or full.rules_text() is None:
             return
+        known = read[0].ways if len(read) == 1 else ()
         saving = call.using(known).having(("--save-rules", new_path(Path("rules.toml"))))
         if overview.unknown_statuses and self.rules_file is not None:
-            yield Step(call, f"write the [statuses] lines into {self.rules_file}")
+            yield call.after(f"write the [statuses] lines into {self.rules_file}")
         elif (full.dialect or overview.unknown_statuses) and str(self.path) != "-":
-            yield Step(saving)
+            yield saving
         elif ledger.unused:
-            yield Step(reconciling(call), "decide about each column that is not used")
+            yield reconciling(call).after("decide about each column that is not used")
         else:
-            yield Step(reconciling(call))
+            yield reconciling(call)
 
     def tables(self) -> dict[str, dict[str, Any]]:
         ledger = dict(self.dialect)
@@ -244,30 +235,37 @@ class Overview:
     references: int
     repeated: list[tuple[str, int]]
     first: list[Entry]
-    statuses: list[dict[str, Any]]
-    reasons: list[dict[str, Any]]
+    statuses: list[tuple[str | None, Status | None, int, int]]
+    """Each status word, its meaning, its rows and their amount; the word is None for the rest of them."""
+    reasons: list[tuple[int, RejectedEntry]]
+    """For each kind of problem, the number of rejected rows and the first of them."""
 
     @property
     def unknown_statuses(self) -> list[str]:
         """The status words without a meaning; each of their rows would be a break."""
-        return [each["status"] for each in self.statuses if each["status"] and each["meaning"] is None]
+        return [word for word, meaning, _, _ in self.statuses if word and meaning is None]
 
     @classmethod
     def of(cls, ledger: Ledger, rules: Rules) -> Self:
         # Memory does not grow with the ledger; its rows wait in a temporary database, to find duplicates.
         first: list[Entry] = []
-        statuses: dict[str | None, dict[str, Any]] = {}
-        reasons: dict[tuple[str, ...], dict[str, Any]] = {}
+        words, amounts, problems = Counter[str | None](), Counter[str | None](), Counter[tuple[str, ...]]()
+        examples: dict[tuple[str, ...], RejectedEntry] = {}
         with Journal() as journal:
             for entry in ledger:
                 journal.add(entry)
                 if isinstance(entry, RejectedEntry):
-                    _add_reason(reasons, entry)
+                    kind = entry.problems if entry.problems in problems or len(problems) < _MAX_WORDS else ()
+                    problems[kind] += 1
+                    examples.setdefault(kind, entry)
                     continue
                 if len(first) < _MAX_SHOWN:
                     first.append(entry)
                 if entry.status is not ABSENT:
-                    _add_status(statuses, entry.status or "", entry.amount, rules)
+                    status = entry.status or ""
+                    word = status if status in words or len(words) < _MAX_WORDS else None
+                    words[word] += 1
+                    amounts[word] += entry.amount if isinstance(entry.amount, int) else 0
             journal.finish_ledger()
             return cls(
                 ledger,
@@ -276,27 +274,9 @@ class Overview:
                 references=journal.count_references(),
                 repeated=list(journal.repeated(_MAX_SHOWN)),
                 first=first,
-                statuses=list(statuses.values()),
-                reasons=sorted(reasons.values(), key=lambda each: -each["rows"]),
+                statuses=[(word, rules.read_status(word), rows, amounts[word]) for word, rows in words.items()],
+                reasons=[(rows, examples[kind]) for kind, rows in problems.most_common()],
             )
-
-
-def _add_reason(reasons: dict[tuple[str, ...], dict[str, Any]], entry: RejectedEntry) -> None:
-    """Count a rejected row under its problems, without the values in it; the first row of each is shown."""
-    key = entry.problems
-    if len(reasons) == _MAX_WORDS and key not in reasons:
-        key = ()
-    new = {"reason": entry.reason, "remedies": entry.remedies, "line": entry.line, "rows": 0}
-    reasons.setdefault(key, new)["rows"] += 1
-
-
-def _add_status(statuses: dict[str | None, dict[str, Any]], status: str, amount: object, rules: Rules) -> None:
-    word = status if status in statuses or len(statuses) < _MAX_WORDS else None
-    if word not in statuses:
-        statuses[word] = {"status": word, "meaning": rules.read_status(word), "rows": 0, "amount": 0}
-    known = statuses[word]
-    known["rows"] += 1
-    known["amount"] += amount if isinstance(amount, int) else 0
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
@@ -313,7 +293,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     if overview.statuses:
         yield "by status:"
         yield from _table(
-            [(_word(each["status"]), plural(each["rows"], "row"), f"{each['amount']:,}") for each in overview.statuses],
+            [(_word(word), plural(rows, "row"), f"{amount:,}") for word, _, rows, amount in overview.statuses],
             right=(1, 2),
         )
     if words := overview.unknown_statuses:
@@ -323,8 +303,8 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     yield f"duplicates: {plural(overview.rows - overview.rejected - overview.references, 'row')}"
     yield from (f"  {reference}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
     yield f"rejected: {plural(overview.rejected, 'row')}"
-    for each in overview.reasons:
-        yield f"  {plural(each['rows'], 'row')}, first on line {each['line']}: {each['reason']}"
+    for rows, first in overview.reasons:
+        yield f"  {plural(rows, 'row')}, first on line {first.line}: {first.reason}"
     if ledger.totals_amount:
         yield f"totals rows: {ledger.totals_amount:,}, which would be counted twice"
     for column in ledger.unused:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import attrs
-from attrs import frozen
 
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
-from payclient._shared.remedy import Remedy, Way
+from payclient._shared.remedy import Way
 from payclient.cli._call import Call, new_path
 from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, StatementOptions, option_name
 from payclient.cli._streams import Exit, MissingRunError, RefusalError
@@ -51,30 +51,16 @@ _ONE_SHEET = "make sure that the other sheets give nothing of it back"
 _ALL_PAID = "make sure that every row of the ledger is paid"
 
 
-@frozen
-class Step:
-    """
-    One way to go on.
-
-    Attributes:
-        call: The command; None if none is known, and *first* says what there is.
-        first: What a person does before it; empty for nothing.
-    """
-
-    call: Call | None
-    first: str = ""
-
-
-def lines_of(steps: Iterable[Step], typed: Call) -> list[str]:
+def lines_of(steps: Iterable[Call], typed: Call) -> list[str]:
     """Return the lines that show *steps*, without a command that is the one *typed*, or that no shell takes safely."""
-    texts: dict[str, str] = {}
+    texts: list[str] = []
     for step in steps:
-        command = None if step.call is None or (step.call.is_same(typed) and not step.first) else step.call.text()
-        if command is not None:
-            texts.setdefault(f"{step.first}, then: {command}" if step.first else command, "")
-        elif step.call is None:
-            texts.setdefault(step.first, "")
-    return [f"{'Or' if number else 'Next'}: {escape_unprintable(each)}" for number, each in enumerate(texts)]
+        command = step.text() if step.name and (step.first or not step.is_same(typed)) else None
+        if command or not step.name:
+            texts.append(", then: ".join(filter(None, (step.first, command))))
+    return [
+        f"{'Or' if place else 'Next'}: {escape_unprintable(each)}" for place, each in enumerate(dict.fromkeys(texts))
+    ]
 
 
 def reading(call: Call) -> Call:
@@ -107,27 +93,32 @@ def about_folder(name: str, folder: Path, *more: str) -> Call:
     return Call(name, (str(folder), *more))
 
 
+def explaining(folder: Path, references: Sequence[str]) -> list[Call]:
+    """Return the command that shows the worst break of a report. None without one."""
+    return [about_folder("explain", folder, each) for each in references[:1]]
+
+
 def diagnosis(call: Call) -> Call:
     return attrs.evolve(call, name="doctor", words=()).only(_OF_SERVICE)
 
 
-def after_error(error: Exception, status: Exit, call: Call, bound: Mapping[str, Any]) -> list[Step]:
+def after_error(error: Exception, status: Exit, call: Call, bound: Mapping[str, Any]) -> list[Call]:
     """Return what follows a refusal of *call*, whose arguments are *bound*, or nothing if they were not understood."""
     if isinstance(error, RefusalError) and (error.is_last or error.first or error.ways):
-        return [] if error.is_last else [Step(call.using(error.ways), error.first)]
+        return [] if error.is_last else [call.using(error.ways).after(error.first)]
     if not bound:
-        return [Step(_saving(call) if call.name == "reconcile" and call.only(LEDGER_ONLY).options else _help(call))]
+        return [_saving(call) if call.name == "reconcile" and call.only(LEDGER_ONLY).options else _help(call)]
     if status is Exit.REFUSED or isinstance(error.__cause__ or error, TransportError):
-        return [Step(diagnosis(call))]
+        return [diagnosis(call)]
     if isinstance(error, LedgerError) and "ledger" in bound:
         is_changed = isinstance(error, LedgerChangedError)
-        return [Step(elsewhere(call, bound["out"]))] if is_changed else list(_after_reading(error, call))
+        return [elsewhere(call, bound["out"])] if is_changed else list(_after_reading(error, call))
     if isinstance(error, RulesError):
         return _after_rules(error, call, bound)
     return _after_folder(error, status, call, bound)
 
 
-def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str, Any]) -> list[Step]:
+def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str, Any]) -> list[Call]:
     """Return what follows a folder that cannot be used, or another refusal."""
     if isinstance(error, MissingRunError):
         return _instead_of(error, call, bound)
@@ -135,11 +126,11 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
         return [] if error.is_busy else [_after_other_run(error, call, bound)]
     if isinstance(error, JournalError | PastRunError) and call.name != "verify":
         folder = bound.get("folder") if isinstance(error, JournalError) else error.folder
-        return [] if folder is None else [Step(about_folder("verify", folder))]
+        return [] if folder is None else [about_folder("verify", folder)]
     if isinstance(error, DecisionError) and call.name == "decisions":
-        return [Step(call, f"correct {bound['workbook']}")]
+        return [call.after(f"correct {bound['workbook']}")]
     is_usage = isinstance(error, ConfigurationError) and status is Exit.USAGE
-    return [Step(_help(call))] if is_usage else []
+    return [_help(call)] if is_usage else []
 
 
 def _help(call: Call) -> Call:
@@ -152,107 +143,87 @@ def _saving(call: Call) -> Call:
     return shown if shown.words == ("-",) else shown.having(("--save-rules", new_path(_NEW_RULES)))
 
 
-def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) -> Step:
+def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) -> Call:
     out, changed = bound["out"], {*error.rules}
     with suppress(PayClientError), Journal(out / JOURNAL, must_exist=True) as journal:
         judging, other = bound.get("judging", JudgingOptions()), bound.get("other", StatementOptions())
         rules, before = other.declared(judging.rules()), about_of(journal).rules
         changed |= {*changed_rules(rules, with_reading_of(rules, before))}  # which takes another run
     may_rejudge = error.rules and changed == {*error.rules} and {"not_found_messages", "statement"}.isdisjoint(changed)
-    return Step(rejudging(call, out) if may_rejudge else elsewhere(call, out))
+    return rejudging(call, out) if may_rejudge else elsewhere(call, out)
 
 
-def _after_reading(error: LedgerError, call: Call) -> Iterator[Step]:
+def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:
     """Yield what follows a ledger or a statement that cannot be read."""
     is_statement = error.side == "statement"
     if error.remedies and all(each.is_decision for each in error.remedies):  # an empty file: look at it first
-        yield Step(reading(call))
+        yield reading(call)
     if error.line > 1 and not (error.remedies or error.refused):
-        yield Step(call, f"correct {error.file or call.words[0]}, line {error.line}")
+        yield call.after(f"correct {error.file or call.words[0]}, line {error.line}")
     for remedy in [each for each in error.remedies if not each.is_decision][:_MAX_WAYS]:
-        if not all(each.arguments(error.side) for each in remedy.ways):
-            yield from _writing(remedy, call)
-        elif is_statement or call.name == "ledger" or LEDGER_ONLY.keys().isdisjoint(way.flag for way in remedy.ways):
-            yield Step(call.using(remedy.ways, error.side))
-        else:
-            yield Step(_saving(call.using(remedy.ways)))
-    if error.refused is not None and not error.remedies:
-        option = error.refused.arguments(error.side)
-        if option and (option[0], option[1] if option[1:] else None) in call.options:
-            rest = attrs.evolve(call, options=tuple(each for each in call.options if each[0] != option[0]))
-            yield Step(rest if is_statement else reading(rest))
+        if all(each.arguments(error.side) for each in remedy.ways):
+            found = call.using(remedy.ways, error.side)
+            is_known = is_statement or call.name == "ledger" or not found.only(LEDGER_ONLY).options
+            yield found if is_known else _saving(found)
+        elif words := remedy.words("statement"):  # for the rules file
+            rules = dict(call.options).get("--rules") or str(_NEW_RULES)
+            yield call.having(("--rules", rules)).after(f"write {words} {rules}")
+    if error.refused is not None and not error.remedies and (option := error.refused.arguments(error.side)):
+        flag, value = (*option, None)[:2]
+        if (flag, value) in call.options:
+            rest = attrs.evolve(call, options=tuple(each for each in call.options if each[0] != flag))
+            yield rest if is_statement else reading(rest)
 
 
-def _writing(remedy: Remedy, call: Call) -> Iterator[Step]:
-    """Yield the same command with the rules file into which a person writes a remedy for the statement."""
-    if words := remedy.words("statement"):
-        rules = dict(call.options).get("--rules") or str(_NEW_RULES)
-        yield Step(call.having(("--rules", rules)), f"write {words} {rules}")
-
-
-def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> list[Step]:
-    given = dict(call.options).get("--rules")
+def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> list[Call]:
+    given, has_ledger = dict(call.options).get("--rules"), "ledger" in bound
     if error.needs_column:
-        return [Step(reading(call))] if "ledger" in bound else [Step(_help(call))]
-    if given is None:
-        is_table = bool(error.key) and "ledger" in bound and error.key[-1] == "kind"
-        table = ".".join(map(str, error.key))
-        step = Step(call.having(("--rules", str(_NEW_RULES))), f"write the table [{table}] into {_NEW_RULES}")
-        return [step if is_table else Step(_help(call))]
-    where = f", line {error.line}" if error.line else ""
-    return [Step(call, f"edit {given}{where}")] if Path(given).is_file() else []
+        return [reading(call) if has_ledger else _help(call)]
+    if given is not None:
+        where = f", line {error.line}" if error.line else ""
+        return [call.after(f"edit {given}{where}")] if Path(given).is_file() else []
+    if not (has_ledger and error.key and error.key[-1] == "kind"):
+        return [_help(call)]
+    table = ".".join(map(str, error.key))
+    return [call.having(("--rules", str(_NEW_RULES))).after(f"write the table [{table}] into {_NEW_RULES}")]
 
 
-@frozen
-class _Run:
-    """A report, as its manifest and its summary describe it."""
-
-    folder: Path
-    of: tuple[str, str, str]
-    """Name of the ledger, address and environment."""
-    ended: str
-
-    @classmethod
-    def read(cls, folder: Path) -> _Run | None:
-        with suppress(OSError, ValueError, LookupError, TypeError):
-            manifest, summary = (json.loads(read_own(folder / name)) for name in (MANIFEST, "summary.json"))
-            ledger, service = manifest["ledger"], manifest["service"]
-            of = ledger["name"] if ledger else "", service["base_url"], service["environment"]
-            return cls(folder, of, (summary["last_observed_at"] or "")[:16].replace("T", " "))
-        return None
+def _read_run(folder: Path) -> tuple[tuple[str, str, str], str] | None:
+    """Return the ledger, the address and the environment of a report, and when it ended. None if it is damaged."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        manifest, summary = (json.loads(read_own(folder / name)) for name in (MANIFEST, "summary.json"))
+        ledger, service = manifest["ledger"], manifest["service"]
+        of = ledger["name"] if ledger else "", service["base_url"], service["environment"]
+        return of, (summary["last_observed_at"] or "")[:16].replace("T", " ")
+    return None
 
 
-def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) -> list[Step]:
+def _instead_of(error: MissingRunError, call: Call, bound: Mapping[str, Any]) -> list[Call]:
     """Return what follows a folder without a report: a command with the one that is meant, or the reports around."""
     missing = error.folder
     if missing.is_file() and (missing.parent / MANIFEST).exists():
-        return [Step(_at(call, missing, missing.parent))]
+        return [_at(call, missing, missing.parent)]
     if call.name == "explain" and (Path(bound["reference"]) / MANIFEST).exists():
-        return [Step(attrs.evolve(call, words=call.words[::-1]))]
-    around = missing if missing.is_dir() else missing.parent
-    found = [run for path in sorted(around.glob(f"*/{MANIFEST}")) if (run := _Run.read(path.parent)) is not None]
+        return [attrs.evolve(call, words=call.words[::-1])]
+    paths = sorted((missing if missing.is_dir() else missing.parent).glob(f"*/{MANIFEST}"))
+    found = [(*run, path.parent) for path in paths if (run := _read_run(path.parent)) is not None]
     if "ledger" in bound:
         options = dict(call.options)
         environment = resolve_environment(options.get("--environment"))
         url = endpoint(options.get("--base-url") or OPTIONS["base_url"].value(None), environment)
-        same = [run for run in found if run.of == (Path(bound["ledger"]).name, url, environment)]
+        same = [folder for of, _, folder in found if of == (Path(bound["ledger"]).name, url, environment)]
         if len(same) == 1:
-            return [Step(_at(call, missing, same[0].folder))]
-    if not found:
-        return []
-    newest = sorted(found, key=lambda run: run.ended, reverse=True)[:_MAX_RUNS]
-    listed = ", ".join(f"{run.folder} ({run.of[0] or 'standard input'}, {run.ended})" for run in newest)
-    return [Step(None, f"name the report that is meant: {listed}")]
+            return [_at(call, missing, same[0])]
+    newest = sorted(found, key=itemgetter(1), reverse=True)[:_MAX_RUNS]
+    listed = ", ".join(f"{folder} ({of[0] or 'standard input'}, {ended})" for of, ended, folder in newest)
+    return [Call(first=f"name the report that is meant: {listed}")] if listed else []
 
 
 def _at(call: Call, missing: Path, folder: Path) -> Call:
     """Return *call* with *folder* at the place of the one that is *missing*."""
-    words = list(call.words)
-    if call.name != "reconcile":
-        place = next((place for place, word in enumerate(words) if Path(word) == missing), None)
-        if place is not None:
-            words[place] = str(folder)
-            return attrs.evolve(call, words=tuple(words))
+    places = () if call.name == "reconcile" else range(len(call.words))
+    if (place := next((each for each in places if Path(call.words[each]) == missing), None)) is not None:
+        return attrs.evolve(call, words=(*call.words[:place], str(folder), *call.words[place + 1 :]))
     flags = ("--previous", "--decisions", "--folder")
     options = tuple(
         (flag, str(folder) if flag in flags and value is not None and Path(value) == missing else value)
@@ -261,24 +232,24 @@ def _at(call: Call, missing: Path, folder: Path) -> Call:
     return attrs.evolve(call, options=options)
 
 
-def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: Path) -> Iterator[Step]:
+def after_verdict(summary: Summary, references: Sequence[str], call: Call, out: Path) -> Iterator[Call]:
     """Yield what follows the run of *call* into *out*, which has breaks of these *references*."""
     of_statement = "decide about each unused column of the statement, in [statement] of the rules file"
     resumed = of_statement if summary.verdict is Verdict.PARTIAL else "wait until the service answers"
     following = {
-        FollowUp.DIAGNOSE: Step(diagnosis(call)),
-        FollowUp.RESUME: Step(call, resumed),
-        FollowUp.READ_LEDGER: Step(reading(call)),
-        FollowUp.EXPLAIN: Step(about_folder("explain" if references else "show", out, *references[:1])),
-        FollowUp.SHOW: Step(about_folder("show", out)),
-        FollowUp.ASSUME_PAID: Step(rejudging(call, out).having(("--assume-status", "paid")), _ALL_PAID),
-        FollowUp.CHOOSE_COLUMNS: Step(reading(call)),
+        FollowUp.DIAGNOSE: diagnosis(call),
+        FollowUp.RESUME: call.after(resumed),
+        FollowUp.READ_LEDGER: reading(call),
+        FollowUp.EXPLAIN: about_folder("explain" if references else "show", out, *references[:1]),
+        FollowUp.SHOW: about_folder("show", out),
+        FollowUp.ASSUME_PAID: rejudging(call, out).having(("--assume-status", "paid")).after(_ALL_PAID),
+        FollowUp.CHOOSE_COLUMNS: reading(call),
     }
     for follow_up in summary.follow_ups:
         if follow_up is FollowUp.CHOOSE_SHEET:
-            sheets = (call.having(("--sheet", each.name)) for each in summary.compared.unread_sheets)
-            yield from (Step(reading(each), _ONE_SHEET) for each in sheets)
+            sheets = summary.compared.unread_sheets
+            yield from (reading(call.having(("--sheet", each.name))).after(_ONE_SHEET) for each in sheets)
         if follow_up is FollowUp.CHOOSE_COLUMNS and "status" not in summary.compared.stated:
-            yield from (Step(_saving(call.using([way]))) for way in status_ways(summary.compared.unused))
+            yield from (_saving(call.using([way])) for way in status_ways(summary.compared.unused))
         if follow_up in following:
             yield following[follow_up]

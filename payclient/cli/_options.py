@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,22 +31,11 @@ from payclient.cli._streams import (
     Streams,
     Texts,
     refuse,
-    refuse_duration,
     with_unit,
 )
-from payclient.reconcile import STRICT, Assumed, Kinds, Rules, check_currencies, read_limit, read_rules, with_decisions
+from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_rules, with_decisions
 from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.ledger import (
-    KINDS,
-    Dialect,
-    Entry,
-    Ledger,
-    LedgerError,
-    LedgerFile,
-    LedgerFormat,
-    RejectedEntry,
-    open_ledger,
-)
+from payclient.reconcile.ledger import KINDS, Dialect, Ledger, LedgerError, LedgerFile, LedgerFormat, open_ledger
 from payclient.reconcile.report.integrity import MANIFEST, carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
@@ -84,9 +73,10 @@ class LedgerOptions:
     sheet: Annotated[str | None, NAME, RARE] = None
     delimiter: Annotated[str | None, MARK, RARE] = None
 
-    def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
-        """Open *ledger*, or standard input for `-`, as the rules declare it. The caller closes it."""
-        found = _opened(
+    @contextmanager
+    def open(self, ledger: Path, rules: Rules, streams: Streams) -> Generator[Ledger]:
+        """Open *ledger*, or standard input for `-`, as the rules declare it."""
+        with _opened(
             streams.stdin if str(ledger) == "-" else ledger,
             "ledger",
             rules.lines.kind,
@@ -98,12 +88,9 @@ class LedgerOptions:
             require=rules.require,
             allow_empty=self.allow_empty,
             dialect=rules.ledger,
-        )
-        with ExitStack() as on_failure:
-            on_failure.enter_context(found)
-            rules.check_columns(found.columns.used)
-            on_failure.pop_all()
-        return found
+        ) as opened:
+            rules.check_columns(opened.columns.used)
+            yield opened
 
 
 def _opened(source: LedgerFile, what: str, kinds: Kinds | None, columns: Mapping[str, str], **options: Any) -> Ledger:
@@ -229,8 +216,8 @@ class StatementOptions:
         given = [name for name, value in attrs.asdict(self).items() if value not in (None, ())]
         if self.statement is None and given:
             refuse(f"{option_name(given[0])} needs --statement, the list that it is about")
-        rules = settling_within(rules, self.settles_within)
         columns = {**rules.statement.columns, **chosen_columns(self.statement_column, option="--statement-column")}
+        rules = settling_within(rules, self.settles_within)
         rules = attrs.evolve(rules, statement=attrs.evolve(rules.statement, columns=columns))
         rules.check_zone()
         return rules
@@ -258,15 +245,5 @@ class StatementOptions:
 
 
 def settling_within(rules: Rules, text: str | None) -> Rules:
-    if text is None:
-        return rules
-    within = read_limit(with_unit(text))
-    if within is None:
-        refuse_duration("--settles-within", text, more=", or '2 business days'")
-    return attrs.evolve(rules, statement=attrs.evolve(rules.statement, settles_within=within))
-
-
-def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | RejectedEntry]:
-    """Yield the lines of *statement*, after the *ledger* was read to its end."""
-    yield from statement
-    check_currencies(ledger, statement)
+    given: dict[str, Any] = {} if text is None else {"settles_within": with_unit(text)}
+    return attrs.evolve(rules, statement=attrs.evolve(rules.statement, **given))

@@ -11,7 +11,7 @@ from payclient._shared.escape import escape_unprintable, plural
 from payclient._shared.remedy import Way
 from payclient.cli._call import new_path
 from payclient.cli._streams import Flag, JsonFlag, Streams, aligned, refuse
-from payclient.reconcile import Bucket, OpenFindings, Row, Severity, Summary, Total, Verdict, expiry_rule
+from payclient.reconcile import Bucket, OpenFindings, Severity, Summary, Total, Verdict, expiry_rule
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.integrity import MANIFEST
@@ -87,7 +87,7 @@ def _named_breaks(report: Report, room: int) -> Iterator[str]:
         (f"the worst of {plural(worst.other_rows, others)}", [(_named(each), 1) for each in worst.others], 0),
         (
             "rejected, to be corrected in the ledger, or to be skipped by its rules",
-            [(_rejected(row), 1) for row in rejected.kept[:_MAX_LISTED]],
+            [(escape_unprintable(f"{row.place}: {row.reason}"), 1) for row in rejected.kept[:_MAX_LISTED]],
             rejected.count,
         ),
     )
@@ -111,10 +111,6 @@ def _named(item: BreakItem) -> str:
     references = " and ".join(map(escape_unprintable, item.references))
     where = ", ".join([*marks, escape_unprintable(item.row.place), references])
     return f"{where}: {first.severity.word}, {first.code}, {item.at_stake:,} at stake: {first.sentence}"
-
-
-def _rejected(row: Row) -> str:
-    return f"{escape_unprintable(row.place)}: {escape_unprintable(row.reason)}"
 
 
 def verdict_lines(report: Report) -> Iterator[str]:

@@ -16,55 +16,23 @@ from attrs import field, frozen
 from cyclopts import Parameter
 
 from payclient import AsyncClient
+from payclient import reconcile as library
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Way
 from payclient.cli._call import new_path
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict, lines_of
-from payclient.cli._options import (
-    EarlierRunOptions,
-    JudgingOptions,
-    LedgerOptions,
-    StatementOptions,
-    check_run,
-    statement_lines,
-)
+from payclient.cli._options import EarlierRunOptions, JudgingOptions, LedgerOptions, StatementOptions, check_run
 from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
 from payclient.cli._progress import shown
 from payclient.cli._streams import FOLDER, REFERENCE, Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.client import resolve_environment
 from payclient.errors import InvalidReferenceError, PayClientError
 from payclient.protocol import check_reference
-from payclient.reconcile import (
-    EXIT_STATUSES,
-    STRICT,
-    Condition,
-    Journal,
-    Reuse,
-    Row,
-    Rules,
-    StoppedError,
-    UnknownWords,
-    dialect_as_json,
-    duration_text,
-    utc_now,
-)
-from payclient.reconcile import reconcile as judged_rows
-from payclient.reconcile.folders import (
-    JOURNAL,
-    PastRun,
-    about_of,
-    finish,
-    ledger_about,
-    note_about,
-    note_statement,
-    open_past_run,
-    runs_without_report,
-    started_at,
-)
+from payclient.reconcile import EXIT_STATUSES, Condition, Rules, folders, report
+from payclient.reconcile.folders import JOURNAL, PastRun
 from payclient.reconcile.ledger import Entry, Ledger, RejectedEntry
-from payclient.reconcile.report import About, Report, ReportFiles
-from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST, read_log
+from payclient.reconcile.report import integrity
 from payclient.reconcile.report.model import StatementAbout
 from payclient.reconcile.report.wording import in_words
 
@@ -138,7 +106,7 @@ async def reconcile(
                 streams=streams,
             )
             if judging.assume_status is not None and "status" in entries.columns.used:
-                streams.tell("payclient: no status is assumed, because a column is used as the status")
+                streams.warn("no status is assumed, because a column is used as the status")
             return await _run(job)
 
 
@@ -148,14 +116,14 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
             refuse("--fail-on-new needs --previous, the folder of the previous run")
         return None
     check_other_folder(out, previous, "the previous run, ")
-    check_run(previous, MANIFEST)
-    run = open_past_run(previous)
-    if run.is_work_list_edited and all(each.run != run.note.run for each in read_log(previous).decisions):
+    check_run(previous, integrity.MANIFEST)
+    run = folders.open_past_run(previous)
+    if run.is_work_list_edited and all(each.run != run.note.run for each in integrity.read_log(previous).decisions):
         how = "payclient decisions does that"
-        streams.tell(f"payclient: {previous / WORK_LIST} was edited; what it says counts once it is taken: {how}")
-    for folder in runs_without_report(previous, out):
+        streams.warn(f"{previous / integrity.WORK_LIST} was edited; what it says counts once it is taken: {how}")
+    for folder in folders.runs_without_report(previous, out):
         how = "run its command again, and then this one with --previous and its folder"
-        streams.tell(f"payclient: the run in {quote(str(folder))} has no report, so its statement is not known: {how}")
+        streams.warn(f"the run in {quote(str(folder))} has no report, so its statement is not known: {how}")
     return run
 
 
@@ -168,25 +136,31 @@ def _check_paths(ledger: Path, out: Path, connection: ConnectionOptions) -> None
 
 
 async def _run(job: Reconciliation) -> int:
-    sides = {"": job.ledger, " of the statement": job.statement}
-    for of_which, ledger in sides.items():
-        if ledger is not None and not job.output.quiet:
-            job.streams.tell(f"columns{of_which}: {_columns(ledger)}")
+    client, streams = job.client, job.streams
+    for of_which, ledger in job.sides.items():
+        if not job.output.quiet:
+            streams.tell(f"columns{' of the statement' * bool(of_which)}: {_columns(ledger)}")
     if job.previous is not None:
-        client = job.client
         service = {"base_url": client.url, "environment": job.environment, "key_fingerprint": client.key_fingerprint}
         job.previous.check_same_service(service, "this run")
     try:
-        report = await job.run()
-    except (asyncio.CancelledError, StoppedError):
-        again = job.streams.call.text() or "the same command"
-        job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {again}")
+        done = await job.run()
+    except (asyncio.CancelledError, library.StoppedError):
+        again = streams.call.text() or "the same command"
+        streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {again}")
         raise
-    for warning in job.ledger.warnings:
-        job.streams.tell(f"payclient: {warning}")
-    for warning in () if job.statement is None else job.statement.warnings:
-        job.streams.tell(f"payclient: the statement: {warning}")
-    return job.output.finish(report.summary, [*verdict_lines(report), *_next_steps(job, report)], job.out, job.streams)
+    for of_which, ledger in job.sides.items():
+        for warning in ledger.warnings:
+            streams.warn(f"{of_which}{warning}")
+    beside = "report.xlsx, breaks.csv, rows.jsonl, summary.json"
+    lines = [
+        *verdict_lines(done),
+        "",
+        f"Report: {job.out / 'report.html'}, and next to it {beside}",
+        *([done.advice] if done.summary.conditions[0] in _ADVISED else []),
+        *lines_of(after_verdict(done.summary, done.worst.references, streams.call, job.out), streams.call),
+    ]
+    return job.output.finish(done.summary, lines, job.out, streams)
 
 
 def _columns(ledger: Ledger) -> str:
@@ -203,16 +177,7 @@ def _columns(ledger: Ledger) -> str:
 _ADVISED = (Condition.NOTHING_FOUND, Condition.COLUMNS_LEFT_OUT, Condition.STATEMENT_LEFT_OUT)
 
 
-def _next_steps(job: Reconciliation, report: Report) -> Iterator[str]:
-    yield ""
-    yield f"Report: {job.out / 'report.html'}, and next to it report.xlsx, breaks.csv, rows.jsonl, summary.json"
-    if report.summary.conditions[0] in _ADVISED:
-        yield report.advice
-    call = job.streams.call
-    yield from lines_of(after_verdict(report.summary, report.worst.references, call, job.out), call)
-
-
-OnRow: TypeAlias = Callable[[Row], object]
+OnRow: TypeAlias = Callable[[library.Row], object]
 
 
 @frozen(kw_only=True)
@@ -225,37 +190,41 @@ class Reconciliation:
     environment: str = ""
     concurrency: int
     confirm_after: float = 0.0
-    rules: Rules = STRICT
+    rules: Rules = library.STRICT
     canary: str | None = None
     previous: PastRun | None = None
     max_age: timedelta | None = None
     output: OutputOptions = field(factory=OutputOptions)
     streams: Streams
-    clock: Callable[[], datetime] = utc_now
+    clock: Callable[[], datetime] = library.utc_now
 
-    async def run(self, *on_row: OnRow) -> Report:
+    @property
+    def sides(self) -> dict[str, Ledger]:
+        """The ledger and the statement, with the beginning of what is told about each."""
+        return {"": self.ledger} if self.statement is None else {"": self.ledger, "the statement: ": self.statement}
+
+    async def run(self, *on_row: OnRow) -> report.Report:
         """Start or resume the run, write the report, and return it; each *on_row* gets every row."""
         # A temporary failure makes an incomplete report. No report is written if the service refuses the caller, or the
         # ledger or the journal cannot be trusted.
-        with Journal(self.out / JOURNAL, identity=self._identity()) as journal:
+        with library.Journal(self.out / JOURNAL, identity=self._identity()) as journal:
             self._tell_resumed(journal)
             note = None if self.previous is None else self.previous.note
             has_statement = self.statement is not None
-            with ReportFiles(self.out, rules=self.rules, previous=note, has_statement=has_statement) as files:
+            with report.ReportFiles(self.out, rules=self.rules, previous=note, has_statement=has_statement) as files:
                 try:
                     await self._ask(journal, files, on_row)
                 except PayClientError as error:
                     if status_of(error) is not Exit.AGAIN:
                         raise
-                    self.streams.tell(f"payclient: the run ended early: {error}")
-                about = attrs.evolve(about_of(journal), rules=self.rules)
-                for ignored in about.ignored_lines:
-                    self.streams.tell(f"payclient: {in_words(ignored)}")
-                if about.statement is not None and (left_out := in_words(about.statement.totals)):
-                    self.streams.tell(f"payclient: {left_out}")
+                    self.streams.warn(f"the run ended early: {error}")
+                about = attrs.evolve(folders.about_of(journal), rules=self.rules)
+                totals = "" if about.statement is None else in_words(about.statement.totals)
+                for told in (*map(in_words, about.ignored_lines), *filter(None, [totals])):
+                    self.streams.warn(told)
                 if self.statement is not None:
                     self.statement.check_unchanged()
-                return finish(files, journal, about, self.ledger)
+                return folders.finish(files, journal, about, self.ledger)
 
     def _identity(self) -> dict[str, str]:
         identity = {"service": self.client.url, "rules": self.rules.judging}
@@ -264,12 +233,12 @@ class Reconciliation:
         if self.previous is not None:
             identity["previous"] = self.previous.note.rows_sha256
         if self.max_age is not None:
-            identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
-        if declared := dialect_as_json(self.rules.ledger):  # a plain ledger has none, as in earlier journals
+            identity["reuse"] = f"{library.duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
+        if declared := library.dialect_as_json(self.rules.ledger):  # a plain ledger has none, as in earlier journals
             identity["ledger"] = json.dumps(declared, ensure_ascii=False, sort_keys=True)
         return identity
 
-    def _tell_resumed(self, journal: Journal) -> None:
+    def _tell_resumed(self, journal: library.Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
             return
         answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
@@ -278,17 +247,16 @@ class Reconciliation:
             "for new answers, choose another folder"
         )
 
-    async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
-        reuse, before = None, None
-        if self.previous is not None:
-            before = self.previous.note, self.previous.records
-            reuse = None if self.max_age is None else Reuse(max_age=self.max_age, answers=self.previous.answers)
+    async def _ask(self, journal: library.Journal, files: report.ReportFiles, on_row: Iterable[OnRow]) -> None:
+        past, reuse = self.previous, None
+        if past is not None and self.max_age is not None:
+            reuse = library.Reuse(max_age=self.max_age, answers=past.answers)
         with stop_in_order(self.streams) as stop:
             line = nullcontext() if self.output.quiet else shown(self.streams, lambda: self.client.stats)
             async with line as on_progress:
                 # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
                 lookup = self.client.with_options(deadline=None).get_transaction
-                rows = judged_rows(
+                rows = library.reconcile(
                     self._entries(journal, files),
                     lookup,
                     confirm=partial(lookup, fresh=True),
@@ -300,7 +268,7 @@ class Reconciliation:
                     stop=stop,
                     clock=self.clock,
                     on_progress=on_progress,
-                    previous=before,
+                    previous=None if past is None else (past.note, past.records),
                     reuse=reuse,
                     statement=None if self.statement is None else self._lines(self.statement, journal),
                 )
@@ -309,39 +277,38 @@ class Reconciliation:
                         for take in (files.add, *on_row):
                             take(row)
 
-    def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
+    def _entries(self, journal: library.Journal, files: report.ReportFiles) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, then note its totals, known only at its end."""
-        started_at(journal, self.clock())
+        folders.started_at(journal, self.clock())
         shown = {} if self.previous is None else self.previous.note.shown or {}
-        words = UnknownWords(self.rules, shown.get("method", ()))
+        words = library.UnknownWords(self.rules, shown.get("method", ()))
         for entry in self.ledger:
             words.add(entry)
             yield entry
         for found in (*self.ledger.suggestions, *words.found()):
-            self.streams.tell(f"payclient: {in_words(found)}")
-        about = About(
-            ledger=ledger_about(self.ledger),
+            self.streams.warn(in_words(found))
+        about = report.About(
+            ledger=folders.ledger_about(self.ledger),
             rules=self.rules,
             base_url=self.client.url,
             environment=self.environment,
             key_fingerprint=self.client.key_fingerprint,
             canary=self.canary,
-            judged_again=about_of(journal).judged_again,
+            judged_again=folders.about_of(journal).judged_again,
         )
-        files.name_run(note_about(journal, about))
+        files.name_run(folders.note_about(journal, about))
 
-    def _lines(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
-        """Yield the statement, and then note what was read."""
-        words, lines, rejected = UnknownWords(self.rules), 0, 0
-        for line in statement_lines(statement, self.ledger):
+    def _lines(self, statement: Ledger, journal: library.Journal) -> Iterator[Entry | RejectedEntry]:
+        """Yield the statement, after the ledger was read to its end, and then note what was read."""
+        words, lines, rejected = library.UnknownWords(self.rules), 0, 0
+        for line in statement:
             words.add(line)
             lines, rejected = lines + 1, rejected + isinstance(line, RejectedEntry)
             yield line
-        for suggestion in statement.suggestions:
-            self.streams.tell(f"payclient: the statement: {suggestion.words('statement')}")
+        library.check_currencies(self.ledger, statement)
         unknown = [each for each in words.found() if each.table == "statuses"]
-        for word in unknown:
-            self.streams.tell(f"payclient: the statement: {in_words(word)}")
+        for told in (*(each.words("statement") for each in statement.suggestions), *map(in_words, unknown)):
+            self.streams.warn(f"the statement: {told}")
         unusable = f"none of {plural(lines, 'line')} can be used"
         if statement.suggestions and lines == rejected:
             raise statement.refusal(unusable)
@@ -349,4 +316,5 @@ class Reconciliation:
             rules = Way("rules", dict(self.streams.call.options).get("--rules") or "rules.toml")
             first = f"write the meaning of each status under [statuses] into {rules.value}"
             refuse(f"the statement: {unusable}: no status is known", rules, first=first)
-        note_statement(journal, StatementAbout(file=ledger_about(statement), payout=self.payout))
+        file = folders.ledger_about(statement)
+        folders.note_statement(journal, StatementAbout(file=file, payout=self.payout))

@@ -1,98 +1,33 @@
-"""The commands about the folders of reports, without a network or a key."""
+"""The commands that read a report, without a network or a key."""
 
 import json
 import os
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from glob import escape
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
-import attrs
-
+from payclient import reconcile
 from payclient._shared.escape import escape_unprintable, plural, quote
-from payclient._shared.remedy import Way
-from payclient.cli._call import Call, new_path
-from payclient.cli._next import Step, about_folder, lines_of, rejudging
-from payclient.cli._options import JudgingOptions, check_run, settling_within
-from payclient.cli._output import (
-    SEVERITY,
-    OutputOptions,
-    check_other_folder,
-    check_own_files,
-    listed,
-    roll_forward,
-    verdict_lines,
-)
-from payclient.cli._streams import DURATION, FOLDER, NAME, Exit, Flag, JsonFlag, OwnStreams, Streams, aligned, refuse
+from payclient.cli._next import about_folder, explaining, lines_of
+from payclient.cli._options import check_run
+from payclient.cli._output import SEVERITY, listed, roll_forward
+from payclient.cli._streams import NAME, Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
-from payclient.reconcile import (
-    AtomicFiles,
-    BreakState,
-    Bucket,
-    Case,
-    Journal,
-    JournalError,
-    JournalWriteError,
-    PastRunError,
-    ResolvedBy,
-    Row,
-    Rules,
-    Settled,
-    Severity,
-    changed_rules,
-    copy_journal,
-    judge_again,
-    judging,
-    moved_by,
-    read_own,
-    rule_changes,
-    step_of,
-    utc_now,
-    verify_journal,
-    with_decisions,
-    with_reading_of,
-)
-from payclient.reconcile.folders import JOURNAL, RunDiff, about_of, note_about, open_past_run, write_again
+from payclient.reconcile import BreakState, Row, Severity, folders
+from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile.report import verify as verify_manifest
-from payclient.reconcile.report.integrity import (
-    DECISIONS,
-    MANIFEST,
-    WORK_LIST,
-    add_decisions,
-    carry_log,
-    read_log,
-    read_signatures,
-    state_of,
-    verify_decisions,
-    verify_signatures,
-)
-from payclient.reconcile.report.integrity import sign as sign_report
-from payclient.reconcile.report.model import JudgedAgain
-from payclient.reconcile.report.rows import ROWS, open_rows, row_lines_of
+from payclient.reconcile.report import integrity, rows
+from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST
 from payclient.reconcile.report.wording import in_words, moves
 
 EXAMPLES: Mapping[str, str] = {
-    "report": """
-$ payclient report report
-$ payclient report report --json --quiet | jq .buckets
-
-The same journal gives the same bytes. Exit status: as `payclient reconcile` for the same rows.
-""",
     "show": """
 $ payclient show reports/2026-11-21
 $ (echo '~~~'; payclient show reports/2026-11-21; echo '~~~') >> "$GITHUB_STEP_SUMMARY"
 
 Exit status: 0, whatever the verdict; 2 when there is no report, or it was changed.
-""",
-    "rejudge": """
-$ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
-$ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
-
-Exit status: as `payclient reconcile` for these rows.
 """,
     "explain": """
 $ payclient explain report T0000000001DEMO
@@ -117,40 +52,10 @@ $ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
 Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
 compared. 75 otherwise, if the state of a break is not known.
 """,
-    "decisions": """
-$ payclient decisions reports/2026-11-21/report.xlsx --by ana
-$ payclient decisions ~/Downloads/report.xlsx --folder reports/2026-11-21 --by ana
-
-Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
-
-Exit status: 0 when everything was taken; 2 when anything is refused, and then nothing was.
-""",
 }
 
 _MAX_BREAKS = 10
 _FIELDS = (*COMPARED, "payment_name")
-
-
-def report(
-    folder: Path,
-    /,
-    *,
-    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
-    streams: OwnStreams,
-) -> int:
-    """
-    Write every file of a report again from its journal.
-
-    Args:
-        folder: Folder of the report.
-        output: Output and exit status.
-        streams: Streams of the process.
-    """
-    check_run(folder, JOURNAL)
-    written = write_again(folder)
-    page = f"Report: {folder / 'report.html'}"
-    lines = [*verdict_lines(written), "", page, *_next(written.worst.references, folder, streams)]
-    return output.finish(written.summary, lines, folder, streams)
 
 
 def show(folder: Path, /, *, streams: OwnStreams) -> int:
@@ -163,14 +68,13 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
         folder: Folder of the report.
         streams: Streams of the process.
     """
-    summary = _unchanged_summary(folder, "cannot be shown")
-    with open_rows(folder / ROWS) as file:
-        breaks = (line.row for line in row_lines_of(file) if line.bucket == Bucket.BREAK)
+    summary = unchanged_summary(folder, "cannot be shown")
+    with rows.open_rows(folder / rows.ROWS) as file:
+        breaks = (line.row for line in rows.row_lines_of(file) if line.bucket == reconcile.Bucket.BREAK)
         worst = nlargest(_MAX_BREAKS, breaks, key=attrgetter("rank"))
-    streams.show(
-        [f"{summary['verdict'].upper()}: {summary['sentence']}", "", *_about(summary), *_worst(summary, worst)]
-    )
-    streams.show(_next([row.reference for row in worst if row.reference], folder, streams))
+    steps = explaining(folder, [row.reference for row in worst if row.reference])
+    head = f"{summary['verdict'].upper()}: {summary['sentence']}"
+    streams.show([head, "", *_about(summary), *_worst(summary, worst), *lines_of(steps, streams.call)])
     return Exit.DONE
 
 
@@ -215,17 +119,11 @@ def _worst(summary: Mapping[str, Any], worst: Sequence[Row]) -> Iterator[str]:
         yield f"{number}. {first.severity.word} {first.code} {row.reference or 'none'}: {first.sentence}"
 
 
-def _next(references: Sequence[str], folder: Path, streams: Streams) -> list[str]:
-    """Return the line with the command that shows the worst break of a report. None without one."""
-    steps = [Step(about_folder("explain", folder, each)) for each in references[:1]]
-    return lines_of(steps, streams.call)
-
-
-def _unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
+def unchanged_summary(folder: Path, what: str) -> dict[str, Any]:
     check_run(folder, MANIFEST)
-    for problem in verify_manifest(folder, only={"summary.json", ROWS, MANIFEST}):
-        raise PastRunError(f"{folder} {what}: {problem.file}: {problem.what}", folder=folder)
-    summary: dict[str, Any] = json.loads(read_own(folder / "summary.json"))
+    for problem in integrity.verify(folder, only={"summary.json", rows.ROWS, MANIFEST}):
+        raise reconcile.PastRunError(f"{folder} {what}: {problem.file}: {problem.what}", folder=folder)
+    summary: dict[str, Any] = json.loads(reconcile.read_own(folder / "summary.json"))
     return summary
 
 
@@ -242,9 +140,9 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
     """
     check_run(folder, JOURNAL)
     reference = reference.encode(errors="replace").decode()  # ledgers are UTF-8 once read
-    with Journal(folder / JOURNAL, must_exist=True) as journal:
-        rules = about_of(journal).rules
-        judged = judging(journal, rules)
+    with reconcile.Journal(folder / JOURNAL, must_exist=True) as journal:
+        rules = folders.about_of(journal).rules
+        judged = reconcile.judging(journal, rules)
         cases = list(journal.cases(reference, rules=rules))
         others = dict.fromkeys(other for case in cases for other in case.paid_with)
         for case in (*cases, *(case for other in others for case in journal.cases(other, rules=rules))):
@@ -252,14 +150,13 @@ def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
         spelt = {reference.upper(), reference.lower(), reference.strip()} - {reference}
         alike = [] if cases else sorted(each for each in spelt if any(journal.cases(each, rules=rules)))
     if not cases:
-        calls = [about_folder("explain", folder, each) for each in alike] or [about_folder("show", folder)]
-        steps = lines_of(map(Step, calls), streams.call)
-        streams.show([f"the ledger has no row with the reference {reference}", *steps])
+        steps = [about_folder("explain", folder, each) for each in alike] or [about_folder("show", folder)]
+        streams.show([f"the ledger has no row with the reference {reference}", *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
     return Exit.DONE
 
 
-def _explained(case: Case, row: Row) -> Iterator[str]:
+def _explained(case: reconcile.Case, row: Row) -> Iterator[str]:
     yield f"{row.place}, {row.reference or 'no reference'}: {row.bucket.upper()}"
     if row.reason:
         yield f"  why: {row.reason}"
@@ -275,7 +172,7 @@ def _explained(case: Case, row: Row) -> Iterator[str]:
             yield f"    {in_words(age.state)}; first seen {age.first_seen:%Y-%m-%d} in the run {age.first_run}"
         if finding.waived:
             yield f"    does not count: {finding.waived}"
-    yield f"  bridge: {in_words(step_of(row))}, {moved_by(row):+,}"
+    yield f"  bridge: {in_words(reconcile.step_of(row))}, {reconcile.moved_by(row):+,}"
     if row.other_side is not None:
         yield f"  settled: {_settled(row.other_side.settled)}"
     if case.rows > 1:
@@ -284,7 +181,7 @@ def _explained(case: Case, row: Row) -> Iterator[str]:
     yield ""
 
 
-def _settled(settled: Settled | None) -> str:
+def _settled(settled: reconcile.Settled | None) -> str:
     if settled is None:
         return "no"
     amounts = {"amount": settled.amount, "amount_received": settled.amount_received}
@@ -292,7 +189,7 @@ def _settled(settled: Settled | None) -> str:
     return f"on {settled.where}{stated}"
 
 
-def _table(case: Case) -> Iterator[tuple[str, ...]]:
+def _table(case: reconcile.Case) -> Iterator[tuple[str, ...]]:
     lookups = [each for each in (case.first, case.second) if each]
     sides = [case.entry if isinstance(case.entry, Entry) else None, *(each.transaction for each in lookups)]
     yield ("", "ledger", *("first lookup", "second lookup")[: len(lookups)])
@@ -323,26 +220,28 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     """
     journal = folder / JOURNAL
     check_run(folder)
-    found = (*verify_manifest(folder), *verify_decisions(folder), *verify_signatures(folder))
-    is_edited = allow_edits and any(problem.file == WORK_LIST for problem in found)
-    problems = [f"{problem.file}: {problem.what}" for problem in found if not is_edited or problem.file != WORK_LIST]
+    found = (*integrity.verify(folder), *integrity.verify_decisions(folder), *integrity.verify_signatures(folder))
+    problems = _in_files(found, but=WORK_LIST if allow_edits else "")
+    which = "every file" if len(problems) == len(found) else f"every file but {WORK_LIST}"
     if has_journal := os.path.lexists(journal):  # a report may be kept without it
         try:
-            verify_journal(journal)
-        except (JournalError, JournalWriteError) as error:
+            reconcile.verify_journal(journal)
+        except (reconcile.JournalError, reconcile.JournalWriteError) as error:
             problems.append(f"{journal.name}: {error}")
     if problems:
-        steps = [Step(about_folder("report", folder))] if has_journal else []
+        steps = [about_folder("report", folder)] if has_journal else []
         streams.show([*problems, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
-    which = f"every file but {WORK_LIST}" if is_edited else "every file"
+    decided = folder / integrity.DECISIONS
     streams.show([f"{which} in {folder} matches {folder / MANIFEST}"])
-    if os.path.lexists(folder / DECISIONS):
-        streams.show([f"every line of {folder / DECISIONS} follows the one before"])
-    if has_journal:
-        streams.show([f"every row of {journal} matches its checksum"])
-    streams.show(map(str, read_signatures(folder)))
+    streams.show([f"every line of {decided} follows the one before"] * os.path.lexists(decided))
+    streams.show([f"every row of {journal} matches its checksum"] * has_journal)
+    streams.show(map(str, integrity.read_signatures(folder)))
     return Exit.DONE
+
+
+def _in_files(problems: Iterable[integrity.Problem], but: str) -> list[str]:
+    return [f"{each.file}: {each.what}" for each in problems if each.file != but]
 
 
 def sign(
@@ -369,17 +268,17 @@ def sign(
     given = {"prepared": (prepared or "").strip(), "reviewed": (reviewed or "").strip()}
     if len(names := {role: name for role, name in given.items() if name}) != 1:
         refuse("give the name of one person, with --prepared or --reviewed")
-    problems = [each for each in (*verify_manifest(folder), *verify_decisions(folder)) if each.file != WORK_LIST]
-    if problems:
-        streams.show([*(f"{each.file}: {each.what}" for each in problems), "nothing was signed"])
+    if problems := _in_files((*integrity.verify(folder), *integrity.verify_decisions(folder)), but=WORK_LIST):
+        streams.show([*problems, "nothing was signed"])
         return Exit.DIFFERENT
     ((role, by),) = names.items()
-    first = next((each for each in read_signatures(folder) if each.role == "prepared"), None)
-    if role == "reviewed" and (first is None or first.sha256 != state_of(folder)):
-        refuse("before a report is reviewed, it must be signed with --prepared as it is now")
-    if role == "reviewed" and first is not None and first.by.casefold() == by.casefold():
-        refuse(f"the report was prepared by {quote(by)}; another person must review it")
-    streams.show([str(sign_report(folder, role, by, utc_now()))])
+    if role == "reviewed":
+        first = next((each for each in integrity.read_signatures(folder) if each.role == "prepared"), None)
+        if first is None or first.sha256 != integrity.state_of(folder):
+            refuse("before a report is reviewed, it must be signed with --prepared as it is now")
+        if first.by.casefold() == by.casefold():
+            refuse(f"the report was prepared by {quote(by)}; another person must review it")
+    streams.show([str(integrity.sign(folder, role, by, reconcile.utc_now()))])
     return Exit.DONE
 
 
@@ -410,17 +309,17 @@ def diff(
     """
     for folder in (earlier, later):
         check_run(folder, MANIFEST)
-    with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
+    with folders.RunDiff(folders.open_past_run(earlier), folders.open_past_run(later)) as found:
         if as_json:
             streams.show(found.as_json())
         elif not quiet:
-            streams.show(_compared(found))
             news = [each for state in BreakState if state.is_news for each in found.changes(state, limit=1)]
-            streams.show(_next([each["reference"] for each in news], later, streams))
+            steps = explaining(later, [each["reference"] for each in news])
+            streams.show([*_compared(found), *lines_of(steps, streams.call)])
         return found.exit_status(fail_on)
 
 
-def _compared(found: RunDiff) -> Iterator[str]:
+def _compared(found: folders.RunDiff) -> Iterator[str]:
     yield f"{found.verdict.upper()}: {moves(found.counts, found.earlier.note.folder)}"
     if found.is_reversed:
         later, earlier = found.later.note.folder, found.earlier.note.folder
@@ -444,127 +343,7 @@ def _change(change: dict[str, Any], state: BreakState) -> str:
         if change["was"]["at_stake"] != change["at_stake"]:
             notes.append(f"{change['at_stake']:,} at stake, was {change['was']['at_stake']:,}")
     if change["resolved_by"]:
-        notes.append(f"by {in_words(ResolvedBy(change['resolved_by']))}")
+        notes.append(f"by {in_words(reconcile.ResolvedBy(change['resolved_by']))}")
     if change["reason"]:
         notes.append(change["reason"])
     return f"{what} ({'; '.join(notes)})"
-
-
-def decisions(
-    workbook: Path, /, *, by: Annotated[str, NAME], folder: Annotated[Path | None, FOLDER] = None, streams: OwnStreams
-) -> int:
-    """
-    Import the decisions of an edited work list into the folder of its run.
-
-    Owner, Resolution and Comment go into `decisions.jsonl`. The workbook may be sorted, filtered, and saved by another
-    program. Taking it again adds only new decisions. They count from the next run or `payclient rejudge` on.
-
-    Args:
-        workbook: The `report.xlsx` that was worked on, or its folder.
-        by: Who takes the decisions.
-        folder: Folder of the run. Default: the workbook's.
-        streams: Streams of the process.
-    """
-    from payclient.reconcile.report.workbook import decided, read_work_list  # noqa: PLC0415  it imports xlsxwriter
-
-    workbook = workbook / WORK_LIST if workbook.is_dir() else workbook
-    run_folder = workbook.parent if folder is None else folder
-    if not by.strip():
-        refuse("--by must be a name")
-    check_run(run_folder, MANIFEST)
-    run = _unchanged_summary(run_folder, "cannot be used")["run"]
-    found = decided(read_work_list(workbook, run), run_folder / ROWS, run=run, by=by.strip(), at=utc_now())
-    added = {each.evidence for each in add_decisions(run_folder, found)} if found else set[str]()
-    known = len({each.evidence for each in found} - added)
-    taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"
-    steps = lines_of([Step(rejudging(Call(), run_folder))], streams.call)
-    streams.show([f"{taken}; {known:,} known before", *steps])
-    return Exit.DONE
-
-
-def rejudge(
-    folder: Path,
-    /,
-    *,
-    out: Annotated[Path, FOLDER],
-    judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
-    settles_within: Annotated[str | None, DURATION] = None,
-    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
-    streams: OwnStreams,
-) -> int:
-    """
-    Judge the answers of a run again by other rules, without a network or a key.
-
-    The new report names the run and the rules that changed. A difference that only the new rules see has no second
-    lookup, so its row is unresolved. `payclient reconcile` with the same ledger and rules and the new folder makes the
-    missing lookups. Nothing in FOLDER is changed.
-
-    Args:
-        folder: Folder of the run.
-        out: Folder for the new report. Not FOLDER.
-        judging: Judging differences. Default: the rules of the run.
-        settles_within: Time until a payment is in the statement, such as `3d` or `2 business days`.
-        output: Output and exit status.
-        streams: Streams of the process.
-    """
-    settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
-    check_other_folder(out, folder)
-    check_own_files(out)
-    check_run(folder, JOURNAL)
-    remarks = _judge_copy(folder, out, judging, settles_within)
-    carry_log(folder, out)
-    written = write_again(out)
-    verdict, *rest = verdict_lines(written)
-    lines = [verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}"]
-    lines += lines_of([Step(about_folder("diff", folder, str(out)))], streams.call)
-    return output.finish(written.summary, lines, out, streams)
-
-
-def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
-    """Put a copy of the journal of *folder* into *out*, judged again. Return its warnings."""
-    with AtomicFiles(out, [JOURNAL]) as new:
-        for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # left by a killed process with the same id
-            beside.unlink()
-        copy_journal(folder / JOURNAL, new.binary(JOURNAL))
-        with Journal(new.path(JOURNAL), must_exist=True) as journal:
-            about = about_of(journal)
-            wanted = settling_within(judging.rules(without_file=about.rules), settles_within)
-            rules = with_decisions(with_reading_of(wanted, about.rules), read_log(folder).decisions)
-            unconfirmed = judge_again(journal, rules=rules)
-            again = JudgedAgain(
-                folder=folder.resolve().name,
-                run=about.run,
-                rules_fingerprint=about.rules.fingerprint,
-                changed_rules=changed_rules(about.rules, rules),
-            )
-            note_about(journal, attrs.evolve(about, rules=rules, judged_again=again))
-        if not _is_there(out, again, rules):
-            new.commit()
-    kept = [name for name in changed_rules(wanted, rules) if name != "accepted"]
-    changed = [*map(in_words, rule_changes(about.rules, rules))]
-    return [in_words(again), *_remarks(changed, kept, unconfirmed, out)]
-
-
-def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
-    """Return whether *out* holds the same run judged again alike, perhaps with more lookups. Refuse any other."""
-    if not (out / JOURNAL).exists():
-        return False
-    with Journal(out / JOURNAL, must_exist=True) as journal:
-        about = about_of(journal)
-    if (about.judged_again, about.rules.fingerprint) != (again, rules.fingerprint):
-        refuse(f"there is another run in {out}", Way("out", new_path(out)))
-    return True
-
-
-def _remarks(changed: Sequence[str], kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
-    if changed:
-        yield f"Changed: {'; '.join(changed[:_MAX_BREAKS])}{'; …' if changed[_MAX_BREAKS:] else ''}."
-    if kept:
-        names = " and ".join(kept)
-        yield f"Not changed: {names}, because reading the ledger or the answers in another way takes a new run."
-    if unconfirmed:
-        which = f"{plural(unconfirmed, 'reference')} {'needs' if unconfirmed == 1 else 'need'}"
-        yield (
-            f"By these rules {which} a second lookup, which the run did not take, and cannot be judged without it. "
-            f"To take it: payclient reconcile with the same files and rules, and --out {shlex.quote(str(out))}"
-        )

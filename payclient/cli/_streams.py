@@ -100,6 +100,9 @@ class Streams:
         self.stderr.write(f"{escape_unprintable(text)}\n")
         self.stderr.flush()
 
+    def warn(self, text: str) -> None:
+        self.tell(f"payclient: {text}")
+
     def console(self) -> Console:
         """Return rich's view of `stdout`. Colour and width follow the terminal and `NO_COLOR`."""
         from rich.console import Console  # noqa: PLC0415  output into a file or a pipe need not load it
@@ -162,7 +165,8 @@ def _read_seconds(_: object, tokens: Sequence[Token]) -> float:
     from payclient.reconcile import read_duration  # noqa: PLC0415  `10` need not load it
 
     if (found := read_duration(text)) is None:
-        refuse_duration(tokens[0].keyword or "", text)
+        wanted = "a duration such as 10 (seconds), 90s, 5m, 36h or 3d"
+        refuse(f"{tokens[0].keyword} must be {wanted}, got {text!r}")
     return found.total_seconds()
 
 
@@ -173,10 +177,6 @@ def _read_deadline(kind: object, tokens: Sequence[Token]) -> float | None:
 def with_unit(text: str) -> str:
     """Return *text*, in seconds if it is a bare number. A rules file has to name the unit."""
     return f"{text}s" if text.isdecimal() else text
-
-
-def refuse_duration(option: str, text: str, *, more: str = "") -> NoReturn:
-    refuse(f"{option} must be a duration such as 10 (seconds), 90s, 5m, 36h or 3d{more}, got {text!r}")
 
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -214,9 +214,7 @@ def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
         if stop.is_set():
             return
         stop.set()
-        streams.tell(
-            f"payclient: stopping; lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)"
-        )
+        streams.warn(f"stopping; lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)")
         if task is not None:
             timers.append(loop.call_later(_STOP_GRACE, task.cancel))
 

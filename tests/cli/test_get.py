@@ -4,7 +4,7 @@ import json
 
 from payclient import ConnectionFailedError
 from payclient.cli._call import Call
-from payclient.cli._next import Step, after_error
+from payclient.cli._next import after_error
 from payclient.cli._streams import Exit
 from payclient.testing import Reply, changed
 from support.misses import check_each
@@ -98,7 +98,7 @@ def test_nobody_there(configured):
     result = configured("get", "T1", *nowhere, "--deadline", "0.2")
     assert (result.status, "no answer" in result.out, result.following) == (75, True, [["doctor", *nowhere]])
     error = ConnectionFailedError("cannot connect", step="connect")
-    assert after_error(error, Exit.AGAIN, Call("get", ("-",)), {"references": ("-",)}) == [Step(Call("doctor"))]
+    assert after_error(error, Exit.AGAIN, Call("get", ("-",)), {"references": ("-",)}) == [Call("doctor")]
 
 
 def test_stdin(configured):

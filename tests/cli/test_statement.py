@@ -95,7 +95,7 @@ USAGE = {
     "--payout 1.5": "--payout must be a whole number in the unit of the service, such as 12,345,000, got '1.5'",
     "--payout 1,50": "--payout must be a whole number",
     f"--payout {'9' * 4301}": "--payout must be a whole number",
-    "--settles-within soon": "36h or 3d, or '2 business days', got 'soon'",
+    "--settles-within soon": "must be a duration such as '90m', '12h' or '1d 12h', or '2 business days', got 'soon'",
     "--settles-within 2_business_days": "business days need time_zone",
     "--settles-within 3d": "--settles-within needs the age of each row",
     "--statement-column amount": "--statement-column must be like amount=Betrag",
