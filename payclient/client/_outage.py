@@ -21,7 +21,7 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
     flight, and nothing was answered meanwhile. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed
     or were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them.
     It takes twice the slowest recent response if that is longer. Before the first response nothing in flight counts.
-4.  Failures beside answers are load, or references that the service cannot answer (`_references`). So it takes twice
+4.  Failures beside answers are load, or references that the service cannot answer (`References`). So it takes twice
     as long as attempts have lately failed between two answers, up to five seconds. A 500 or a malformed response, up to
     twenty in a row beside answers, doesn't count for the limiter, until it alternates with answers.
 5.  A probe is sent for a new or a queued lookup, at least a second after the last probe. If its
@@ -37,15 +37,15 @@ breaker of "Release It!" (Nygard).
 """
 
 import math
+from collections import deque
 from collections.abc import Collection
 from enum import Enum, auto
-from typing import Protocol
 
 from attrs import define, field
 
 from payclient._shared.escape import plural
 from payclient._shared.logger import logger
-from payclient.client._references import References
+from payclient.client._lookup import Lookup
 from payclient.client.policies import Clock, Limiter, Ticket
 from payclient.errors import OutageError
 
@@ -60,6 +60,13 @@ _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
 _BESIDE = 20  # failures in a row at the most that are beside answers
 _MAX_AGE = 5.0  # seconds
+_MAX_FAILING = 1000  # references
+_SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
+_LONG_ROW = 7.0  # times the usual one; by chance, one in a thousand is so long
+_SOONER = 0.9  # share of the fastest recent answer
+_FORGETTING = 0.1  # weight of a new value; a faster, or a slower, answer counts at once
+_MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
+_NEVER = math.inf, 0  # when a reference first failed, and the status of its last failure
 
 
 class End(Enum):
@@ -88,26 +95,69 @@ class Event(Enum):
 
 def following(state: State, event: Event) -> State:
     match state, event:
-        case _, Event.ANSWERED:
-            return State.QUIET
-        case State.QUIET, Event.FAILED:
-            return State.SUSPECTED
         case _, Event.DUE:
             return State.OUT
         case State.OUT | State.TRIAL, Event.AGED:
             return State.TRIAL
-        case _, Event.AGED:
+        case _, Event.ANSWERED | Event.AGED:
             return State.QUIET
+        case State.QUIET, Event.FAILED:
+            return State.SUSPECTED
         case _:
             return state
 
 
-class Rejectable(Protocol):
-    """A lookup that an outage may end."""
+@define
+class References:
+    """
+    What is known of each reference: whether it always fails, and whether a limit refuses it now and then.
 
-    def rejected_at(self, allowed: float) -> float: ...
+    1.  A reference that has failed counts again, here and for the limiter, once it has been answered.
+    2.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered,
+        each of which began to fail after the one before was answered. References that the service cannot answer
+        never do.
+    3.  Then a failure with this status that comes sooner than any recent answer is the refusal of a limit, until seven
+        times as many failures come in a row as usual. One that comes later is about the load.
+    """
 
-    def reject(self, error: OutageError) -> None: ...
+    failing: dict[str, tuple[float, int]] = field(factory=dict)  # infinite if it was only rejected. See `_NEVER`
+    slowest: float = 0.0  # of the recent answers; 0 before the first
+    _fastest: float = 1e3  # of the recent answers; longer than any before the first
+    _switches: dict[int, deque[float]] = field(factory=dict)  # by status: when references that failed so were answered
+    _in_a_row: int = 0  # failures since the last answer
+    _usual_row: float = 0.5
+
+    def answered(self, reference: str, now: float, took: float) -> None:
+        """Record an answer that took as long as answers take."""
+        self._fastest += (1.0 if took < self._fastest else _FORGETTING) * (took - self._fastest)
+        self.slowest += (1.0 if took > self.slowest else _FORGETTING) * (took - self.slowest)
+        self.slowest = self.slowest or _MIN_ROUND_TRIP
+        self._usual_row += _FORGETTING * (self._in_a_row - self._usual_row)
+        self._in_a_row = 0
+        if reference in self.failing:
+            first_at, status = self.failing.pop(reference)
+            switches = self._switches.setdefault(status, deque((-math.inf,), _SWITCHES))
+            if switches[-1] < first_at < math.inf:
+                switches.append(now)
+
+    def failed(self, reference: str, now: float, status: int) -> None:
+        self._in_a_row += 1
+        self.failing[reference] = min(now, self.first_failed(reference)), status
+        while len(self.failing) > _MAX_FAILING:
+            del self.failing[next(iter(self.failing))]
+
+    def first_failed(self, reference: str) -> float:
+        """Return when *reference* first failed since it was answered."""
+        return self.failing.get(reference, _NEVER)[0]
+
+    def alternates(self, status: int, now: float) -> bool:
+        switches = self._switches.get(status, deque[float]())
+        return len(switches) == _SWITCHES and switches[0] > now - _ALTERNATING
+
+    def is_limit(self, status: int, took: float, now: float) -> bool:
+        """Return whether a failure with *status*, after *took* seconds, is the refusal of a limit."""
+        is_usual = self._in_a_row < _LONG_ROW * (self._usual_row + 0.5)
+        return is_usual and took < _SOONER * self._fastest and self.alternates(status, now)
 
 
 @define
@@ -120,30 +170,24 @@ class _Row:
     since: float = math.inf  # start of the first
     lasted: float = math.inf  # seconds to the beginning of the outage
 
-    def add(self, reference: str, began: float, *, is_left: bool) -> None:
-        self.length += 1
-        self.left += is_left
-        self.references |= {reference} if len(self.references) < _REFERENCES else set()
-        self.since = min(self.since, began)
-
 
 class Outage:
     """The evidence of one client's attempts about the service, and the lookups that may be rejected."""
 
     _clock: Clock  # the first attempt sets it
 
-    def __init__(self, limiter: Limiter, lookups: Collection[Rejectable] = ()) -> None:
+    def __init__(self, limiter: Limiter, lookups: Collection[Lookup] = ()) -> None:
         self.rejected: int = 0  # lookups, in all outages together
         self.last_failure: str = ""  # class and text, since the last response
         self.sent_at: float = -math.inf
         self.answered_at: float = -math.inf
-        self._limiter, self._lookups = limiter, lookups
         self.state = State.QUIET
+        self.references = References()
+        self._limiter, self._lookups = limiter, lookups
         self._row = _Row()
         self._longest_gap = 0.0  # seconds of failures between two recent answers
         self._fires_at = math.inf
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
-        self.references = References()
         self._ended_at = self._probed_at = -math.inf
         self._rejected_before = 0
         self._finals = self._last_final = 0  # final responses in a row; the number of the last
@@ -155,8 +199,8 @@ class Outage:
 
     @property
     def is_on(self) -> bool:
-        if self.state is State.OUT and self._is_aged():
-            self._turn(Event.AGED)
+        if self.state is State.OUT:
+            self._age(self._clock.now())
         return self.state is State.OUT
 
     def seconds(self) -> float:
@@ -166,8 +210,11 @@ class Outage:
         now = self._clock.now()
         return (now if self._in_flight else min(now, self._ended_at + _PROBE_GAP)) - self._row.since
 
-    def _is_aged(self) -> bool:
-        return not self._in_flight and self._clock.now() >= max(self._ended_at, self.sent_at) + _MAX_AGE
+    def _age(self, now: float) -> None:
+        """Forget what is known if nothing was in flight for long."""
+        if not self._in_flight and now >= max(self._ended_at, self.sent_at) + _MAX_AGE:
+            self._longest_gap = 0.0
+            self._turn(Event.AGED)
 
     def _turn(self, event: Event) -> None:
         self.state = following(self.state, event)
@@ -178,9 +225,8 @@ class Outage:
 
     def sent(self, ticket: Ticket, reference: str, clock: Clock) -> None:
         now = ticket.started_at
-        if not self._in_flight and now >= self.sent_at + _MAX_AGE and now >= self._ended_at + _MAX_AGE:
-            self._longest_gap = 0.0
-            self._turn(Event.AGED)
+        if now >= self.sent_at + _MAX_AGE:
+            self._age(now)
         self._in_flight[ticket.number] = now, reference
         self.sent_at, self._clock = now, clock
         if self._fires_at == math.inf:
@@ -191,15 +237,14 @@ class Outage:
         self._in_flight.pop(ticket.number, None)
         self._ended_at, took = now, now - ticket.started_at
         match end:
-            case End.ACCEPTED | End.REFUSED:
+            case End.ACCEPTED | End.REFUSED | End.LIMITED:
                 if end is End.ACCEPTED:
                     self.references.answered(reference, now, took)
+                elif end is End.LIMITED:
+                    self.references.failed(reference, now, status)
                 self.answered_at = now
                 if self.state is not State.QUIET or self._longest_gap or self.last_failure:
                     self._answered(now)
-            case End.LIMITED:
-                self.references.failed(reference, now, status)
-                self._answered(now)
             case End.FINAL:
                 self._finals, self._last_final = self._finals + 1, ticket.number
                 if self.is_on and self._finals >= _ATTEMPTS:
@@ -215,35 +260,31 @@ class Outage:
                 pass
 
     def _answered(self, now: float) -> None:
-        if self._row.length or self._longest_gap:
-            gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0
-            self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
-        self.answered_at = now
+        gap = min(now - self._row.since, _MAX_GAP, self._row.lasted) if self._row.length else 0.0
+        self._longest_gap = max(gap, self._longest_gap + _FORGETTING_GAPS * (gap - self._longest_gap))
         if self.rejected > self._rejected_before and self.state in (State.OUT, State.TRIAL):
             logger.info("lookups are sent again")
             self._limiter.capacity.recover()
-        if self.state is not State.QUIET or self.last_failure:
-            self.last_failure = ""
-            self._turn(Event.ANSWERED)
+        self.answered_at, self.last_failure = now, ""
+        self._turn(Event.ANSWERED)
 
     def _failed(self, reference: str, began: float, now: float, status: int = 0, *, is_left: bool = False) -> None:
-        first_at = self.references.failed(reference, now, status)
+        self.references.failed(reference, now, status)
         if self.is_on:
             return
-        if first_at >= self.answered_at:
-            self._row.add(reference, max(began, self.answered_at), is_left=is_left)
+        if self._is_evidence(reference):
+            row = self._row
+            row.length, row.left = row.length + 1, row.left + is_left
+            row.since = min(row.since, max(began, self.answered_at))
+            if len(row.references) < _REFERENCES:
+                row.references.add(reference)
         self._turn(Event.FAILED)
-        if (due_at := self.due_at()) <= now:
-            self._begin(now)
-        elif due_at < self._fires_at:
-            self._schedule(due_at)
+        self._look(now)
 
     def is_load(self, reference: str, status: int, *, is_of_program: bool) -> bool:
         """Return whether the failure of *reference* may be about the load, and not about the reference."""
-        is_beside_answers = (
-            is_of_program and self._row.length <= _BESIDE and self._ended_at < self.answered_at + _MAX_AGE
-        )
-        is_known = is_beside_answers and not self.references.alternates(status, self._ended_at)
+        is_beside = self._row.length <= _BESIDE and self._ended_at < self.answered_at + _MAX_AGE
+        is_known = is_of_program and is_beside and not self.references.alternates(status, self._ended_at)
         return not is_known and self._is_evidence(reference)
 
     def _is_evidence(self, reference: str) -> bool:
@@ -258,9 +299,9 @@ class Outage:
         attempts, references, since = row.length, {*row.references}, row.since
         if self._is_enough(attempts, references):
             if row.left:  # silence is observed only while an attempt is in flight
-                due_at = max(since, self.answered_at) + max(_MIN_ALLOWED, gap)
+                due_at = since + max(_MIN_ALLOWED, gap)
                 return due_at if self._in_flight or self._ended_at >= due_at else math.inf
-            return since if self.state is State.TRIAL else max(since, self.answered_at) + max(_MIN_FAILING, gap)
+            return since if self.state is State.TRIAL else since + max(_MIN_FAILING, gap)
         allowed = max(_MIN_ALLOWED if row.length else _MIN_STALL, gap)
         for began, reference in self._in_flight.values() if self.references.slowest else ():
             if self._is_evidence(reference):
@@ -276,22 +317,26 @@ class Outage:
 
     def fire(self) -> None:
         """Begin the outage if it is due, and reject the lookups whose time is over."""
-        self._fires_at, now = math.inf, self._clock.now()
+        self._fires_at = math.inf
+        self._look(self._clock.now())
+
+    def _look(self, now: float) -> None:
         if self.is_on:
             self._reject_due(now)
         elif (due_at := self.due_at()) <= now:
             self._begin(now)
-        elif due_at < math.inf:
+        else:
             self._schedule(due_at)
 
     def _schedule(self, when: float) -> None:
-        self._fires_at = when
-        self._clock.schedule(self, when)
+        if when < self._fires_at:
+            self._fires_at = when
+            self._clock.schedule(self, when)
 
     def _begin(self, now: float) -> None:
         self._turn(Event.DUE)
         self._rejected_before = self.rejected
-        oldest, _ = next(iter(self._in_flight.values()), (math.inf, ""))
+        oldest, _ = next(iter(self._in_flight.values()), _NEVER)
         self._row.since = min(self._row.since, max(oldest, self.answered_at))
         self._row.lasted = now - self._row.since
         self.last_failure = self.last_failure or f"no answer to {plural(len(self._in_flight), 'attempt')} in flight"
@@ -301,20 +346,19 @@ class Outage:
 
     def _reject_due(self, now: float) -> None:
         later = math.inf
-        for waiting in tuple(self._lookups):
-            if (when := waiting.rejected_at(_SLOWER * self.allowed)) <= now:
-                waiting.reject(self.rejection())
+        for lookup in tuple(self._lookups):
+            if (when := lookup.rejected_at(_SLOWER * self.allowed)) <= now:
+                lookup.reject(self.rejection())
             else:
                 later = min(later, when)
-        if later < self._fires_at:
-            self._schedule(later)
+        self._schedule(later)
 
     def probe(self, reference: str) -> Ticket | None:
         """Return a ticket if a lookup of *reference* is the probe now."""
         in_flight = (each for _, each in self._in_flight.values())
         now, is_first = self._clock.now(), reference not in self.references.failing and reference not in in_flight
         if now < (self._probed_at if is_first else self.sent_at) + _PROBE_GAP:
-            self.references.rejected(reference)
+            self.references.failing.setdefault(reference, _NEVER)  # if it is repeated, others go first
             return None
         if (ticket := self._limiter.probe()) is not None:
             self.sent_at = now  # another may ask before this one is sent

@@ -176,7 +176,7 @@ CONTROLS = (
     Control("one congestion cuts the rate once", "client.policies._capacity:Capacity.throttled",
             "may_cut = now >= self._cut_at + max(_MIN_CUT_GAP, 2 * self.round_trip)", "may_cut = True"),
     # Outages
-    Control("who waits in an outage is told", "client._outage:Outage._reject_due", "waiting.reject(self.rejection())",
+    Control("who waits in an outage is told", "client._outage:Outage._reject_due", "lookup.reject(self.rejection())",
             "pass", works=("lookups",), oracle="waits"),
     Control("who comes in an outage is told", "client._admission:Admission.is_rejected",
             "lookup.is_rejectable and self.outage.is_on", "False", works=("lookups",), oracle="waits"),

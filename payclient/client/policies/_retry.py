@@ -54,24 +54,15 @@ _GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 _NOT_ANSWERED = Classification(Signal.SILENT, Again.COUNTED)
 
 # The first matching class decides, so a subclass is above its parent.
-_CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...] = (
-    (errors.TransactionNotFoundError, _ANSWERED),
-    (errors.RejectedError, _ANSWERED),
-    (errors.RateLimitedError, _THROTTLED),
-    (errors.AuthenticationError, _FATAL),
-    (errors.PermissionDeniedError, _OURS),
-    (errors.ReferenceMismatchError, _GARBLED),
-    (errors.TLSVerificationError, _FATAL),
-    (errors.ProxyRefusedError, _FATAL),
-    (errors.OutageError, _NOT_ANSWERED),
-    (errors.OverloadedError, _NOT_ANSWERED),
-    (errors.TransportError, _BROKEN),
-    (errors.WaitError, _OURS),
-    (errors.DeadlineExceededError, _NOT_ANSWERED),
-    (errors.InvalidReferenceError, _OURS),
-    (errors.KeySourceError, _NOT_ANSWERED),
-    (errors.ClientClosedError, _FATAL),
-    (errors.ConfigurationError, _FATAL),
+_CLASSIFICATIONS: tuple[tuple[tuple[type[errors.PayClientError], ...], Classification], ...] = (
+    ((errors.TransactionNotFoundError, errors.RejectedError), _ANSWERED),
+    ((errors.RateLimitedError,), _THROTTLED),
+    ((errors.ReferenceMismatchError,), _GARBLED),
+    ((errors.AuthenticationError, errors.TLSVerificationError, errors.ProxyRefusedError), _FATAL),
+    ((errors.ClientClosedError, errors.ConfigurationError), _FATAL),
+    ((errors.OutageError, errors.OverloadedError, errors.DeadlineExceededError, errors.KeySourceError), _NOT_ANSWERED),
+    ((errors.TransportError,), _BROKEN),
+    ((errors.PermissionDeniedError, errors.WaitError, errors.InvalidReferenceError), _OURS),
 )
 
 
@@ -81,8 +72,11 @@ def classify(error: errors.PayClientError) -> Classification:
             return _TOLD_TO_WAIT
         return _UNAVAILABLE if error.status_code == 503 else _BROKEN
     if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
-        return _classify_unexpected(error)
-    return next((verdict for kind, verdict in _CLASSIFICATIONS if isinstance(error, kind)), _OURS)
+        status_code = error.status_code
+        if 300 <= status_code < 400 or (status_code == 404 and not error.service_message):
+            return _FATAL  # which suggests a wrong `base_url`
+        return _OURS if 400 <= status_code < 500 else _GARBLED
+    return next((verdict for kinds, verdict in _CLASSIFICATIONS if isinstance(error, kinds)), _OURS)
 
 
 def names_no_reference(error: errors.PayClientError) -> bool:
@@ -90,16 +84,6 @@ def names_no_reference(error: errors.PayClientError) -> bool:
     # Only a transaction names its reference. On a reused connection that is out of step, "not found", "rejected" or
     # "unauthorized" may be the response to an earlier request.
     return isinstance(error, errors.ResponseError) and classify(error).again is Again.NEVER
-
-
-def _classify_unexpected(error: errors.UnexpectedResponseError) -> Classification:
-    """Classify a response of an undocumented shape. A redirect or a 404 suggests a wrong `base_url`."""
-    status_code = error.status_code
-    if 300 <= status_code < 400 or (status_code == 404 and not error.service_message):
-        return _FATAL
-    if 400 <= status_code < 500:
-        return _OURS
-    return _GARBLED
 
 
 @frozen(kw_only=True)
