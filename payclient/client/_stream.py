@@ -26,7 +26,7 @@ from contextvars import ContextVar
 from enum import Enum
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias
+from typing import Any, Final, NoReturn, Self, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -78,24 +78,15 @@ class Deferral:
     max_pause: float  # seconds. A longer one ends the stream
     random: Callable[[], float]
     malformed_passes: int = PASSES
-    was_reached: bool = False  # this stream or an earlier one reached it
+    is_reached: bool = field(default=False, alias="was_reached")  # the service, by this stream or an earlier one
     _refused_in_a_row: int = field(default=0, init=False)
     _unreached: int = field(default=0, init=False)
     answers: int = field(default=0, init=False)
 
-    @property
-    def is_reached(self) -> bool:
-        """Whether any lookup has reached the service."""
-        return self.was_reached or self.answers > 0
-
-    @property
-    def is_one_enough(self) -> bool:
-        """Whether to send rows one by one, as before the service is first reached."""
-        return self.is_on and not self.is_reached
-
     def succeed(self) -> None:
         self.answers += 1
         self._refused_in_a_row = 0
+        self.is_reached = True
 
     def passes(self, error: errors.PayClientError) -> int:
         """Return the number of failed passes after which *error* is final."""
@@ -103,48 +94,40 @@ class Deferral:
         return self.malformed_passes if is_malformed else PASSES
 
     def decide(self, row: PendingRow, error: errors.PayClientError, *, longest: float = inf) -> Disposition | float:
-        verdict = classify(error)
+        verdict, is_temporary, is_elsewhere = classify(error), is_passing(error), _is_elsewhere(error)
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
-        is_temporary = is_passing(error)
-        if (verdict.is_fatal and not is_temporary) or self._is_hopeless(error):
+        if (verdict.is_fatal and not is_temporary) or self._is_hopeless(error, is_elsewhere=is_elsewhere):
             return Disposition.FATAL
         if not (self.is_on and is_temporary):
             return Disposition.FINAL
-        return self._defer(row, error, longest)
+        # Another program's answers are not an outage of the service, once the service is reached.
+        if self.answers == row.answers_when_sent and not (self.is_reached and is_elsewhere):
+            wait = _OUTAGE_WAIT
+        else:
+            row.failed_passes += 1
+            if row.failed_passes >= self.passes(error):
+                return Disposition.FINAL
+            wait = min(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1), max(_FIRST_WAIT, longest))
+        return max(_believed(error), wait * (0.5 + self.random()))
 
-    def _is_hopeless(self, error: errors.PayClientError) -> bool:
-        is_refused = isinstance(error, errors.PermissionDeniedError) or _is_elsewhere(error)
+    def _is_hopeless(self, error: errors.PayClientError, *, is_elsewhere: bool) -> bool:
+        is_refused = is_elsewhere or isinstance(error, errors.PermissionDeniedError)
         self._refused_in_a_row = self._refused_in_a_row + 1 if is_refused else 0
         is_unsent = isinstance(error, errors.ConnectionFailedError) and error.sent == "no"
         is_keyless = isinstance(error, errors.KeySourceError) and not error.attempts
-        if is_unsent or is_keyless or _is_elsewhere(error):
+        if is_unsent or is_keyless or is_elsewhere:
             self._unreached += 1
         elif _has_reached(error):
-            self.was_reached = True  # from now on, failures are an outage, not a wrong address or source
+            self.is_reached = True  # from now on, failures are an outage, not a wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = isinstance(error, errors.RateLimitedError) and _believed(error) > self.max_pause
         return is_never_reached or is_pause_too_long or self._refused_in_a_row >= _MAX_REFUSED_IN_A_ROW
 
-    def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
-        asked = _believed(error) if isinstance(error, errors.ResponseError) else 0.0
-        # Another program's answers are not an outage of the service, once the service is reached.
-        is_outage = not (self.is_reached and _is_elsewhere(error))
-        if is_outage and self.answers == row.answers_when_sent:
-            return max(asked, self._spread(_OUTAGE_WAIT))
-        row.failed_passes += 1
-        if row.failed_passes >= self.passes(error):
-            return Disposition.FINAL
-        wait = min(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1), max(_FIRST_WAIT, longest))
-        return max(asked, self._spread(wait))
 
-    def _spread(self, seconds: float) -> float:
-        return seconds * (0.5 + self.random())
-
-
-def _believed(error: errors.ResponseError) -> float:
+def _believed(error: errors.PayClientError) -> float:
     """Return the seconds of the pause that *error* asks for, up to the maximum that the limiter believes."""
-    return min(error.asked_pause or 0.0, MAX_PAUSE)
+    return min(error.asked_pause or 0.0, MAX_PAUSE) if isinstance(error, errors.ResponseError) else 0.0
 
 
 def is_passing(error: errors.PayClientError) -> bool:
@@ -250,11 +233,7 @@ class Stream:
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError("read a stream in its block: `async with client.stream_transactions(...) as outcomes:`")
 
-    __iter__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __next__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __enter__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __exit__: ClassVar[Callable[..., NoReturn]] = _refuse
-    __await__: ClassVar[Callable[..., NoReturn]] = _refuse
+    __iter__ = __next__ = __enter__ = __exit__ = __await__ = _refuse
 
     def __aiter__(self) -> Self:
         if not self._started:
@@ -345,7 +324,8 @@ class Stream:
 
     async def _work(self) -> None:
         while (row := await self._next_row()) is not None and not self._is_stopping:
-            if self._started < self._concurrency and not (self._is_ending or self._deferral.is_one_enough):
+            is_one_enough = self._deferral.is_on and not self._deferral.is_reached
+            if self._started < self._concurrency and not (self._is_ending or is_one_enough):
                 self.start()
             self._asking += 1
             try:
