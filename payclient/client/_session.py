@@ -22,7 +22,6 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from weakref import WeakSet
 
 from attrs import define, field, fields_dict, setters
@@ -43,7 +42,6 @@ from payclient.protocol import Response, Transaction, build_request, parse_respo
 from payclient.transports import Transport
 
 _FIELDS = frozenset(fields_dict(Transaction))
-_COUNTED = ("lookups", "attempts", "retries", "throttled")
 _OTHER_LOOP = (
     "it belongs to another event loop; "
     "asyncio.run makes one per call: keep one asyncio.Runner, or use payclient.blocking"
@@ -77,7 +75,9 @@ class Session:
     lookups: dict[Lookup, None] = field(init=False, factory=dict)  # that are not done
     admission: Admission = field(init=False)
     outage: Outage = field(init=False)
-    _counts: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_COUNTED, 0))
+    _counts: dict[str, int] = field(
+        init=False, factory=lambda: dict.fromkeys(("lookups", "attempts", "retries", "throttled"), 0)
+    )
     _probes: dict[asyncio.Task[Transaction], bool] = field(init=False, factory=dict)  # and whether its caller has left
     _pending: int = field(init=False, default=0)
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
@@ -195,7 +195,9 @@ class Session:
                 try:
                     if self._keys.version == lookup.declined_version:
                         await self._renew_key(lookup)
-                    return await self._attempt(lookup, options)
+                    ticket = await self.admission.admit(lookup)
+                    lookup.attempts += 1
+                    return await (self._probe if ticket.is_probe else self._attempt)(lookup, options, ticket)
                 except errors.OutageError:
                     self._make_room()
                     raise
@@ -268,13 +270,10 @@ class Session:
     def _make_room(self) -> None:
         """Cancel the oldest probe that was left if there is no room for the next: it hangs."""
         if len(self._probes) >= self.max_concurrency:
-            left = (task for task, is_left in self._probes.items() if is_left)
-            for oldest in islice(left, 1):
-                oldest.cancel()
+            next((task.cancel() for task, is_left in self._probes.items() if is_left), None)
 
     async def _probe(self, lookup: Lookup, options: Options, ticket: Ticket) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""
-        lookup.attempts += 1
         lookup.needs_fresh_connection, lookup.sent_at = True, ticket.started_at
         probe = copy.copy(lookup)
         probe.until, probe.budget, probe.is_rejectable, probe.at = math.inf, None, False, ticket.started_at
@@ -306,13 +305,8 @@ class Session:
         if not task.cancelled():
             task.exception()  # if its caller has left, it was recorded
 
-    async def _attempt(self, lookup: Lookup, options: Options, ticket: Ticket | None = None) -> Transaction:
-        """Make one attempt, with *ticket* or in the turn of its lookup, and account for it, however it ends."""
-        if ticket is None:
-            ticket = await self.admission.admit(lookup)
-            if ticket.is_probe:
-                return await self._probe(lookup, options, ticket)
-            lookup.attempts += 1
+    async def _attempt(self, lookup: Lookup, options: Options, ticket: Ticket) -> Transaction:
+        """Make one attempt, and account for it, however it ends."""
         response: Response | None = None
         transaction: Transaction | None = None
         result = CANCELLED
