@@ -242,6 +242,8 @@ class Outage:
                     self.references.answered(reference, now, took)
                 elif end is End.LIMITED:
                     self.references.failed(reference, now, status)
+                else:
+                    self.references.failing.pop(reference, None)
                 self.answered_at = now
                 if self.state is not State.QUIET or self._longest_gap or self.last_failure:
                     self._answered(now)

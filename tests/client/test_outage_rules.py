@@ -109,6 +109,15 @@ BEGINNINGS = {
         [*failing(0, 0), *answer(0.2, number=1000), *answer(0.3, number=1001), *later(failing(0, 0, 0), by=1.0)],
         1.8,
     ),
+    "two references that fail again, and were refused since, which a live service does": (
+        [
+            *failing(0, 0),
+            *((0.2, 1000 + n, "sent") for n in (0, 1)),
+            *((0.3, 1000 + n, "refused") for n in (0, 1)),
+            *later(failing(0, 0, 0), by=1.0),
+        ],
+        1.8,
+    ),
     "a silent attempt for a reference that has failed before: never": (
         [*answer(0.0), *failing(0.2, 0.2, 0.2), *answer(0.5, number=101), *SENT],
         math.inf,
