@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Self
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from payclient import errors
 from payclient._shared.logger import logger
@@ -61,11 +61,8 @@ class Admission:
 
     limiter: Limiter
     _lookups: Collection[Lookup]  # that are not done
-    outage: Outage = field(init=False)
+    outage: Outage = field(init=False, default=Factory(lambda self: Outage(self.limiter, self._lookups), True))
     _told_until: float = field(default=-math.inf, init=False)  # the end of the last reported pause
-
-    def __attrs_post_init__(self) -> None:
-        self.outage = Outage(self.limiter, self._lookups)
 
     async def admit(self, lookup: Lookup) -> Ticket:
         """Return a slot for the next attempt of *lookup*, which may be a probe, or raise why there is none."""

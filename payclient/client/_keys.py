@@ -43,6 +43,7 @@ class Keys:
 
     def __init__(self, key: ApiKey | None, source: KeySource | None = None) -> None:
         self.version = 0
+        self.fingerprint: str = ""  # of the current key; empty before the source was asked
         self._current: ApiKey | None = None
         self._source = source
         self.has_source: bool = source is not None
@@ -51,11 +52,6 @@ class Keys:
         self.redact: Callable[[str], str] = str
         if key is not None:
             self._use(key)
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the current key. Empty before the source was asked."""
-        return "" if self._current is None else self._current.fingerprint
 
     async def renew(self, known_version: int) -> bool:
         # Lookups that ask at the same time share one call of the source, and its failure.
@@ -109,13 +105,13 @@ class Keys:
         if key is None:
             message = f"the key source gave no usable key: it {problem}"
             raise KeySourceError(message)
-        if self._current is None or key.fingerprint != self._current.fingerprint:
+        if key.fingerprint != self.fingerprint:
             self._use(key)
 
     def _use(self, key: ApiKey) -> None:
         former, self._current = self._current, key
         self.version += 1
-        self.authorization = key.authorization
+        self.authorization, self.fingerprint = key.authorization, key.fingerprint
         self.redact = key.redact if former is None else lambda text: former.redact(key.redact(text))
 
 

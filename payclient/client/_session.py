@@ -375,10 +375,9 @@ class Session:
         self, lookup: Lookup, response: Response | None, seconds: float, result: Result, found: Transaction | None
     ) -> None:
         status = None if response is None else response.status_code
-        if logger.isEnabledFor(logging.DEBUG):
-            message = "attempt %d: status %s in %.3f s, %s"
-            extra = {"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds}
-            logger.debug(message, lookup.attempts, status, seconds, result.name or "found", extra=extra)
+        extra = {"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds}
+        message = "attempt %(attempt)d: status %(status)s in %(seconds).3f s, " + (result.name or "found")
+        logger.debug(message, extra, extra=extra)
         names = (text.partition(":")[0] for text in (() if found is None else found.deviations))
         attempt = Attempt(
             reference=lookup.reference,

@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 from attrs import Factory, define, field, frozen
 
@@ -17,8 +17,6 @@ Condition: TypeAlias = Collection[str] | Callable[[Transaction], object]
 
 Result: TypeAlias = Transaction | errors.PayClientError
 """The result of one lookup."""
-
-_Error = TypeVar("_Error", bound=errors.WaitError)
 
 
 @define(eq=False)
@@ -91,7 +89,10 @@ class Wait:
         self.due_at = now + self.interval * (_MIN_PART + (1 - _MIN_PART) * self.random())
         self.interval = min(self.interval * _GROWTH, self.max_interval)
         if isinstance(result, errors.PayClientError):
-            self._fail(result, now)
+            self._failure = result
+            is_missing = isinstance(result, errors.TransactionNotFoundError) and now - self._found_at < self.appear
+            if not (is_missing or result.is_retryable):
+                raise copy.copy(result)  # other waits may raise it too, each with its own traceback
             return None
         self.transaction, self._failure, self._found_at = result, None, now
         self._statuses.setdefault(result.status, max(0.0, now - self.began_at))
@@ -99,7 +100,7 @@ class Wait:
             return result
         if _holds(self.unless, result):
             message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status cannot come any more"
-            raise self._ended(errors.UnreachableStatusError, message, now)
+            raise errors.UnreachableStatusError(message, **self._seen(now))
         return None
 
     def exceeded(self, now: float, cut: errors.DeadlineExceededError | None = None) -> errors.WaitDeadlineError:
@@ -113,29 +114,20 @@ class Wait:
         words, seen = () if callable(self.until) else sorted(self.until), {word.casefold() for word in self._statuses}
         if any(word.casefold() in seen for word in words):
             message += f"; statuses are compared exactly, and until has {', '.join(map(quote, words))}"
+        error = errors.WaitDeadlineError(message, **self._seen(now))
         if isinstance(failure, errors.CouldNotAskError):
             message += "; at the end the service could not be asked"
-            unanswered = self._ended(errors.WaitUnansweredError, message, now)
-            unanswered.retry_after, unanswered.__cause__ = failure.retry_after, failure
-            return unanswered
-        error = self._ended(errors.WaitDeadlineError, message, now)
+            error = errors.WaitUnansweredError(message, retry_after=failure.retry_after, **self._seen(now))
         error.__cause__ = failure
         return error
 
-    def _fail(self, error: errors.PayClientError, now: float) -> None:
-        self._failure = error
-        is_missing = isinstance(error, errors.TransactionNotFoundError) and now - self._found_at < self.appear
-        if not (is_missing or error.is_retryable):
-            raise copy.copy(error)  # other waits may raise it too, each with its own traceback
-
-    def _ended(self, kind: type[_Error], message: str, now: float) -> _Error:
-        return kind(
-            message,
-            transaction=self.transaction and Transaction.from_json(self.transaction.as_json()),
-            lookups=self._lookups,
-            waited=max(0.0, now - self.began_at),
-            statuses=dict(self._statuses),
-        )
+    def _seen(self, now: float) -> dict[str, Any]:
+        return {
+            "transaction": self.transaction and Transaction.from_json(self.transaction.as_json()),
+            "lookups": self._lookups,
+            "waited": max(0.0, now - self.began_at),
+            "statuses": dict(self._statuses),
+        }
 
 
 @frozen(kw_only=True)

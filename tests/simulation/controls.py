@@ -191,6 +191,9 @@ CONTROLS = (
     Control("what is slow is not silent", "client._outage:Outage.due_at",
             "return max(max(since, self.answered_at) + allowed,", "return max(max(since, self.answered_at) + 0.3,",
             oracle="refused"),
+    Control("who is refused for now asks as long as there is time", "client.policies._retry:Retries.delay",
+            "elif verdict.again is not Again.LATER or not self.is_timed:", "else:", works=("lookups",),
+            oracle="gives up"),
     # Time
     Control("an earlier time-out moves the timer", "client.policies._timeouts:Clock.schedule",
             "if when < self._fires_at and", "if self._timer is None and"),

@@ -33,6 +33,9 @@ async def ask(world, client, reference, call):
     if late > oracles.slack(world):
         world.fail("deadline", f"{reference} ended {late:.3f} s after its deadline, with {type(answer).__name__}")
     early = world.plan.deadline - (loop.time() - began)
+    is_later = isinstance(answer, errors.ServiceError) and (answer.status_code, answer.asked_pause) == (503, None)
+    if is_later and early > 0.001 and not (world.is_closing or client._session.outage.is_on):
+        world.fail("gives up", f"{reference}, refused for now, {early:.3f} s before its deadline")
     if isinstance(answer, errors.DeadlineExceededError) and early > 0.001:
         world.fail("deadline", f"{reference} ended {early:.3f} s before its deadline")
     if isinstance(answer, errors.DeadlineExceededError) and reference not in world.keyless:

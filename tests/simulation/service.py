@@ -202,7 +202,8 @@ class Service:
                 + _SLOWNESS * (self._loop.time() < self._slow_until and not self.is_calm),
             )
             if reference[0] == "C" and not self._is_healed(reference):
-                answer = _refusal("500 Internal Server Error", "Server error")
+                is_later = int(reference[1:]) % 2 == 0
+                answer = _refusal("503 Service Unavailable" if is_later else "500 Internal Server Error", "Server error")
         self._working += 1
         peer.is_busy, peer.key = True, request.key
         if peer.is_spoilt:
