@@ -126,7 +126,7 @@ def _of_stream(stream):
         yield "stream awaits input"
     if stream._asking:
         yield "stream asks"
-        if stream._deferral.is_one_enough:
+        if not stream._deferral.is_reached:
             yield "stream one by one"
     if stream._deferred:
         yield "stream defers"
