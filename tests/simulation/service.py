@@ -202,8 +202,8 @@ class Service:
                 + _SLOWNESS * (self._loop.time() < self._slow_until and not self.is_calm),
             )
             if reference[0] == "C" and not self._is_healed(reference):
-                is_later = int(reference[1:]) % 2 == 0
-                answer = _refusal("503 Service Unavailable" if is_later else "500 Internal Server Error", "Server error")
+                status = "500 Internal Server Error" if int(reference[1:]) % 2 else "503 Service Unavailable"
+                answer = _refusal(status, "Server error")
         self._working += 1
         peer.is_busy, peer.key = True, request.key
         if peer.is_spoilt:
