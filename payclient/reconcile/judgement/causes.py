@@ -120,11 +120,15 @@ def _settled(row: Row, settled: Settled, paid: int) -> Iterator[tuple[Settlement
 
 
 def _unpaid(row: Row, settled: Settled) -> Iterator[tuple[SettlementStep, int]]:
-    step = _step_of_unpaid(row, settled)
-    if step is not SettlementStep.REFUNDED:
-        yield step, settled.money
+    # Without a usable answer, it is unknown whether the transaction exists.
+    is_unusable = row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
+    if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and is_unusable):
+        yield SettlementStep.UNRESOLVED, settled.money
         return
-    stated = settled.stated or 0
+    stated = settled.stated
+    if stated is None or stated > 0 or any(each.code is Code.SETTLED_NOT_PAID for each in row.findings):
+        yield SettlementStep.SETTLED_NOT_PAID, settled.money
+        return
     sides = (each for each in row.findings if each.code is Code.SETTLED_DIFFERENTLY)
     least = next((each.service for each in sides if isinstance(each.service, int)), stated)
     moves = {
@@ -134,16 +138,6 @@ def _unpaid(row: Row, settled: Settled) -> Iterator[tuple[SettlementStep, int]]:
     }
     yield from ((step, amount) for step, amount in moves.items() if amount)
     yield SettlementStep.REFUNDED, least
-
-
-def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
-    # Without a usable answer, it is unknown whether the transaction exists.
-    is_unusable = row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
-    if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and is_unusable):
-        return SettlementStep.UNRESOLVED
-    is_break = any(each.code is Code.SETTLED_NOT_PAID for each in row.findings)
-    is_back = settled.stated is not None and settled.stated <= 0 and not is_break
-    return SettlementStep.REFUNDED if is_back else SettlementStep.SETTLED_NOT_PAID
 
 
 def _fee(row: Row, settled: Settled, paid: int) -> int:

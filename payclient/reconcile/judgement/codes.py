@@ -151,7 +151,7 @@ class Difference(Generic[_Step]):
     """
 
     step: _Step
-    rows: int
+    rows: int = 0
     added: int = 0
     taken_off: int = 0
 

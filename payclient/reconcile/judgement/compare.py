@@ -471,7 +471,10 @@ def statement_findings(
             only = f"lists it only on line {side.unusable_line}, which cannot be used"
             listed = "does not list it as settled" if side.unusable_line is None else only
             sentence = f"{name} is paid at the service, {found.amount:,}, and the statement {listed}"
-            yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
+            within = rules.statement.settles_within
+            is_young = is_younger(entry, at, within, rules)
+            waived = f"the row is younger than {limit_text(within)}" if is_young else ""
+            yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=waived)
     elif found is not None and is_paid:
         yield from _settled_otherwise(settled, found)
     elif found is not None and settled.stated is not None and settled.stated <= 0:
@@ -482,11 +485,6 @@ def statement_findings(
         yield Finding(
             Code.SETTLED_NOT_PAID, sentence, ledger=settled.stated, service=None if found is None else found.status
         )
-
-
-def _is_young(entry: Entry, at: datetime, rules: Rules) -> str:
-    within = rules.statement.settles_within
-    return f"the row is younger than {limit_text(within)}" if is_younger(entry, at, within, rules) else ""
 
 
 def _over_refunded(settled: Settled, found: Transaction, name: str) -> Iterator[Finding]:

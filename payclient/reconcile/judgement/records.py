@@ -142,30 +142,27 @@ def changes_of(
     """Yield the change of each break of one reference by code, from an earlier run to the *rows* of *run*."""
     # Without an answer in *run*, ages count to the answer of the earlier one, *before*. A payment made twice is gone
     # only when the other reference is judged too. What is *unchanged* as a whole cannot have resolved anything.
-    present, at = breaks_of(rows, run=run), observed_at(rows)
+    present, at = breaks_of(rows, run=run), observed_at(rows) or before
     for code in Code:
-        then, now = was.get(code), present.get(code)
+        then, now, why, is_old = was.get(code), present.get(code), "", False
         if now is not None:
-            yield _present(reference, then, now, at)
-        elif then is not None and then.is_resolved:
-            now = evolve(then, gone_for=then.gone_for + 1)
-            yield BreakChange(reference=reference, was=then, now=now, history=_history(now, at or before), is_old=True)
-        elif then is not None:
+            first, state = then or now, BreakState.NEW
+            if then is not None and then.is_resolved:
+                state = BreakState.REOPENED
+            elif then is not None:
+                is_same = (then.sides, then.at_stake) == (now.sides, now.at_stake)
+                state = BreakState.STILL_OPEN if is_same else BreakState.CHANGED
+            now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state)
+        elif then is None:
+            continue
+        elif then.is_resolved:
+            now, is_old = evolve(then, gone_for=then.gone_for + 1), True
+        else:
             why = _unknown(then, rows, is_judged)
             by = None if why else _resolved_by(then, rows, unchanged)
             now = evolve(then, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
-            yield BreakChange(reference=reference, was=then, now=now, history=_history(now, at or before), why=why)
-
-
-def _present(reference: str, was: BreakRecord | None, now: BreakRecord, at: datetime | None) -> BreakChange:
-    first, state = was or now, BreakState.NEW
-    if was is not None and was.is_resolved:
-        state = BreakState.REOPENED
-    elif was is not None:
-        is_same = (was.sides, was.at_stake) == (now.sides, now.at_stake)
-        state = BreakState.STILL_OPEN if is_same else BreakState.CHANGED
-    now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state)
-    return BreakChange(reference=reference, was=was, now=now, history=_history(now, at))
+        history = _history(now, at)
+        yield BreakChange(reference=reference, was=then, now=now, history=history, why=why, is_old=is_old)
 
 
 def _unknown(was: BreakRecord, rows: Sequence[Row], is_judged: Callable[[str], bool]) -> str:
@@ -210,11 +207,9 @@ def _resolved_by(was: BreakRecord, rows: Sequence[Row], unchanged: Collection[Re
         return ResolvedBy.LEDGER if code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT
     if code is Code.PAID_TWICE and not ours and not theirs and may_be_theirs:
         return ResolvedBy.SERVICE  # the other payment is no longer paid there
-    if ours and theirs:
-        return ResolvedBy.BOTH
-    if ours or theirs:
-        return ResolvedBy.LEDGER if ours else ResolvedBy.SERVICE
-    return ResolvedBy.RULE
+    if ours:
+        return ResolvedBy.BOTH if theirs else ResolvedBy.LEDGER
+    return ResolvedBy.SERVICE if theirs else ResolvedBy.RULE
 
 
 @frozen(kw_only=True)
@@ -493,7 +488,7 @@ class Shown:
 
     def first(self, before: Mapping[str, tuple[str, ...]] | None) -> Iterator[FirstSeen]:
         """Yield the parts that no earlier run has shown, the most rows first. Nothing if *before* is unknown."""
-        for kind, counts in self._counts.items() if before is not None else ():
+        for kind, counts in self._counts.items():
             known = None if before is None else before.get(kind.value)
             if known is not None and len(known) < _MAX_KNOWN:
                 of_word = known if kind is Sight.WORD else ()

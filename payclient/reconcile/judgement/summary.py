@@ -158,11 +158,6 @@ class AcceptanceState(StrEnum):
     UNKNOWN = "unknown"
     MET_NO_ROW = "met_no_row"
 
-    @property
-    def needs_review(self) -> bool:
-        """Whether the acceptance is listed, to be looked at."""
-        return self not in (AcceptanceState.HOLDS, AcceptanceState.UNKNOWN)
-
 
 @frozen
 class AcceptanceNotice:

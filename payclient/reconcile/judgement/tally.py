@@ -150,10 +150,6 @@ _CAUSES = """
 _LINES = "SELECT line FROM causes WHERE cause = ? ORDER BY rowid LIMIT ?"
 
 
-def _no_steps(kind: type[_Step]) -> dict[_Step, Difference[_Step]]:
-    return {step: Difference(step=step, rows=0) for step in kind}
-
-
 @define
 class Counts:
     """Counts of rows, and of lines of the ledger."""
@@ -219,10 +215,8 @@ class Tally:
     _breaks: Counter[Severity] = field(init=False, factory=Counter)
     _buckets: defaultdict[Bucket, Total] = field(init=False, factory=lambda: defaultdict(Total))
     _codes: defaultdict[Code, Total] = field(init=False, factory=lambda: defaultdict(Total))
-    _steps: dict[Step, Difference[Step]] = field(init=False, factory=lambda: _no_steps(Step))
-    _moves: dict[SettlementStep, Difference[SettlementStep]] = field(
-        init=False, factory=lambda: _no_steps(SettlementStep)
-    )
+    _steps: dict[Step, Difference[Step]] = field(init=False, factory=dict)
+    _moves: dict[SettlementStep, Difference[SettlementStep]] = field(init=False, factory=dict)
     _ours: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
     _theirs: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
     _compared: Counter[str] = field(init=False, factory=Counter)  # has a field if the ledger has it
@@ -424,7 +418,8 @@ class Tally:
         for each in self._rules.accepted:
             state = self._acceptances[each.reference][each]
             is_settled = state is AcceptanceState.MET_NO_ROW and (each.reference, each.code.value) in self._decisions
-            if state.needs_review and not is_settled:  # a decision cannot be removed from the rules
+            needs_review = state not in (AcceptanceState.HOLDS, AcceptanceState.UNKNOWN)
+            if needs_review and not is_settled:  # a decision cannot be removed from the rules
                 yield AcceptanceNotice(each, state)
 
     def _tie_out(self) -> TieOut:
@@ -432,7 +427,7 @@ class Tally:
         states = {state: StateTotal(*astuple(ours), *astuple(theirs)) for state, (ours, theirs) in found.items()}
         bridge = TieOut(
             ledger_paid_total=states[Status.PAID].ledger_amount,
-            steps=tuple(self._steps.values()),
+            steps=tuple(self._steps.get(step, Difference(step=step)) for step in Step),
             service_paid_total=states[Status.PAID].service_amount,
             rows_without_amount=self._counts.without_amount,
             states=MappingProxyType(states),
@@ -452,7 +447,7 @@ class Tally:
         _move(moves, SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
         bridge = Settlement(
             service_paid_total=sum(total.service_paid for total in self._buckets.values()),
-            steps=tuple(moves.values()),
+            steps=tuple(moves.get(step, Difference(step=step)) for step in SettlementStep),
             statement=statement,
             not_in_ledger=self._origins[Origin.STATEMENT],
             payout=payout,
@@ -552,6 +547,6 @@ def _posting(
 
 
 def _move(steps: dict[_Step, Difference[_Step]], step: _Step, amount: int, rows: int = 1) -> None:
-    known = steps[step]
+    known = steps.get(step) or Difference(step=step)
     added, taken_off = known.added + max(amount, 0), known.taken_off + min(amount, 0)
     steps[step] = Difference(step=step, rows=known.rows + rows, added=added, taken_off=taken_off)
