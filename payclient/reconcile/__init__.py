@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from payclient.reconcile._run import Phase as Phase
     from payclient.reconcile._run import Progress as Progress
     from payclient.reconcile._run import reconcile as reconcile
-    from payclient.reconcile.journal import *
+    from payclient.reconcile.journal.journal import *
+    from payclient.reconcile.journal.tables import *
     from payclient.reconcile.judgement.causes import *
     from payclient.reconcile.judgement.codes import *
     from payclient.reconcile.judgement.compare import *
@@ -67,7 +68,7 @@ __all__ = [
 ]
 
 _PURE = "codes errors sides findings rule_values rules rules_file decisions records compare judge causes summary tally"
-_ROOMS = ("_atomic", *(f"judgement.{each}" for each in _PURE.split()), "journal", "_run")
+_ROOMS = ("_atomic", *(f"judgement.{each}" for each in _PURE.split()), "journal.tables", "journal.journal", "_run")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above

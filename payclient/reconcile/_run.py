@@ -23,7 +23,7 @@ from payclient._shared.until_done import in_thread
 from payclient.client import PASSES, LookupFunction, is_passing, stream
 from payclient.errors import InvalidReferenceError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Found, Outcome, Transaction
-from payclient.reconcile.journal import REUSED, Journal, Reuse, replay, take_over
+from payclient.reconcile.journal.journal import REUSED, Journal, Reuse, replay, take_over
 from payclient.reconcile.judgement.compare import StatementSum, stated_money, usable_line
 from payclient.reconcile.judgement.errors import StoppedError
 from payclient.reconcile.judgement.findings import Row

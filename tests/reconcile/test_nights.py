@@ -12,7 +12,8 @@ from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import BreakState, Bucket, Journal, Lines, Rules, Tolerance, break_changes, judge_again, replay
 from payclient.reconcile.folders import JOURNAL, RunDiff
-from payclient.reconcile.journal import Reuse, copy_journal
+from payclient.reconcile.journal.journal import Reuse
+from payclient.reconcile.journal.tables import copy_journal
 from payclient.reconcile.ledger import Entry
 from support.chance import examples
 from support.nights import FIRST, FORMATS, Nights, paid

@@ -32,7 +32,7 @@ from payclient.reconcile import (
     reconcile,
 )
 from payclient.reconcile.folders import JOURNAL
-from payclient.reconcile.journal import Reuse
+from payclient.reconcile.journal.journal import Reuse
 from payclient.reconcile.judgement.records import PreviousRun, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.ledger import Entry, RejectedEntry
 from payclient.reconcile.report import Report

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from payclient import ConnectionFailedError, ServiceError, Transaction
 from payclient.reconcile import Answer, Observation
-from payclient.reconcile.journal._database import (
+from payclient.reconcile.journal.tables import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
     entry_cells,

@@ -304,14 +304,14 @@ CONTROLS = (
     Control("who asks a client to close asks its loop to stop", "blocking:LoopThread.stop",
             "with suppress(RuntimeError):", "if True:", works=("threads",)),
     # The journal
-    Control("an answer of the night before stands", "reconcile.journal._journal:_take",
+    Control("an answer of the night before stands", "reconcile.journal.journal:_take",
             "journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))", "pass",
             works=("reconcile",), oracle="reuse"),
-    Control("an answer is committed before the next lookup", "reconcile.journal._cases:Answers.committed",
+    Control("an answer is committed before the next lookup", "reconcile.journal.cases:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),
-    Control("a cancelled worker does not spoil the commit", "reconcile.journal._cases:Answers._commit_for_all",
+    Control("a cancelled worker does not spoil the commit", "reconcile.journal.cases:Answers._commit_for_all",
             "if each.done():", "if False:", works=("reconcile",)),
-    Control("failures are asked again by the next run", "reconcile.journal._journal:Journal.forget_failures",
+    Control("failures are asked again by the next run", "reconcile.journal.journal:Journal.forget_failures",
             "db.execute(_FORGET_FAILURES)", "pass", works=("reconcile",)),
 )  # fmt: skip
 

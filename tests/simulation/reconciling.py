@@ -16,7 +16,7 @@ from unittest import mock
 from payclient import errors
 from payclient.reconcile import Journal, JournalWriteError, reconcile
 from payclient.reconcile.folders import open_past_run
-from payclient.reconcile.journal import Reuse
+from payclient.reconcile.journal.journal import Reuse
 from payclient.reconcile.judgement.rules import Rules
 from payclient.reconcile.ledger import Entry
 from payclient.reconcile.report import About, ReportFiles

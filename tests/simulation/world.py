@@ -22,7 +22,7 @@ import payclient.client._stream
 import payclient.client.policies._limiter
 import payclient.protocol._wire
 import payclient.reconcile._run
-import payclient.reconcile.journal._cases
+import payclient.reconcile.journal.cases
 import payclient.transports._connection
 import payclient.transports._connections
 from payclient import AsyncClient, RetryPolicy
@@ -496,8 +496,8 @@ def _make_in_order(scope, *arguments, make=CancelScope.__init__, **options):
 
 
 _OF_A_JOURNAL = (
-    (payclient.reconcile.journal._cases, "_ROWS_PER_COMMIT"),
-    (payclient.reconcile.journal._cases, "_ANSWERS_PER_WRITE"),
+    (payclient.reconcile.journal.cases, "_ROWS_PER_COMMIT"),
+    (payclient.reconcile.journal.cases, "_ANSWERS_PER_WRITE"),
     (payclient.reconcile._run, "_ROWS_PER_TURN"),
 )
 

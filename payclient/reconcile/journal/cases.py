@@ -1,4 +1,4 @@
-"""The answers in a journal, the lookups to be done, and the case of each row: everything that is known of it."""
+"""Internal: the answers in a journal, the lookups to be done, and the case of each row."""
 
 import asyncio
 import sqlite3
@@ -11,7 +11,7 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
-from payclient.reconcile.journal import _database as tables
+from payclient.reconcile.journal import tables
 from payclient.reconcile.judgement.compare import settled_by
 from payclient.reconcile.judgement.errors import JournalError, JournalWriteError
 from payclient.reconcile.judgement.judge import Case, PendingLookup, are_parts, differing, paid_reff_of, why_not_summed

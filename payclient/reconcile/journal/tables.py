@@ -1,5 +1,5 @@
 """
-The SQLite file of a journal and its tables: locked by one process, and checked before it is used.
+Internal: the SQLite file of a journal and its tables: locked by one process, and checked before it is used.
 
 Design rules:
 

@@ -1,5 +1,5 @@
 """
-The journal of a reconciliation: the ledger and every answer, on disk, so that a run can be resumed.
+Internal: the journal of a reconciliation: the ledger and every answer, on disk, so that a run can be resumed.
 
 Design rules:
 
@@ -26,8 +26,8 @@ from attrs import evolve, frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile._codec import as_json, from_json
-from payclient.reconcile.journal import _database as tables
-from payclient.reconcile.journal._cases import (
+from payclient.reconcile.journal import tables
+from payclient.reconcile.journal.cases import (
     FOUND,
     MAX_POSITION,
     Answers,
