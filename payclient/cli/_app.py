@@ -94,9 +94,12 @@ def make_app(named: Container[str]) -> App:
             path = f"payclient.cli._{_HOME.get(name, name)}"
             if name in named:
                 module = import_module(path)
-                about = _epilogue(_examples(name))
+                examples, _, more = _examples(name).partition("\n\n")
+                lines = "  \n".join(f"`{line}`" for line in examples.splitlines())  # in Markdown, each on its own
                 command = getattr(module, name)
-                app.command(command, group=group, sort_key=order, help_format="markdown", help_epilogue=about)
+                app.command(
+                    command, group=group, sort_key=order, help_format="markdown", help_epilogue=f"{lines}\n\n{more}"
+                )
             else:
                 app.command(f"{path}:{name}", help=summary, group=group, sort_key=order)
     return app
@@ -105,12 +108,6 @@ def make_app(named: Container[str]) -> App:
 def _examples(command: str) -> str:
     examples: Any = import_module(f"payclient.cli._{_HOME.get(command, command)}").EXAMPLES
     return str(examples[command] if command in _HOME else examples).strip()
-
-
-def _epilogue(examples: str) -> str:
-    """Return *examples* as Markdown, with each command on a separate line."""
-    commands, _, more = examples.partition("\n\n")
-    return "  \n".join(f"`{line}`" for line in commands.splitlines()) + f"\n\n{more}"
 
 
 class _Headings(DefaultFormatter):

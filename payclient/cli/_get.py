@@ -1,10 +1,15 @@
 """`payclient get`: look up some transactions."""
 
+import asyncio
+import codecs
 import json
+import os
 import re
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from shutil import get_terminal_size
+from threading import Thread
 from typing import Annotated, Any, BinaryIO
 
 from attrs import define, field
@@ -23,7 +28,6 @@ from payclient.cli._streams import (
     Streams,
     aligned,
     most_urgent,
-    read_references,
     refuse,
     status_of,
 )
@@ -72,12 +76,11 @@ class Outcomes:
     is_any_asked: bool = field(init=False, default=False)
 
     def add(self, outcome: Outcome) -> None:
-        is_unasked = not isinstance(outcome, Found) and isinstance(outcome.error, errors.InvalidReferenceError)
-        self.is_any_asked = self.is_any_asked or not is_unasked
-        if isinstance(outcome, Found):
-            self.is_any_found = True
-        else:
-            self.status = most_urgent((self.status, status_of(outcome.error)))
+        error = None if isinstance(outcome, Found) else outcome.error
+        self.is_any_found |= error is None
+        self.is_any_asked |= not isinstance(error, errors.InvalidReferenceError)
+        if error is not None:
+            self.status = most_urgent((self.status, status_of(error)))
         if self.as_json:
             self._streams.write(json.dumps(record_of(outcome)))
             return
@@ -128,6 +131,48 @@ $ payclient get --api-key-file /run/secrets/pay T0000000001DEMO
 Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the service refuses the key or this computer.
 75 some lookups failed: try again. 130 interrupted.
 """
+
+
+_CHUNK_BYTES = 64 * 1024
+_MAX_LINE = 64 * 1024
+
+
+async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
+    """Yield the lines that are not blank, without the white space around them. Lazily."""
+    # Bytes that are not UTF-8 become characters that no reference may have: they cost their own line and no other.
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
+    rest = ""
+    while chunk := await _read(stream):
+        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+        if len(rest) > _MAX_LINE:
+            refuse(f"standard input has a line of more than {_MAX_LINE} characters; give one reference per line")
+        for line in lines:
+            if line.strip():
+                yield line.strip()
+    if rest := (rest + decoder.decode(b"", final=True)).strip():
+        yield rest
+
+
+async def _read(stream: BinaryIO) -> bytes:
+    """Return the next bytes. None at the end."""
+    # A daemon thread waits for it, which is never joined: a terminal can block it for ever. It reads from the system,
+    # because a lock of Python's own that a thread still holds at the end of the interpreter is fatal.
+    arrival: Future[bytes] = Future()
+    arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting. The thread cannot stop
+
+    def read() -> None:
+        try:
+            try:
+                number = stream.fileno()
+            except OSError:  # a stream in memory
+                arrival.set_result(stream.read(_CHUNK_BYTES))
+            else:
+                arrival.set_result(os.read(number, _CHUNK_BYTES))
+        except (OSError, ValueError) as error:
+            arrival.set_exception(error)
+
+    Thread(target=read, daemon=True, name="payclient-stdin").start()
+    return await asyncio.wrap_future(arrival)
 
 
 async def _references(stream: BinaryIO) -> AsyncIterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from payclient import reconcile
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Way
@@ -20,20 +21,7 @@ from payclient.cli._streams import Exit, MissingRunError, RefusalError
 from payclient.client import resolve_environment
 from payclient.errors import ConfigurationError, PayClientError, TransportError
 from payclient.protocol import endpoint
-from payclient.reconcile import (
-    DecisionError,
-    FollowUp,
-    Journal,
-    JournalError,
-    PastRunError,
-    RulesError,
-    Summary,
-    Verdict,
-    changed_rules,
-    read_own,
-    read_status,
-    with_reading_of,
-)
+from payclient.reconcile import FollowUp, JournalError, PastRunError, RulesError, Summary, Verdict
 from payclient.reconcile.folders import JOURNAL, about_of
 from payclient.reconcile.ledger import LedgerChangedError, LedgerError, UnusedColumn
 from payclient.reconcile.report.integrity import MANIFEST
@@ -76,7 +64,7 @@ def reconciling(call: Call) -> Call:
 
 def status_ways(unused: Iterable[UnusedColumn]) -> list[Way]:
     """Return the options that use one of the *unused* columns as the status: those with only words for a status."""
-    found = [each.name for each in unused if each.texts and all(map(read_status, each.texts))]
+    found = [each.name for each in unused if each.texts and all(map(reconcile.read_status, each.texts))]
     return [Way("column", name, "status") for name in found[:_MAX_WAYS]]
 
 
@@ -127,7 +115,7 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
     if isinstance(error, JournalError | PastRunError) and call.name != "verify":
         folder = bound.get("folder") if isinstance(error, JournalError) else error.folder
         return [] if folder is None else [about_folder("verify", folder)]
-    if isinstance(error, DecisionError) and call.name == "decisions":
+    if isinstance(error, reconcile.DecisionError) and call.name == "decisions":
         return [call.after(f"correct {bound['workbook']}")]
     is_usage = isinstance(error, ConfigurationError) and status is Exit.USAGE
     return [_help(call)] if is_usage else []
@@ -145,10 +133,12 @@ def _saving(call: Call) -> Call:
 
 def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) -> Call:
     out, changed = bound["out"], {*error.rules}
-    with suppress(PayClientError), Journal(out / JOURNAL, must_exist=True) as journal:
+    with suppress(PayClientError), reconcile.Journal(out / JOURNAL, must_exist=True) as journal:
         judging, other = bound.get("judging", JudgingOptions()), bound.get("other", StatementOptions())
         rules, before = other.declared(judging.rules()), about_of(journal).rules
-        changed |= {*changed_rules(rules, with_reading_of(rules, before))}  # which takes another run
+        changed |= {
+            *reconcile.changed_rules(rules, reconcile.with_reading_of(rules, before))
+        }  # which takes another run
     may_rejudge = error.rules and changed == {*error.rules} and {"not_found_messages", "statement"}.isdisjoint(changed)
     return rejudging(call, out) if may_rejudge else elsewhere(call, out)
 
@@ -191,7 +181,7 @@ def _after_rules(error: RulesError, call: Call, bound: Mapping[str, Any]) -> lis
 def _read_run(folder: Path) -> tuple[tuple[str, str, str], str] | None:
     """Return the ledger, the address and the environment of a report, and when it ended. None if it is damaged."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        manifest, summary = (json.loads(read_own(folder / name)) for name in (MANIFEST, "summary.json"))
+        manifest, summary = (json.loads(reconcile.read_own(folder / name)) for name in (MANIFEST, "summary.json"))
         ledger, service = manifest["ledger"], manifest["service"]
         of = ledger["name"] if ledger else "", service["base_url"], service["environment"]
         return of, (summary["last_observed_at"] or "")[:16].replace("T", " ")

@@ -22,7 +22,10 @@ from payclient.cli._streams import (
     MARK,
     NAME,
     NAMED_COLUMN,
+    NUMBER,
     RARE,
+    REFERENCE,
+    TEXT,
     Flag,
     MaxAge,
     MissingRunError,
@@ -113,6 +116,50 @@ def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[
         if (before := dict(chosen[:place]).get(field)) is not None:
             refuse(f"{option} was given twice for {field}: {quote(before)} and {quote(name)}")
     return dict(chosen)
+
+
+@Parameter(name="*", group=Group("How the ledger is written", sort_key=6))
+@frozen(kw_only=True)
+class DialectOptions:
+    """
+    Options for the notation of the ledger; they override `[ledger]` in the rules file.
+
+    Attributes:
+        encoding: Encoding of a CSV or JSON Lines file, such as `cp1252`. Default: UTF-8.
+        header_row: Line or row that names the columns. Default: the first that is not empty.
+        decimal: Mark before the fraction of an amount: `.` or `,`.
+        thousands: Mark between thousands: `.`, `,`, `space` or `apostrophe`.
+        negative: How amounts below zero are written: `leading`, `trailing` as in 15-, `parentheses` as in (15) or
+            `debit` as in 15 DB.
+        minor_units: Decimal places that the service counts as whole units: 2 if it counts cents.
+        currency_prefix: Currency before an amount, such as `Rp`.
+        currency_suffix: Currency after an amount.
+        date_format: How times are written, such as `%d/%m/%Y %H:%M`. May be repeated.
+        null: Text that means an empty cell, such as `NULL`. May be repeated.
+        allow_references: Reference that would be taken for an empty cell, such as `NA` or `0`. May be repeated.
+        debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
+        fees_below_zero: Read fees that are written below zero, as deductions from the amount.
+        skip_totals: Leave totals rows out, instead of rejecting them.
+        skip_rows_like: Beginning of rows to leave out, such as `Saldo` or `----` of a footer. May be repeated.
+        only_currency: Read the rows of this currency only, such as `IDR`.
+    """
+
+    encoding: Annotated[str | None, NAME] = None
+    header_row: Annotated[int | None, NUMBER] = None
+    decimal: Annotated[str | None, MARK] = None
+    thousands: Annotated[str | None, MARK] = None
+    negative: Annotated[str | None, NAME] = None
+    minor_units: Annotated[int | None, NUMBER] = None
+    currency_prefix: Annotated[str | None, TEXT] = None
+    currency_suffix: Annotated[str | None, TEXT] = None
+    date_format: Annotated[Texts, Parameter(metavar="FORMAT")] = ()
+    null: Annotated[Texts, TEXT] = ()
+    allow_references: Annotated[Texts, Parameter(name="--allow-reference"), REFERENCE] = ()
+    debit_columns: Annotated[Texts, Parameter(name="--debit-column"), NAMED_COLUMN] = ()
+    fees_below_zero: Flag = False
+    skip_totals: Flag = False
+    skip_rows_like: Annotated[Texts, TEXT] = ()
+    only_currency: Annotated[str | None, NAME] = None
 
 
 @Parameter(name="*", group=Group("Judging", sort_key=6))

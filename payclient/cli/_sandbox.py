@@ -133,7 +133,9 @@ async def sandbox(
     async with serving(service, host, port) as url:
         streams.write(_variables(shell_here(), BASE_URL=url, API_KEY=service.api_key, ENVIRONMENT="sandbox"))
         for fields in _READY_MADE if transactions is None else ():
-            streams.tell(_described(fields))
+            words = [f"{value}" for name, value in fields.items() if name != "becomes"]
+            words += [f"{status} {after} s after the first lookup" for after, status in fields.get("becomes", ())]
+            streams.tell("  ".join(words))
         streams.tell("serving; Ctrl-C stops")
         with suppress(asyncio.CancelledError):  # the normal end
             await asyncio.Event().wait()
@@ -148,12 +150,6 @@ def _variables(shell: Shell, **values: str) -> str:
         Shell.CMD: ("", 'set "PAYCLIENT_{}={}"', " & "),
     }[shell]
     return begin + between.join(each.format(name, value) for name, value in values.items())
-
-
-def _described(fields: dict[str, Any]) -> str:
-    words = [str(value) for name, value in fields.items() if name != "becomes"]
-    words += [f"{status} {seconds} s after the first lookup" for seconds, status in fields.get("becomes", ())]
-    return "  ".join(words)
 
 
 @asynccontextmanager

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import io
 import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Collection, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, TypeAlias
 
 from attrs import field, frozen
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 from rich.cells import cell_len
 
 from payclient import errors
@@ -28,52 +25,7 @@ from payclient.cli._call import Call
 from payclient.errors import ConfigurationError, with_attributes
 
 if TYPE_CHECKING:
-    from cyclopts import Token
     from rich.console import Console
-
-_CHUNK_BYTES = 64 * 1024
-_MAX_LINE = 64 * 1024
-
-
-async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
-    """Yield the lines that are not blank, without the white space around them. Lazily."""
-    # Bytes that are not UTF-8 become characters that no reference may have: they cost their own line and no other.
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
-    rest = ""
-    while chunk := await _read(stream):
-        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
-        if len(rest) > _MAX_LINE:
-            refuse(f"standard input has a line of more than {_MAX_LINE} characters; give one reference per line")
-        for line in lines:
-            if line.strip():
-                yield line.strip()
-    if rest := (rest + decoder.decode(b"", final=True)).strip():
-        yield rest
-
-
-async def _read(stream: BinaryIO) -> bytes:
-    """Return the next bytes. None at the end."""
-    # A daemon thread waits for it, which is never joined: a terminal can block it for ever. It reads from the system,
-    # because a lock of Python's own that a thread still holds at the end of the interpreter is fatal.
-    arrival: Future[bytes] = Future()
-    arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting. The thread cannot stop
-
-    def read() -> None:
-        try:
-            arrival.set_result(_next_chunk(stream))
-        except (OSError, ValueError) as error:
-            arrival.set_exception(error)
-
-    Thread(target=read, daemon=True, name="payclient-stdin").start()
-    return await asyncio.wrap_future(arrival)
-
-
-def _next_chunk(stream: BinaryIO) -> bytes:
-    try:
-        number = stream.fileno()
-    except OSError:  # a stream in memory
-        return stream.read(_CHUNK_BYTES)
-    return os.read(number, _CHUNK_BYTES)
 
 
 @frozen(kw_only=True)

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from payclient import Stats
-from payclient.cli._progress import progress_line, shown
+from payclient.cli._reconcile import progress_line, shown
 from payclient.cli._streams import Streams
 from payclient.reconcile import Phase, Progress
 
