@@ -15,9 +15,9 @@ from payclient import PayClientError, Transaction
 from payclient.client.policies._retry import classify
 from payclient.errors import ResponseError, TransactionNotFoundError
 from payclient.protocol import BODY_LIMIT, Response
+from payclient.protocol._json import JSONProblem, read_json
 from payclient.protocol._wire import parse_response
 from payclient.protocol.transaction import read_transaction
-from payclient.protocol.transaction._json import JSONProblem, read_json
 from payclient.testing import envelope, transaction
 from support.chance import examples
 from support.raw_server import bomb

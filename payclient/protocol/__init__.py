@@ -1,5 +1,9 @@
 """Internal: the protocol without I/O: build requests, and read responses as transactions or errors."""
 
+from payclient.protocol._json import JSONProblem as JSONProblem
+from payclient.protocol._json import is_object as is_object
+from payclient.protocol._json import kind as kind
+from payclient.protocol._json import read_json as read_json
 from payclient.protocol._models import BODY_LIMIT as BODY_LIMIT
 from payclient.protocol._models import UNPAID as UNPAID
 from payclient.protocol._models import Environment as Environment
@@ -21,10 +25,6 @@ from payclient.protocol._wire import parse_response as parse_response
 from payclient.protocol._wire import request_headers as request_headers
 from payclient.protocol.transaction import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction import EMPTY as EMPTY
-from payclient.protocol.transaction import JSONProblem as JSONProblem
 from payclient.protocol.transaction import Returnable as Returnable
 from payclient.protocol.transaction import Transaction as Transaction
-from payclient.protocol.transaction import is_object as is_object
-from payclient.protocol.transaction import kind as kind
 from payclient.protocol.transaction import masked as masked
-from payclient.protocol.transaction import read_json as read_json

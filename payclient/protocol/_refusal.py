@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from payclient import errors
+from payclient.protocol._json import is_list, is_object, kind
 from payclient.protocol._secret import REMOVED
-from payclient.protocol.transaction import is_list, is_object, kind
 
 
 class Meaning(Enum):

@@ -20,21 +20,11 @@ from types import MappingProxyType
 from typing import Any
 
 from payclient import errors
+from payclient.protocol._json import JSONProblem, is_list, is_object, kind, named, read_json
 from payclient.protocol._models import BODY_LIMIT, Environment, Request, Response
 from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
 from payclient.protocol._secret import REMOVED
-from payclient.protocol.transaction import (
-    FieldProblem,
-    JSONProblem,
-    Transaction,
-    is_list,
-    is_object,
-    kind,
-    named,
-    read_documented,
-    read_json,
-    read_transaction,
-)
+from payclient.protocol.transaction import FieldProblem, Transaction, read_documented, read_transaction
 
 MAX_REFERENCE_LENGTH = 256
 

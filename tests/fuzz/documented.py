@@ -8,7 +8,8 @@ import json
 import random
 import sys
 
-from payclient.protocol.transaction import JSONProblem, read_documented, read_json, read_transaction
+from payclient.protocol import JSONProblem, read_json
+from payclient.protocol.transaction import read_documented, read_transaction
 from support.fakes import SAMPLE
 
 COUNT = 200_000

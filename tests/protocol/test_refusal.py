@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from payclient import errors
+from payclient.protocol._json import read_json
 from payclient.protocol._refusal import _NOT_THE_OPERATION, _UNKNOWN_WORDS, ErrorResponse, _texts, refuse
-from payclient.protocol.transaction._json import read_json
 from support.misses import check_each, check_table
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)

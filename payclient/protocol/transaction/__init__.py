@@ -1,11 +1,5 @@
 """Internal: a transaction, and its reading from JSON. Nothing here knows a request or an error of payclient."""
 
-from payclient.protocol.transaction._json import JSONProblem as JSONProblem
-from payclient.protocol.transaction._json import is_list as is_list
-from payclient.protocol.transaction._json import is_object as is_object
-from payclient.protocol.transaction._json import kind as kind
-from payclient.protocol.transaction._json import named as named
-from payclient.protocol.transaction._json import read_json as read_json
 from payclient.protocol.transaction._model import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction._model import EMPTY as EMPTY
 from payclient.protocol.transaction._model import FieldProblem as FieldProblem

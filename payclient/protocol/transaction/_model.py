@@ -26,7 +26,7 @@ import cattrs
 from attrs import evolve, field, fields, frozen
 from cattrs.gen import make_dict_structure_fn, override
 
-from payclient.protocol.transaction._json import kind
+from payclient.protocol._json import kind
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)

@@ -6,7 +6,8 @@ from itertools import product
 
 import pytest
 
-from payclient.protocol.transaction import FieldProblem, kind, read_transaction
+from payclient.protocol import kind
+from payclient.protocol.transaction import FieldProblem, read_transaction
 from payclient.testing import transaction
 
 ABSENT = object()

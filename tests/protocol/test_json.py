@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from payclient.protocol.transaction._json import JSONProblem, kind, read_json
+from payclient.protocol._json import JSONProblem, kind, read_json
 from support.misses import check_table
 
 SIZE = 256 * 1024
@@ -137,7 +137,7 @@ class _Counted(str):
 
 def test_key_twice_is_found_in_one_walk():
     """Finding the duplicate key compares each key a few times, not with all others."""
-    from payclient.protocol.transaction._json import _pairs  # noqa: PLC0415  what the parser calls per object
+    from payclient.protocol._json import _pairs  # noqa: PLC0415  what the parser calls per object
 
     _Counted.comparisons = 0
     with pytest.raises(JSONProblem):
