@@ -17,8 +17,7 @@ from payclient import errors
 from payclient._shared.checks import unfit
 from payclient._shared.until_done import until_done
 from payclient.protocol import BODY_LIMIT, Request, Response
-from payclient.transports._connection import Connection
-from payclient.transports._connections import Connections
+from payclient.transports._connections import Connection, Connections
 from payclient.transports._failures import Progress, progress_of, translated, without_library_frames
 from payclient.transports._proxy import Origin
 from payclient.transports.fast import FastTransport, common_headers, header_lines

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
-from payclient.transports._connection import Connection
-from payclient.transports._connections import Connections
+from payclient.transports._connections import Connection, Connections
 from payclient.transports._proxy import Origin, Proxy, as_proxy
 
 __all__ = ["FastTransport"]

@@ -127,7 +127,7 @@ CONTROLS = (
     Control("an injected client is cancelled by a scope", "transports._client:HttpxClientTransport.send",
             "return await _in_own_scope(self._exchange_until_fresh(request))",
             "return await self._exchange_until_fresh(request)", INJECTED),
-    Control("an answer without a waiting lookup is dropped", "transports._connection:Connection._finish",
+    Control("an answer without a waiting lookup is dropped", "transports._connections:Connection._finish",
             "if self._response is not None and not self._response.done():", "if self._response is not None:", OURS),
     # Proxies
     Control("no connection goes around the proxy", "transports._connections:Dialer._connect",

@@ -23,7 +23,6 @@ import payclient.client.policies._limiter
 import payclient.protocol._wire
 import payclient.reconcile._run
 import payclient.reconcile.journal.cases
-import payclient.transports._connection
 import payclient.transports._connections
 from payclient import AsyncClient, RetryPolicy
 from payclient.client._stream import Stream
@@ -506,8 +505,8 @@ def _troubled(undo, troubles):
     """Disturb the client itself."""
     patch = mock.patch.object
     if "small buffers" in troubles:
-        undo.enter_context(patch(payclient.transports._connection, "_BUFFER", 7))
-        undo.enter_context(patch(payclient.transports._connections, "_BUFFER", 5))
+        undo.enter_context(patch(payclient.transports._connections, "_BUFFER", 7))
+        undo.enter_context(patch(payclient.transports._connections, "_TUNNEL_BUFFER", 5))
     if "queues of one" in troubles:
         undo.enter_context(patch(payclient.client._stream, "_DEFERRED_PER_WORKER", 1))
     if "a commit for each row" in troubles:

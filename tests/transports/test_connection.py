@@ -12,8 +12,7 @@ from typing import ClassVar
 import pytest
 from attrs import define
 
-from payclient.transports._connection import BrokenError, Connection
-from payclient.transports._connections import Pool
+from payclient.transports._connections import BrokenError, Connection, Pool
 from payclient.transports._proxy import Origin
 from support.tls_server import Server, session
 

@@ -102,7 +102,7 @@ async def test_suspect_is_closed(kind, monkeypatch):
         await pay.get_transaction("T1")
         await held.asked.acquire()
         held.is_released.clear()
-        monkeypatch.setattr("payclient.transports._connection._MAX_SILENCE", -1.0)
+        monkeypatch.setattr("payclient.transports._connections._MAX_SILENCE", -1.0)
         await held.leave(pay, "T2")
         assert (late(transport), len(server.connections)) == (set(), 1)
     await transport.aclose()

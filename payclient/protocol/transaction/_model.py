@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, cast, get_type_hints
 
@@ -155,7 +155,7 @@ _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 _TYPES = tuple(DOCUMENTED.values())
 _COUNT = len(_TYPES)
 _MONEY = (int, type(None))
-_documented_values = itemgetter(*DOCUMENTED)
+_documented_values, _documented_attributes = itemgetter(*DOCUMENTED), attrgetter(*DOCUMENTED)
 
 
 class Returnable:
@@ -274,19 +274,12 @@ class Transaction(Returnable):
         Source:
             Transaction detail specification, part 2.
         """
-        code = self.payment_code
-        return {
-            "reference": self.reference,
-            "merchant_reff": self.merchant_reff,
-            "payment_method": self.payment_method,
-            "payment_name": self.payment_name,
-            "amount": self.amount,
-            "fee": self.fee,
-            "amount_received": self.amount_received,
-            "payment_code": code if code is None or with_payment_code else masked(code),
-            "expdate": None if self.expdate is None else self.expdate.isoformat(sep=" "),
-            "status": self.status,
-        }
+        values: dict[str, str | int | None] = dict(zip(DOCUMENTED, _documented_attributes(self), strict=True))
+        if self.payment_code is not None and not with_payment_code:
+            values["payment_code"] = masked(self.payment_code)
+        if self.expdate is not None:
+            values["expdate"] = self.expdate.isoformat(sep=" ")
+        return values
 
     def __iter__(self) -> Iterator[tuple[str, str | int | None]]:
         return iter(self.as_json().items())
