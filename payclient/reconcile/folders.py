@@ -60,10 +60,8 @@ __all__ = ["RunDiff", "open_past_run", "write_again"]
 JOURNAL = "journal.sqlite"
 _NEEDED = ("summary.json", ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
-_STATE_ALONE = b"="
-"""Before the state of a row if nothing else about the row matters. Empty if it is paid."""
-_LEFT = b"-"
-"""Before a row that matched, and that the ledger has lost since."""
+_LEFT, _STATE = "left", "state"
+"""Marks of what is kept: a row that matched and that the ledger has lost since, and only a state, empty if paid."""
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
@@ -105,75 +103,71 @@ class PastRun:
         self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
     ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk. *on_row* takes its ledger."""
-        with closing(temporary_database("kept (reference TEXT, text BLOB)")) as database:
-            database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed, on_row))
-            stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
+        with closing(temporary_database("kept (reference TEXT, mark TEXT, text BLOB)")) as database:
+            database.executemany("INSERT INTO kept VALUES (?, ?, ?)", self._kept(is_listed, on_row))
+            stored = database.execute("SELECT reference, mark, text FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
-                texts = [text for _, text in group]
-                yield self._record(reference, texts, is_listed=is_listed(reference))
+                found = [(mark, text) for _, mark, text in group]
+                yield self._record(reference, found, is_listed=is_listed(reference))
 
     def _kept(
         self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
-    ) -> Iterator[tuple[str, bytes]]:
+    ) -> Iterator[tuple[str, str, bytes]]:
         for line in self.lines():
             is_missed = (listed := line.listed) is not None and on_row(listed)
             if line.reference is None:
                 continue
-            if is_missed or line.has_left:
-                yield line.reference, _LEFT + line.text
-            elif line.bucket in _UNFINISHED or line.is_listed_again or line.was_paid:
-                yield line.reference, line.text
-            elif is_listed(line.reference) and (line.state or line.settled):
-                state = "" if line.state == Status.PAID else line.state
-                yield line.reference, line.text if line.settled else _STATE_ALONE + state.encode()
-            elif line.settled:
-                record = ReferenceRecord(reference=line.reference, settled=line.settled)
-                yield line.reference, memory_line(record).encode()
-        yield from ((data["reference"], text) for data, text in self._history())
+            is_now, settled = is_listed(line.reference), line.settled
+            is_special = line.bucket in _UNFINISHED or line.has(Code.DUPLICATE_REFERENCE) or line.was_paid
+            if is_missed or line.has(Code.LEFT_THE_LEDGER):
+                yield line.reference, _LEFT, line.text
+            elif is_special or (is_now and settled):
+                yield line.reference, "", line.text
+            elif is_now and line.state:
+                yield line.reference, _STATE, b"" if line.state == Status.PAID else line.state.encode()
+            elif settled:
+                record = ReferenceRecord(reference=line.reference, settled=settled)
+                yield line.reference, "", memory_line(record).encode()
+        yield from ((data["reference"], "", text) for data, text in self._history())
 
     def _record(
-        self, reference: str, texts: list[bytes], *, is_listed: bool
+        self, reference: str, found: Sequence[tuple[str, bytes]], *, is_listed: bool
     ) -> tuple[ReferenceRecord, Sequence[Entry]]:
-        alone = [text.removeprefix(_STATE_ALONE).decode() for text in texts if text.startswith(_STATE_ALONE)]
-        if len(texts) == 1 and alone:
+        alone = [text.decode() for mark, text in found if mark == _STATE]
+        if len(found) == 1 and alone:
             return ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
-        texts = [text for text in texts if not text.startswith(_STATE_ALONE)]
-        flagged = sum(text.startswith(_LEFT) for text in texts)
-        texts = [text.removeprefix(_LEFT) for text in texts]
+        texts = [text for mark, text in found if mark != _STATE]
         breaks, rows = self.breaks(texts)
-        has_left = not is_listed and 0 < flagged == len(rows)
-        without_row = next((each for each in map(json.loads, texts) if "settled" in each), None)
+        has_left = not is_listed and 0 < sum(mark == _LEFT for mark, _ in found) == len(rows)
+        memory = next((each for each in map(json.loads, texts) if "settled" in each), dict[str, Any]())
         is_paid = "" in alone or any(
             row.was_paid or (row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED) for row in rows
         )
         is_carried = has_left or (not is_listed and any(row.bucket in _UNFINISHED for row in rows))
-        entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
         sides = [row.other_side for row in rows if row.other_side is not None]
-        settled = next((each.settled for each in sides if each.settled), None)
-        if settled is None and without_row is not None:
-            settled = settled_from(without_row["settled"])
-        states = (*alone, *(row.state for row in rows))
+        settled = next((side.settled for side in sides if side.settled), None)
+        if settled is None and memory:
+            settled = settled_from(memory["settled"])
         earlier = ReferenceRecord(
             reference=reference,
             breaks=tuple(breaks.values()),
             is_paid=is_paid,
-            other_state="" if is_paid else next(filter(None, states), ""),
+            other_state="" if is_paid else next(filter(None, (*alone, *(row.state for row in rows))), ""),
             settled=None if settled is None else evolve(settled, lines=(), before=None),
             has_left=has_left,
-            gone_for=0 if without_row is None else without_row["gone_for"],
+            gone_for=memory.get("gone_for", 0),
             is_in_ledger=all(side.is_in_ledger for side in sides),
             carried_from=next((row.carried_from for row in rows), ""),
         )
-        return earlier, [entry for entry in entries if isinstance(entry, Entry)]
+        return earlier, [entry for row in rows if is_carried for entry in _entries(row)]
 
     def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
         """Yield its answers that a run after it may reuse."""
         for line in self.lines():
-            if line.bucket != Bucket.MATCHED or line.is_listed_again:
+            if line.bucket != Bucket.MATCHED or line.has(Code.DUPLICATE_REFERENCE):
                 continue
             row = line.row
-            at = row.confirmed_at or row.observed_at
-            entries = [entry for entry in row.parts or (row.entry,) if isinstance(entry, Entry)]
+            at, entries = row.confirmed_at or row.observed_at, _entries(row)
             if row.transaction is not None and at is not None and entries and not row.carried_from:
                 asked_by = row.reused_from or self.note.run
                 answer = Observation(answer=Answer.FOUND, at=at, transaction=row.transaction, reused_from=asked_by)
@@ -187,6 +181,10 @@ class PastRun:
                     f"but {whose} has {service[name] or 'not recorded'!r}"
                 )
                 raise PastRunError(message)
+
+
+def _entries(row: Row) -> list[Entry]:
+    return [entry for entry in row.parts or (row.entry,) if isinstance(entry, Entry)]
 
 
 def open_past_run(folder: Path) -> PastRun:
@@ -318,16 +316,12 @@ def about_of(journal: Journal) -> About:
 
 
 def ledger_about(ledger: Ledger) -> LedgerAbout:
+    names = ("format", "warnings", "excluded", "unused", "ignored", "unread_sheets")
     return LedgerAbout(
         **asdict(ledger.fingerprint),
-        format=ledger.format,
         columns=ledger.columns.used,
         ignored_columns=ledger.columns.ignored,
-        warnings=ledger.warnings,
-        excluded=ledger.excluded,
-        unused=ledger.unused,
-        ignored=ledger.ignored,
-        unread_sheets=ledger.unread_sheets,
+        **{name: getattr(ledger, name) for name in names},
     )
 
 
@@ -498,7 +492,7 @@ class RunDiff:
 
 
 def _matters(line: RowLine) -> bool:
-    return line.reference is not None and (line.bucket == Bucket.BREAK or line.is_listed_again)
+    return line.reference is not None and (line.bucket == Bucket.BREAK or line.has(Code.DUPLICATE_REFERENCE))
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:

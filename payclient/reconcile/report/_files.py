@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,9 +21,7 @@ from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
 from payclient.reconcile.report.model import (
     FORMATS,
-    HISTORY,
     OUTPUTS,
-    PAYOUTS,
     About,
     Opening,
     Output,
@@ -31,19 +29,7 @@ from payclient.reconcile.report.model import (
     Worst,
     open_findings_as_json,
 )
-from payclient.reconcile.report.rows import ROWS, begin_breaks, begin_history, begin_payouts, begin_rows
 from payclient.reconcile.report.wording import in_words, pattern_words
-
-_BEGIN: Mapping[str, Callable[[Opening], object]] = {
-    ROWS: begin_rows,
-    "breaks.csv": begin_breaks,
-    HISTORY: begin_history,
-    PAYOUTS: begin_payouts,
-    "summary.json": lambda opening: opening.at_end.append(
-        lambda report: _write_json(opening.new.text("summary.json"), summary_as_json(report))
-    ),
-}
-"""The outputs that need no module and no extra."""
 
 
 def _write_json(file: IO[str], value: dict[str, Any]) -> None:
@@ -91,7 +77,7 @@ class ReportFiles:
         self._formats = [each.name for each in outputs]
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
-        self._begin = [_imported(each).begin if each.module else _BEGIN[each.name] for each in outputs]
+        self._begin = [_imported(each) for each in outputs]
         self._folder = Path(folder)
         self._log = read_log(self._folder)
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
@@ -179,15 +165,21 @@ class ReportFiles:
         return report
 
 
-def _imported(output: Output) -> Any:
+def begin_summary(opening: Opening) -> None:
+    opening.at_end.append(lambda report: _write_json(opening.new.text("summary.json"), summary_as_json(report)))
+
+
+def _imported(output: Output) -> Callable[[Opening], object]:
+    module, _, name = output.begin.partition(".")
     try:
-        return import_module(f"payclient.reconcile.report.{output.module}")
+        begin: Callable[[Opening], object] = getattr(import_module(f"payclient.reconcile.report.{module}"), name)
     except ModuleNotFoundError as error:
         message = (
             f"{output.name} needs {error.name}; install it with: pip install 'payclient[{output.extra}]', "
             "or choose other files with formats=…"
         )
         raise ModuleNotFoundError(message, name=error.name) from error
+    return begin
 
 
 # summary.json
@@ -229,14 +221,11 @@ def summary_as_json(report: Report) -> dict[str, Any]:
             for each in summary.patterns
         ],
         "acceptances": [
-            {**_of(each.accepted, "code", "reference"), **_of(each, "state"), "sentence": in_words(each)}
-            for each in summary.acceptances
+            {**_of(each.accepted, "code", "reference"), **_said(each, "state")} for each in summary.acceptances
         ],
-        "still_there": [{**_of(each, "code", "reference"), "sentence": in_words(each)} for each in summary.still_there],
+        "still_there": [_said(each, "code", "reference") for each in summary.still_there],
         "since": None if summary.since is None else _since(summary.since, summary.open_findings),
-        "first_seen": [
-            {**_of(each, "kind", "value", "rows", "amount"), "sentence": in_words(each)} for each in summary.first_seen
-        ],
+        "first_seen": [_said(each, "kind", "value", "rows", "amount") for each in summary.first_seen],
         "shown": as_json(summary.shown),
         **_of(about, "run", "judged_again", "ledger", "service"),
         "rules": {"fingerprint": about.rules.fingerprint, **rules_as_json(about.rules)},
@@ -246,6 +235,10 @@ def summary_as_json(report: Report) -> dict[str, Any]:
 
 def _of(value: object, *names: str) -> dict[str, Any]:
     return {name: as_json(getattr(value, name)) for name in names}
+
+
+def _said(value: object, *names: str) -> dict[str, Any]:
+    return {**_of(value, *names), "sentence": in_words(value)}
 
 
 def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:

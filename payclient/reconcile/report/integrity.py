@@ -13,7 +13,6 @@ from attrs import asdict, frozen
 from payclient._shared.escape import plural, quote
 from payclient.reconcile import Decision, DecisionError
 from payclient.reconcile._atomic import AtomicFiles, Fingerprint, lock, own, read_own
-from payclient.reconcile._codec import as_json
 from payclient.reconcile.judgement.decisions import FIRST, Decisions, decision_line, read_decisions
 from payclient.reconcile.judgement.rules import dialect_as_json
 from payclient.reconcile.report.model import OUTPUTS, About, LedgerAbout
@@ -52,10 +51,7 @@ def manifest_as_json(
     content = {
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
-        "payclient_version": about.payclient_version,
-        "run": about.run,
-        "judged_again": as_json(about.judged_again),
-        "service": about.service,
+        **{name: summary[name] for name in ("payclient_version", "run", "judged_again", "service")},
         "rules": {
             "fingerprint": about.rules.fingerprint,
             "assume_status": about.rules.assume_status.value,
@@ -165,17 +161,19 @@ class DecisionLog:
 def read_log(folder: Path) -> DecisionLog:
     """Return the decisions in *folder*. None if there is no file."""
     try:
-        with open(folder / DECISIONS, "rb", opener=own) as file:
-            return _log(file, folder)
-    except (FileNotFoundError, NotADirectoryError):  # the latter is reported by what writes there
+        return _read_log(folder)
+    except NotADirectoryError:  # which is reported by what writes there
         return DecisionLog()
-
-
-def _log(lines: Iterable[bytes], folder: Path) -> DecisionLog:
-    try:
-        return DecisionLog(*zip(*read_decisions(lines), strict=True))
     except DecisionError as error:
         raise DecisionError(f"{folder / DECISIONS}: {error.message}") from error
+
+
+def _read_log(folder: Path) -> DecisionLog:
+    try:
+        with open(folder / DECISIONS, "rb", opener=own) as file:
+            return DecisionLog(*zip(*read_decisions(file), strict=True))
+    except FileNotFoundError:
+        return DecisionLog()
 
 
 def carry_log(source: Path, out: Path) -> None:
@@ -209,8 +207,7 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
         if not lock(file):
             raise DecisionError(f"{path} is in use by another process; try again")
         _cut_off(file)
-        file.seek(0)
-        log = _log(file, folder)
+        log = read_log(folder)
         known, previous = log.latest, log.checksums[-1] if log.checksums else FIRST
         leading: dict[tuple[str, str], Decision] = {}
         rows = [(leading.setdefault((each.reference, each.evidence), each), each) for each in decisions]
@@ -242,16 +239,13 @@ def _cut_off(file: IO[bytes]) -> None:
 def verify_decisions(folder: Path) -> tuple[Problem, ...]:
     """Check the chain of decisions, and that it begins with those that the report was written with."""
     try:
-        with open(folder / DECISIONS, "rb", opener=own) as file:
-            checksums = [checksum for _, checksum in read_decisions(file)]
-    except FileNotFoundError:
-        checksums = []
+        checksums = _read_log(folder).checksums
     except DecisionError as error:
         return (Problem(DECISIONS, error.message),)
     except OSError as error:
         return (_unreadable(DECISIONS, error),)
     match _in_manifest(folder, "decisions"):
-        case {"lines": int(lines), "sha256": sha256} if checksums[lines - 1 : lines] != [sha256]:
+        case {"lines": int(lines), "sha256": sha256} if checksums[lines - 1 : lines] != (sha256,):
             decisions = plural(lines, "decision")
             return (Problem(DECISIONS, f"it does not hold the {decisions} that the report was written with"),)
         case _:

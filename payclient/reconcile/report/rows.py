@@ -368,18 +368,12 @@ class RowLine:
     data: dict[str, Any]
     text: bytes
 
-    @property
-    def is_listed_again(self) -> bool:
-        """Whether other rows may have the same reference."""
-        return any(each["code"] == Code.DUPLICATE_REFERENCE for each in self.data["findings"])
+    def has(self, code: Code) -> bool:
+        return any(finding["code"] == code for finding in self.data["findings"])
 
     @property
     def was_paid(self) -> bool:
         return "was_paid" in self.data
-
-    @property
-    def has_left(self) -> bool:
-        return any(each["code"] == Code.LEFT_THE_LEDGER for each in self.data["findings"])
 
     @property
     def state(self) -> str:

@@ -81,14 +81,10 @@ class SheetWriter:
         max_rows: int = MAX_ROWS,
         rest: str = ROWS,
     ) -> None:
-        self._sheet = sheet
-        self._text = formats[Style.TEXT]
+        self._sheet, self._text = sheet, formats[Style.TEXT]
         self._numbers = [formats[column.number] for column in columns]
-        self._has_filter = has_filter
-        self._max_rows = max_rows
-        self._rest = rest
-        self._rows = 1
-        self.left_out = 0
+        self._has_filter, self._max_rows, self._rest = has_filter, max_rows, rest
+        self._rows, self.left_out = 1, 0
         sheet.freeze_panes(1, 0)
         sheet.repeat_rows(0)
         sheet.set_landscape()
@@ -239,22 +235,19 @@ class ReportWorkbook(BookWriter):
     def add_gone(self, change: BreakChange) -> None:
         now, history = change.now, change.history
         if not change.is_old:
-            by, seen = in_words(now.by) if now.by else None, when(history.first_seen)
             what = (change.reference, now.severity.word, now.code.value, now.sentence, in_words(history.state))
-            self._sheets[_GONE].add((*what, by, change.why or None, seen, history.age_days))
+            since = when(history.first_seen), history.age_days
+            self._sheets[_GONE].add((*what, in_words(now.by), change.why, *since))
 
     def write(self, report: Report) -> None:
         """Write the sheets about all rows, and the file."""
-        sheets: dict[str, Iterable[Sequence[Value]]] = {
-            "Summary": _summary(report, self._remarks()),
-            "Tie-out": _tie_out(report),
-            "To sign": (
-                *((fact.term, value) for fact in report.to_sign for value in fact.values),
-                *(line for term in ("Prepared by", "Reviewed by", "Date", "Signature") for line in ((), (term,))),
-                (),
-                *((fact.term, value) for fact in report.facts for value in fact.values),
-            ),
-        }
+        signing = [
+            *((fact.term, value) for fact in report.to_sign for value in fact.values),
+            *(line for term in ("Prepared by", "Reviewed by", "Date", "Signature") for line in ((), (term,))),
+            (),
+            *((fact.term, value) for fact in report.facts for value in fact.values),
+        ]
+        sheets = {"Summary": _summary(report, self._remarks()), "Tie-out": _tie_out(report), "To sign": signing}
         for name, rows in sheets.items():
             for row in rows:
                 self._sheets[name].add(row)
@@ -282,37 +275,28 @@ def begin(opening: Opening) -> None:
 def _summary(report: Report, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
     summary = report.summary
     yield (summary.verdict.upper(), report.says)
-    yield (None, report.advice)
-    if report.remark:
-        yield (None, report.remark)
-    yield (None, report.completeness)
-    yield from ((None, sentence) for sentence in remarks)
+    yield from ((None, text) for text in (report.advice, report.remark, report.completeness, *remarks) if text)
     yield from (("First seen", in_words(each)) for each in summary.first_seen)
     yield ()
-    for bucket, total in summary.buckets.items():
-        yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_money(total))
-    yield ("All", None, *_money(sum(summary.buckets.values(), Total())))
+    buckets = [(BUCKETS[bucket].title, BUCKETS[bucket].advice, total) for bucket, total in summary.buckets.items()]
+    for title, advice, total in (*buckets, ("All", None, sum(summary.buckets.values(), Total()))):
+        yield (title, advice, *astuple(total), total.paid_difference)
     yield ()
     yield ("OPEN FINDINGS", "One for each reference and kind; the amount is what is at stake.")
     for label, count, amount in (*roll_forward_lines(summary.open_findings), *open_lines(summary.open_findings)):
         yield (label, None, count, amount)
     yield ()
     for code, total in summary.codes.items():
-        yield (code.value, code.label, *_money(total))
-
-
-def _money(total: Total) -> Sequence[Value]:
-    return (*astuple(total), total.paid_difference)
+        yield (code.value, code.label, *astuple(total), total.paid_difference)
 
 
 def _tie_out(report: Report) -> Iterator[Sequence[Value]]:
     yield from _steps(report.bridge)
     yield ("Rows without amount", "the ledger has none", report.summary.tie_out.rows_without_amount)
     if report.statement_bridge:
-        yield ()
-        yield from _steps(report.statement_bridge)
-        if report.payout_sentence:
-            yield ("Payout", report.payout_sentence)
+        yield from ((), *_steps(report.statement_bridge))
+    if report.payout_sentence:
+        yield ("Payout", report.payout_sentence)
 
 
 def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:
