@@ -69,9 +69,9 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
         streams: Streams of the process.
     """
     summary = unchanged_summary(folder, "cannot be shown")
-    with rows.open_rows(folder / rows.ROWS) as file:
-        breaks = (line.row for line in rows.row_lines_of(file) if line.bucket == reconcile.Bucket.BREAK)
-        worst = nlargest(_MAX_BREAKS, breaks, key=attrgetter("rank"))
+    lines = rows.row_lines_of(folder / rows.ROWS)
+    breaks = (line.row for line in lines if line.bucket == reconcile.Bucket.BREAK)
+    worst = nlargest(_MAX_BREAKS, breaks, key=attrgetter("rank"))
     steps = explaining(folder, [row.reference for row in worst if row.reference])
     head = f"{summary['verdict'].upper()}: {summary['sentence']}"
     streams.show([head, "", *_about(summary), *_worst(summary, worst), *lines_of(steps, streams.call)])

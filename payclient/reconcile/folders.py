@@ -45,8 +45,8 @@ from payclient.reconcile.report.rows import (
     ROWS,
     RowLine,
     change_as_json,
+    lines_of,
     memory_line,
-    open_rows,
     read_time,
     row_from_json,
     row_lines_of,
@@ -79,18 +79,15 @@ class PastRun:
     first_observed_at: datetime | None
 
     def lines(self) -> Iterator[RowLine]:
-        with open_rows(self.folder / ROWS) as file:
-            yield from row_lines_of(file)
+        return row_lines_of(self.folder / ROWS)
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
         """Yield the lines about breaks of earlier runs that it does not have, with their references."""
         return ((data["reference"], text) for data, text in self._history() if "known" in data)
 
     def _history(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        if HISTORY in self.files:
-            with open_rows(self.folder / HISTORY) as file:
-                for text in file:
-                    yield json.loads(text), text
+        lines = lines_of(self.folder / HISTORY) if HISTORY in self.files else ()
+        return ((json.loads(text), text) for text in lines)
 
     def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, BreakRecord], list[Row]]:
         """Return the breaks of a reference, and the rows. *lines* are all of its rows and of its memory."""

@@ -18,17 +18,8 @@ from payclient.reconcile.judgement.codes import Difference
 from payclient.reconcile.judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
 from payclient.reconcile.judgement.summary import OpenFindings
 from payclient.reconcile.ledger import Ledger
+from payclient.reconcile.report import model
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
-from payclient.reconcile.report.model import (
-    FORMATS,
-    OUTPUTS,
-    About,
-    Opening,
-    Output,
-    Report,
-    Worst,
-    open_findings_as_json,
-)
 from payclient.reconcile.report.wording import in_words, pattern_words
 
 
@@ -69,11 +60,11 @@ class ReportFiles:
         has_statement: bool = False,
     ) -> None:
         if formats is None:
-            formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
-        if unknown := [name for name in formats if name not in FORMATS]:
-            raise ValueError(f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}")
+            formats = [name for name in model.FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
+        if unknown := [name for name in formats if name not in model.FORMATS]:
+            raise ValueError(f"formats must be some of {', '.join(model.FORMATS)}, got {unknown[0]!r}")
         needed = {"previous": previous is not None, "statement": has_statement}
-        outputs = [each for each in OUTPUTS if needed.get(each.needs, each.name in formats)]
+        outputs = [each for each in model.OUTPUTS if needed.get(each.needs, each.name in formats)]
         self._formats = [each.name for each in outputs]
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
@@ -82,7 +73,7 @@ class ReportFiles:
         self._log = read_log(self._folder)
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
         self._previous = previous
-        self._worst = Worst()
+        self._worst = model.Worst()
 
     def __enter__(self) -> Self:
         with ExitStack() as resources:
@@ -91,7 +82,7 @@ class ReportFiles:
             resources.callback(self._tally.close)
             kept = [name for name in ("journal.sqlite", DECISIONS) if (self._folder / name).exists()]
             names = (*self._formats, MANIFEST, *kept)
-            self._opening = Opening(new=new, names=names, decisions=self._log.latest, resources=resources)
+            self._opening = model.Opening(new=new, names=names, decisions=self._log.latest, resources=resources)
             self._opening.on_row += [self._tally.add, self._worst.add]
             self._opening.on_gone.append(self._worst.add_gone)
             for begin in self._begin:
@@ -122,7 +113,7 @@ class ReportFiles:
         for take in self._opening.on_settled:
             take(record)
 
-    def finish(self, about: About, *, ledger: Ledger | None = None) -> Report:
+    def finish(self, about: model.About, *, ledger: Ledger | None = None) -> model.Report:
         """
         Replace the old files with the new ones.
 
@@ -155,7 +146,7 @@ class ReportFiles:
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         if ledger is not None:
             ledger.check_unchanged()
-        report = Report(evolve(summary, still_there=earlier), about, self._worst)
+        report = model.Report(evolve(summary, still_there=earlier), about, self._worst)
         for write in self._opening.at_end:
             write(report)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
@@ -165,14 +156,14 @@ class ReportFiles:
         return report
 
 
-def begin_summary(opening: Opening) -> None:
+def begin_summary(opening: model.Opening) -> None:
     opening.at_end.append(lambda report: _write_json(opening.new.text("summary.json"), summary_as_json(report)))
 
 
-def _imported(output: Output) -> Callable[[Opening], object]:
+def _imported(output: model.Output) -> Callable[[model.Opening], object]:
     module, _, name = output.begin.partition(".")
     try:
-        begin: Callable[[Opening], object] = getattr(import_module(f"payclient.reconcile.report.{module}"), name)
+        begin: Callable[[model.Opening], object] = getattr(import_module(f"payclient.reconcile.report.{module}"), name)
     except ModuleNotFoundError as error:
         message = (
             f"{output.name} needs {error.name}; install it with: pip install 'payclient[{output.extra}]', "
@@ -188,7 +179,7 @@ SUMMARY_VERSION = 2
 """Grows when a reader of `summary.json` has to change. New names alone do not make it grow."""
 
 
-def summary_as_json(report: Report) -> dict[str, Any]:
+def summary_as_json(report: model.Report) -> dict[str, Any]:
     """Return `summary.json`. `ledger` is null when it was not a file that we read."""
     summary, about = report.summary, report.about
     return {
@@ -210,7 +201,7 @@ def summary_as_json(report: Report) -> dict[str, Any]:
         "buckets": as_json(summary.buckets),
         "findings": as_json(summary.codes),
         "breaks_by_severity": as_json(summary.breaks),
-        "open_findings": open_findings_as_json(summary.open_findings),
+        "open_findings": model.open_findings_as_json(summary.open_findings),
         **_of(summary, "material", "changed_during_run", "first_observed_at", "last_observed_at"),
         "tie_out": _tie_out(report),
         "settlement": _settlement(summary.settlement, about),
@@ -262,7 +253,7 @@ def _steps(steps: tuple[Difference[Step], ...] | tuple[Difference[SettlementStep
     return [_of(each, "step", "rows", "added", "taken_off", "amount") for each in steps]
 
 
-def _tie_out(report: Report) -> dict[str, Any]:
+def _tie_out(report: model.Report) -> dict[str, Any]:
     bridge = report.summary.tie_out
     return {
         "ledger_paid_total": bridge.ledger_paid_total,
@@ -272,7 +263,7 @@ def _tie_out(report: Report) -> dict[str, Any]:
     }
 
 
-def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] | None:
+def _settlement(settlement: Settlement | None, about: model.About) -> dict[str, Any] | None:
     if settlement is None or about.statement is None:
         return None
     lines = ("lines", "rejected_lines", "rejected_amount", "ignored_lines", "ignored_amount", "problems")

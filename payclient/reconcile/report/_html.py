@@ -15,19 +15,10 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._shared.escape import escape_unprintable, plural
 from payclient.reconcile import Bucket, Code, Row, Severity, Total, moved_by
+from payclient.reconcile.report import wording as words
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST
 from payclient.reconcile.report.model import OUTPUTS, Kind, Opening, Report, Worst, invoice_of
 from payclient.reconcile.report.rows import ROWS
-from payclient.reconcile.report.wording import (
-    CASE_ONLY,
-    Wording,
-    in_words,
-    open_ages,
-    pattern_words,
-    roll_forward_lines,
-    rules_sentences,
-    when,
-)
 
 _MAX_LENGTH = 600
 _MINUS = "\N{MINUS SIGN}"
@@ -69,8 +60,8 @@ def write(file: IO[str], report: Report, *, files: Collection[str] = FILES.keys(
         "states": [each for each in report.states.items() if each[1].ledger_rows or each[1].service_rows],
         "kinds": [(group, stakes.pop(group.code, None)) for group in breaks],  # of two severities, in the first
         "also": [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes],
-        "roll_forward": [*roll_forward_lines(found)],
-        "ages": [each for each in open_ages(found) if each[1]],
+        "roll_forward": [*words.roll_forward_lines(found)],
+        "ages": [each for each in words.open_ages(found) if each[1]],
         "written": files,
         "breaks": breaks,
         "remarks": [group for group in groups if not group.severity],
@@ -112,7 +103,7 @@ def group_of(worst: Worst, kind: Kind, files: Collection[str]) -> Group:
         return group(anchor=f"{kind}-remark", title=kind.label, advice=advice, code=kind.value, rest=rest)
     severity, code = kind
     is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
-    wording = CASE_ONLY if is_case_only else Wording(code.label, code.advice)
+    wording = words.CASE_ONLY if is_case_only else words.Wording(code.label, code.advice)
     return group(
         anchor=f"{code}-{severity.word}",
         title=wording.title,
@@ -140,16 +131,13 @@ def _first(files: Collection[str], *wanted: str) -> str:
 @cache
 def _assets() -> dict[str, str]:
     """Return style and script, with the hashes that the Content-Security-Policy requires."""
-    css, js = _asset("report.css"), _asset("report.js")
-    return {"css": css, "css_hash": _hash(css), "js": js, "js_hash": _hash(js)}
+    assets = {"css": _asset("report.css"), "js": _asset("report.js")}
+    digests = {f"{name}_hash": hashlib.sha256(text.encode()).digest() for name, text in assets.items()}
+    return assets | {name: f"sha256-{b64encode(digest).decode()}" for name, digest in digests.items()}
 
 
 def _asset(name: str) -> str:
     return resources("payclient.reconcile.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 @cache
@@ -165,14 +153,14 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., object]] = {
         "days": partial(plural, noun="day"),
         "difference": _difference,
-        "in_words": in_words,
+        "in_words": words.in_words,
         "number": _number,
-        "pattern_words": pattern_words,
+        "pattern_words": words.pattern_words,
         "references": partial(plural, noun="reference"),
         "rows": partial(plural, noun="row"),
+        "rules_sentences": words.rules_sentences,
         "signed": _signed,
-        "rules_sentences": rules_sentences,
-        "when": when,
+        "when": words.when,
     }
     environment.filters.update(filters)
     return environment
@@ -203,5 +191,4 @@ def _signed(number: int) -> str:
 
 
 def _difference(row: Row) -> str:
-    moved = moved_by(row)
-    return _signed(moved) if moved else ""
+    return _signed(moved) if (moved := moved_by(row)) else ""

@@ -209,13 +209,13 @@ class BreakItem:
     references: tuple[str, ...]
     at_stake: int
 
-    @property
-    def rank(self) -> tuple[int, ...]:
-        return self.row.is_material, self.finding.severity, self.at_stake
-
 
 def invoice_of(row: Row) -> Hashable:
     return reff_key(row.transaction.merchant_reff) if row.transaction else None
+
+
+def _rank(item: BreakItem) -> tuple[int, ...]:
+    return item.row.is_material, item.finding.severity, item.at_stake
 
 
 @define
@@ -237,7 +237,7 @@ class _Items:
             self._kept = dict(self._ranked())
 
     def _ranked(self) -> list[tuple[Hashable, BreakItem]]:
-        return nlargest(self._room, self._kept.items(), key=lambda each: each[1].rank)
+        return nlargest(self._room, self._kept.items(), key=lambda each: _rank(each[1]))
 
     @property
     def kept(self) -> tuple[BreakItem, ...]:
@@ -431,7 +431,8 @@ class Report:
     @cached_property
     def advice(self) -> str:
         """What to do next, for the condition that decides the verdict."""
-        return words.advice(self.summary.conditions[0], self.summary.compared)
+        advice = words.ADVICE.get(self.summary.conditions[0])
+        return words.columns_advice(self.summary.compared) if advice is None else advice
 
     @cached_property
     def compared(self) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import Enum, auto
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import Factory, evolve, field, frozen
 
@@ -401,8 +401,13 @@ class RowLine:
         return row_from_json(self.data)
 
 
-def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
-    for text in file:
+def lines_of(path: Path) -> Iterator[bytes]:
+    with open(path, "rb", opener=own) as file:
+        yield from file
+
+
+def row_lines_of(path: Path) -> Iterator[RowLine]:
+    for text in lines_of(path):
         data = json.loads(text)
         yield RowLine(data["reference"], data["bucket"], data, text)
 
@@ -457,7 +462,3 @@ def settled_from(side: dict[str, Any]) -> Settled:
 
 def read_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-def open_rows(path: Path) -> IO[bytes]:
-    return open(path, "rb", opener=own)

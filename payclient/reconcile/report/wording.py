@@ -39,12 +39,13 @@ class Wording:
     advice: str
 
 
-_ADVICE: Mapping[Condition, str] = {
+_AGAIN = "Run the same command again: it asks about the unresolved rows only. Until then, figures may change."
+
+ADVICE: Mapping[Condition, str] = {
     Condition.NOTHING_READ: "Check that the right file was given, and that it has more than a header.",
     Condition.NOTHING_FOUND: "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
-    Condition.UNRESOLVED: (
-        "Run the same command again: it asks about the unresolved rows only. Until then, figures may change."
-    ),
+    Condition.NOTHING_ANSWERED: _AGAIN,
+    Condition.UNRESOLVED: _AGAIN,
     Condition.BREAKS: "Go through the breaks below, the most severe first.",
     Condition.REJECTED: "Correct the rejected rows in the ledger, and run again.",
     Condition.NOT_TIED: "No row differs, but the statement does not tie: see the bridge to it, and what is below.",
@@ -65,13 +66,7 @@ _ADVICE: Mapping[Condition, str] = {
     ),
     Condition.CLEAN: "There is nothing to do.",
 }
-
-
-def advice(condition: Condition, compared: Compared) -> str:
-    """Return what to do next, for the condition that decides the verdict."""
-    if condition in (Condition.COLUMNS_LEFT_OUT, Condition.STATEMENT_LEFT_OUT):
-        return _columns_advice(compared)
-    return _ADVICE[Condition.UNRESOLVED if condition is Condition.NOTHING_ANSWERED else condition]
+"""What to do next, if the condition decides the verdict. About columns that are left out, see `columns_advice`."""
 
 
 # What was compared
@@ -104,7 +99,7 @@ def ignored(compared: Compared) -> list[str]:
     return [f"Ignored by rule: {'; '.join(_first(named))}."] if named else []
 
 
-def _columns_advice(compared: Compared) -> str:
+def columns_advice(compared: Compared) -> str:
     """Return how to decide about the columns that are not used; none is ignored but by name."""
     said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
     if compared.unused:
@@ -440,13 +435,11 @@ def _number(value: Fraction) -> str:
 
 
 def _difference(name: str, difference: int) -> tuple[str, str]:
-    side, word = ("above", "more") if difference > 0 else ("below", "less")
+    side, more, less = ("above", "more", "less") if difference > 0 else ("below", "less", "more")
     if name == SETTLED:
-        sentence = (
-            f"the statement's amount is {abs(difference):,} {'less' if difference > 0 else 'more'} than the service's"
-        )
+        sentence = f"the statement's amount is {abs(difference):,} {less} than the service's"
         return sentence, "if its column is what was paid out: --statement-column amount_received=NAME"
-    sentence = f"{name} is {abs(difference):,} {word} at the service"
+    sentence = f"{name} is {abs(difference):,} {more} at the service"
     return sentence, f"[tolerances.{name}] {side} = {abs(difference)}, if the difference is expected"
 
 
@@ -466,9 +459,7 @@ def _status_words(code: str, ours: str, theirs: str, meant: str | None, means: s
         sentence = f"unknown word {quote(word)} of the {side}: {sentence}"
         if not word:
             return sentence, "a status in the export, or --assume-status for a ledger without that column"
-        if meaning is not None:
-            return sentence, f'to map it: [statuses] {_key(word)} = "{meaning}"'
-        return sentence, f'to map it: [statuses] {_key(word)} = "…"'
+        return sentence, f'to map it: [statuses] {_key(word)} = "{"…" if meaning is None else meaning}"'
     if Status.PENDING in (meant, means):
         return sentence, 'grace = "36h", if such rows settle by themselves'
     return sentence, "correct the side that is wrong; both words are known, so no rule maps them"

@@ -8,8 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
-from enum import Enum
+from datetime import UTC, datetime
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -26,7 +25,7 @@ from payclient.reconcile.judgement.decisions import UNRESOLVED, Decisions, Key, 
 from payclient.reconcile.judgement.records import BreakChange
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile.report.model import HISTORY, RUN_TERM, BridgeLine, Opening, Report
-from payclient.reconcile.report.rows import ROWS, SHEETS, WORK, Kind, RowColumn, open_rows, row_lines_of
+from payclient.reconcile.report.rows import ROWS, SHEETS, WORK, Kind, RowColumn, row_lines_of
 from payclient.reconcile.report.wording import BUCKETS, in_words, open_lines, roll_forward_lines, when
 
 MAX_ROWS = 1_048_576
@@ -50,12 +49,8 @@ _CREATED = datetime(1980, 1, 1, tzinfo=UTC)
 Value: TypeAlias = str | int | None
 
 
-class Style(Enum):
-    """The format of numbers in a column."""
-
-    TEXT = "@"
-    MONEY = "#,##0"
-    PLAIN = "0"
+TEXT, MONEY, PLAIN = "@", "#,##0", "0"
+"""The formats of cells."""
 
 
 @frozen
@@ -64,7 +59,7 @@ class Column:
 
     title: str
     width: int = 14
-    number: Style = Style.MONEY
+    number: str = MONEY
 
 
 class SheetWriter:
@@ -75,13 +70,13 @@ class SheetWriter:
         sheet: Any,
         columns: Sequence[Column],
         *,
-        formats: Mapping[Style, Any],
+        formats: Mapping[str, Any],
         header: Any,
         has_filter: bool = True,
         max_rows: int = MAX_ROWS,
         rest: str = ROWS,
     ) -> None:
-        self._sheet, self._text = sheet, formats[Style.TEXT]
+        self._sheet, self._text = sheet, formats[TEXT]
         self._numbers = [formats[column.number] for column in columns]
         self._has_filter, self._max_rows, self._rest = has_filter, max_rows, rest
         self._rows, self.left_out = 1, 0
@@ -140,7 +135,7 @@ class BookWriter:
         self._book: Any = _Workbook(self._output, {"constant_memory": True, "tmpdir": str(folder)})
         self._book.use_zip64()  # which matters only beyond 4 GB
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
-        self._formats = {style: self._book.add_format({"num_format": style.value}) for style in Style}
+        self._formats = {each: self._book.add_format({"num_format": each}) for each in (TEXT, MONEY, PLAIN)}
         self._header = self._book.add_format({"num_format": "@", "bold": True, "bg_color": "#E8ECF1"})
         self._sheets: dict[str, SheetWriter] = {}
 
@@ -180,7 +175,7 @@ _GONE = "Resolved"
 
 
 def _in_sheet(column: RowColumn) -> Column:
-    return Column(column.title, column.width, Style.PLAIN if column.kind is Kind.LINE else Style.MONEY)
+    return Column(column.title, column.width, PLAIN if column.kind is Kind.LINE else MONEY)
 
 
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
@@ -337,8 +332,8 @@ class WorkItem:
             return row.bucket is Bucket.UNRESOLVED
         return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == self.code
 
-    def decide(self, today: date) -> tuple[Resolution | None, date | None]:
-        """Return the resolution and its last day. Refuse what is not allowed."""
+    def decisions(self, row: Row, *, at: datetime, **known: Any) -> Iterator[Decision]:
+        """Yield the decision about each finding that makes *row* a break. Refuse what is not allowed."""
         problem = ""
         try:
             resolution, until = read_resolution(self.resolution)
@@ -349,11 +344,14 @@ class WorkItem:
                 problem = "an unresolved row cannot be accepted, because nothing is known about it yet"
             elif not self.owner or not self.comment:
                 problem = "what is accepted needs an owner and a comment that says why"
-            elif until is None or until < today:
+            elif until is None or until < at.date():
                 problem = f"the last day, {until}, has passed"
         if problem:
             raise DecisionError(f"{self.place}: {problem}")
-        return resolution, until
+        known |= {"owner": self.owner, "comment": self.comment, "resolution": resolution, "until": until, "at": at}
+        decisive = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
+        for code, ledger, service in [(UNRESOLVED, None, None)] if self.code == UNRESOLVED else decisive:
+            yield Decision(reference=row.reference or "", code=code, ledger=ledger, service=service, **known)
 
 
 def read_work_list(path: Path, run: str) -> list[WorkItem]:
@@ -417,29 +415,13 @@ def decided(items: Iterable[WorkItem], rows: Path, *, run: str, by: str, at: dat
         wanted.setdefault(item.line, []).append(item)
     found: dict[Key, tuple[Decision, str]] = {}
     missing = dict.fromkeys(item for each in wanted.values() for item in each)
-    with open_rows(rows) as file:
-        lines = ((wanted[line.data["line"]], line) for line in row_lines_of(file) if line.data["line"] in wanted)
-        for item, row, text in ((each, line.row, line.text) for each_line, line in lines for each in each_line):
-            if not item.is_of(row):
+    for line in row_lines_of(rows):
+        for item in wanted.get(line.data["line"], ()):
+            if not item.is_of(row := line.row):
                 continue
             missing.pop(item, None)
-            resolution, until = item.decide(at.date())
-            decisive = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
-            for code, ledger, service in [(UNRESOLVED, None, None)] if item.code == UNRESOLVED else decisive:
-                decision = Decision(
-                    run=run,
-                    reference=row.reference or "",
-                    code=code,
-                    owner=item.owner,
-                    resolution=resolution,
-                    until=until,
-                    comment=item.comment,
-                    ledger=ledger,
-                    service=service,
-                    by=by,
-                    at=at,
-                    evidence=hashlib.sha256(text.rstrip(b"\n")).hexdigest(),
-                )
+            evidence = hashlib.sha256(line.text.rstrip(b"\n")).hexdigest()
+            for decision in item.decisions(row, run=run, by=by, at=at, evidence=evidence):
                 other, place = found.setdefault(decision.key, (decision, item.place))
                 if other.cells != decision.cells:
                     raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")

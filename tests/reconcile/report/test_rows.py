@@ -46,12 +46,13 @@ def test_accepted():
         assert row_from_json(data).findings[0].is_accepted == waived.startswith("accepted by ")
 
 
-def test_line():
+def test_line(tmp_path):
     """A line has its reference and its bucket, whatever the reference is."""
     for reference in ("T1", 'T"1', "T\\1", 'x","bucket":"break"', "Té", "\u202eT", "T\n1", None, ""):
         rejected = RejectedEntry(line=1, reason="x", reference=reference)
         row = Row(entry=Entry(line=-3, reference=reference) if reference else rejected, bucket=Bucket.UNRESOLVED)
-        (line,) = row_lines_of(io.BytesIO(line_of(row) + b"\n"))
+        (tmp_path / "rows.jsonl").write_bytes(line_of(row) + b"\n")
+        (line,) = row_lines_of(tmp_path / "rows.jsonl")
         assert (line.reference, line.bucket) == (reference, "unresolved")
 
 

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile.report.workbook import BookWriter, Column, Style
+from payclient.reconcile.report.workbook import PLAIN, BookWriter, Column
 from support.chance import examples
 
 M = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -22,7 +22,7 @@ HOSTILE = [
     *("\x1b[31m", "\u202eabc", "a\nb", "\x00", "\ud800", "\ufffe", " x ", "_x005F_", "_x_", "0012", "1E5", "#REF!"),
     *("{=1+1}", "http://example.org", "mailto:a@example.org", "internal:A1", "<r>&</r>", "<r></r>", "TRUE", "1/2"),
 ]
-COLUMNS = [Column("A"), Column("B", 9, Style.PLAIN)]
+COLUMNS = [Column("A"), Column("B", 9, PLAIN)]
 
 
 @pytest.fixture(scope="module")
