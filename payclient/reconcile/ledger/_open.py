@@ -81,8 +81,9 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     for starts, problem in _REFUSED.items():
         if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(starts):
             raise LedgerError(problem)
-    binary = next((each for each, start in _STARTS.items() if first.startswith(start)), None)
-    found: LedgerFormat | None = binary or ("jsonl" if _JSON.match(first) else None)
+    found: LedgerFormat | None = "jsonl" if _JSON.match(first) else None
+    for binary, start in _STARTS.items():
+        found = binary if first.startswith(start) else found
     wanted = chosen or SUFFIXES.get(PurePath(name.lower()).suffix) or found or "csv"
     if first and wanted != found and not _STARTS.keys().isdisjoint({wanted, found}):
         what = f"its first bytes are those of {_SHOWN[found]}" if found else "its first bytes are not"

@@ -27,7 +27,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
-from types import MappingProxyType
 from typing import IO, Any
 from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -56,9 +55,14 @@ _TOKEN = re.compile(
     r"|(?P<digit>general|e[+-]|[0#?.,%/])|(?P<text>@)|(?P<other>.)",
     re.DOTALL | re.IGNORECASE,
 )
-_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
-    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "<>": operator.ne}
-)
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<>": operator.ne,
+}
 _CONDITION = re.compile(r"([<>=]{1,2})\s*(-?[0-9.]+)")
 _WHOLE = re.compile(r"(?:general|[0#?,]*)(?:(?:\|[0#?]{2,3})*\|[0#?]{3})?(?:\.[0#?]*)?(?:e[+-][0#?]+)?", re.IGNORECASE)
 """The places of a number without a scale. A mark between thousands, or lakhs, may be written as text."""
@@ -97,22 +101,6 @@ class _Part:
         return " ".join(_WORD.findall(f"{self.before} {self.behind}"))
 
 
-@frozen
-class Shown:
-    """
-    A number as its format shows it.
-
-    Attributes:
-        text: The text, if it shows credit or debit, which is then read.
-        label: A currency next to the number.
-        problem: The difference between what the cell shows and what it contains. Empty without one.
-    """
-
-    text: str = ""
-    label: str = ""
-    problem: str = ""
-
-
 class NumberFormat:
     """A number format, such as `#,##0;(#,##0)`."""
 
@@ -121,45 +109,44 @@ class NumberFormat:
         parts = list(_parts(self._code))
         texts = [part for place, part in enumerate(parts) if part.is_text or place > 2]
         self._of_text = texts[0] if texts else None
-        self._known: dict[int, Shown] = {}
-        """What it shows next to each number of a sign, which is a currency or nothing."""
+        self._known: dict[int, str] = {}
+        """The currency next to each number of a sign, or nothing, if that is all that the format shows."""
         self._parts = [part for part in parts if part is not self._of_text] or [_Part(digits="general")]
         self.is_plain: bool = parts == [_Part(digits=parts[0].digits)] and _is_whole(parts[0].digits)
         """Whether it changes nothing but the number of digits."""
 
-    def of_text(self, text: str) -> str:
-        """Return the problem with a cell that contains *text*. Empty if the format shows it as it is."""
+    def of_text(self, text: str) -> str | Unreadable:
+        """Return *text* if the format shows it as it is."""
         part = self._of_text
-        around = "" if part is None else f"{part.before}{part.behind}".strip()
-        if part is None or (part.is_text and not around):
-            return ""
-        return self._problem(quote(text), f"{part.before}{text if part.is_text else ''}{part.behind}")
+        if part is None or (part.is_text and not f"{part.before}{part.behind}".strip()):
+            return text
+        return self._other(quote(text), f"{part.before}{text if part.is_text else ''}{part.behind}")
 
-    def of_number(self, number: float) -> Shown:
-        """Return what a cell with *number* shows."""
+    def of_number(self, number: float) -> tuple[float | str | Unreadable, str]:
+        """Return *number*, or a text if the format shows credit or debit, and the currency next to it."""
         sign = (number > 0) - (number < 0)
         if (known := self._known.get(sign)) is not None:
-            return known
-        shown = self._shown(number)
-        if not (shown.text or shown.problem or any(part.condition for part in self._parts)):
-            self._known[sign] = shown
-        return shown
+            return number, known
+        value, label = self._shown(number)
+        if value is number and not any(part.condition for part in self._parts):
+            self._known[sign] = label
+        return value, label
 
-    def _shown(self, number: float) -> Shown:
+    def _shown(self, number: float) -> tuple[float | str | Unreadable, str]:
         part, has_minus = self._part_for(number)
         behind = "" if _NO_FRACTION.match(part.behind) else part.behind
         part = _Part(part.before, behind, part.digits)
         label = part.unit
         text = f"{'-' * has_minus}{part.before}{f'{abs(number):,}' * bool(part.digits)}{part.behind}"
         if label and part.digits and sign_of(label) is not None:
-            return Shown(text=f"{'-' * has_minus}{abs(number)} {label}")
+            return f"{'-' * has_minus}{abs(number)} {label}", ""
         has_word = not all(map(is_currency, _WORD.findall(label)))
         is_other_sign = (has_minus or part.signs > 0) != (number < 0) or (has_minus and part.signs > 0)
         if has_word or (number and (is_other_sign or not part.digits)):
-            return Shown(problem=self._problem(f"{number:,}", text if part.digits else text.strip("-")))
+            return self._other(f"{number:,}", text if part.digits else text.strip("-")), ""
         if number and (not _is_whole(part.digits) or any(map(str.isdigit, part.before + part.behind))):
-            return Shown(problem=self._problem(f"{number:,}", None))
-        return Shown(label=label)
+            return self._other(f"{number:,}", None), ""
+        return number, label
 
     def _part_for(self, number: float) -> tuple[_Part, bool]:
         """Return the part for *number*, and whether a minus is written before it."""
@@ -171,10 +158,10 @@ class NumberFormat:
             return (parts[1], False) if parts[1:] else (parts[0], True)
         return parts[2] if not number and parts[2:] else parts[0], False
 
-    def _problem(self, held: str, shown: str | None) -> str:
+    def _other(self, held: str, shown: str | None) -> Unreadable:
         what = "another number" if shown is None else quote(shown.strip()) if shown.strip() else "nothing"
         how = "give the column the format General, and write in the cell what it shows"
-        return f"the cell holds {held} and shows {what}, by its number format {quote(self._code)}; {how}"
+        return Unreadable(f"the cell holds {held} and shows {what}, by its number format {quote(self._code)}; {how}")
 
 
 def _is_whole(digits: str) -> bool:
@@ -218,7 +205,12 @@ _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *rang
 _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
 """The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
-_PERCENT_FORMATS = {9: number_format("0%"), 10: number_format("0.00%")}
+_FORMATS = {
+    **dict.fromkeys(_TIME_FORMATS, "time"),
+    **dict.fromkeys(_DAY_FORMATS, "day"),
+    9: number_format("0%"),
+    10: number_format("0.00%"),
+}
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
 _PIECE_BYTES = 1 << 13  # small, so that the elements of a piece stay in the processor's cache
@@ -322,47 +314,95 @@ def _beside(element: Element, name: str) -> str:
     return f"{space}{brace}{name}"
 
 
-@frozen(kw_only=True)
-class _Sheet:
-    name: str
-    part: str
-    is_hidden: bool
-
-
-@frozen(kw_only=True)
 class _Workbook:
-    """A workbook without its rows. `texts` are its shared strings, and `epoch` is day 0 of its dates."""
+    """A workbook without its rows."""
 
-    archive: _Archive
-    sheets: tuple[_Sheet, ...]
-    texts: tuple[str, ...]
-    time_styles: frozenset[int]
-    day_styles: frozenset[int]
-    formats: Mapping[int, NumberFormat]
-    """The number formats of styles that show more than the digits of a number."""
-    struck_styles: frozenset[int]
-    epoch: datetime
+    def __init__(self, file: IO[bytes]) -> None:
+        self.sheets: dict[str, str] = {}
+        """The part of each sheet with rows, by name, in their order."""
+        self.hidden = set[str]()
+        self.epoch = datetime(1899, 12, 30)  # noqa: DTZ001  cells have no zone
+        self.styles: dict[int, str | NumberFormat] = {}
+        """The styles that show more than the digits of a number: a time, a day, or a format."""
+        self.struck = set[int]()
+        root = "xl/workbook.xml"
+        with _damage_refused():
+            self.archive = archive = _Archive(file)
+            if root not in archive:
+                starts = (target for kind, target in _relations(archive, "").values() if kind == "officeDocument")
+                root = next(starts, root)
+            if root not in archive:
+                message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
+                raise LedgerError(message)
+            relations = _relations(archive, root)
+            parts = {kind: target for kind, target in relations.values() if target in archive}
+            self._read_sheets(root, relations)
+            # All shared strings are held in memory, because a cell may refer to any of them.
+            part = parts.get("sharedStrings")
+            texts = archive.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
+            self.texts: tuple[str, ...] = tuple(map(_text_of, texts))
+            if part := parts.get("styles"):
+                self._read_styles(part)
+
+    def _read_sheets(self, root: str, relations: Mapping[str, tuple[str, str]]) -> None:
+        for each in self.archive.elements(root, "sheet", "workbookPr"):
+            if each.tag.endswith("workbookPr"):
+                if each.get("date1904") in ("1", "true", "on"):
+                    self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001  as above
+                continue
+            name = each.attrib["name"]
+            kind, part = relations.get(
+                next((value for key, value in each.items() if key.endswith("}id")), ""), ("", "")
+            )
+            if not kind:
+                message = f"the sheet {quote(name)} is not in the XLSX file; open it and save it again"
+                raise LedgerError(message)
+            if kind == "worksheet":  # chart sheets lack rows
+                self.sheets[name] = part
+                if each.get("state", "visible") != "visible":
+                    self.hidden.add(name)
+
+    def _read_styles(self, part: str) -> None:
+        shown: dict[int, str | NumberFormat] = dict(_FORMATS)
+        struck = set[int]()
+        for each in self.archive.elements(part, "numFmt", "fonts", "cellXfs"):
+            if each.tag.endswith("numFmt"):
+                code = each.attrib["formatCode"]
+                letters = set(_NO_DATE_LETTERS.sub("", code[:_MAX_FORMAT]).casefold().replace("general", ""))
+                kind = "time" if letters & set("hs") else "day" if letters & set("ymd") else number_format(code)
+                shown[int(each.get("numFmtId", "-1"))] = kind
+            elif each.tag.endswith("fonts"):
+                for number, font in enumerate(each.iter(_beside(each, "font"))):
+                    values_of_strike = {strike.get("val", "1") for strike in font.iter(_beside(each, "strike"))}
+                    struck |= {number} if values_of_strike - {"0", "false"} else set()
+            else:
+                for number, style in enumerate(each.iter(_beside(each, "xf"))):
+                    form = shown.get(int(style.get("numFmtId", "0")))
+                    if form is not None and not getattr(form, "is_plain", False):
+                        self.styles[number] = form
+                    if int(style.get("fontId", "0")) in struck:
+                        self.struck.add(number)
 
 
 def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
     """Return the table on one sheet of an XLSX file, which must stay open. The first visible one if none is named."""
-    book = _read_workbook(file)
+    book = _Workbook(file)
     chosen = _choose(book, sheet)
-    counted = (UnreadSheet(each.name, _count_rows(book, each)) for each in book.sheets if each != chosen)
+    counted = (UnreadSheet(name, _count_rows(book, part)) for name, part in book.sheets.items() if name != chosen)
     others = tuple(each for each in counted if each.rows)
     parser = _SheetReader(book)
-    rows = parser.rows(chosen.part)
+    rows = parser.rows(book.sheets[chosen])
     first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
     if others:
         names = ", ".join(f"{quote(each.name)} ({plural(each.rows, 'row')})" for each in others)
-        reader.warnings.insert(0, f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too")
+        reader.warnings.insert(0, f"only the sheet {quote(chosen)} was read; there are rows in {names} too")
     unread = others if sheet is None else ()
     return Table(reader=reader, rows=_entries(rows, reader, parser), header_row=first, unread_sheets=unread)
 
 
-def _count_rows(book: _Workbook, sheet: _Sheet) -> int:
+def _count_rows(book: _Workbook, part: str) -> int:
     """Return the number of filled rows, without a header, which has no digits."""
-    rows = _SheetReader(book).rows(sheet.part)
+    rows = _SheetReader(book).rows(part)
     first = next(rows, None)
     if first is None:
         return 0
@@ -375,17 +415,17 @@ FORMULA = Unreadable("is a formula")
 
 def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
     """Yield the number of each filled row of a sheet with its filled cells, by column from 0. *file* must stay open."""
-    book = _read_workbook(file)
-    yield from _SheetReader(book, formula=FORMULA).rows(_choose(book, sheet).part)
+    book = _Workbook(file)
+    yield from _SheetReader(book, formula=FORMULA).rows(book.sheets[_choose(book, sheet)])
 
 
-def _choose(book: _Workbook, name: str | None) -> _Sheet:
-    shown = [each for each in book.sheets if (not each.is_hidden if name is None else each.name == name)]
+def _choose(book: _Workbook, name: str | None) -> str:
+    shown = [each for each in book.sheets if (each not in book.hidden if name is None else each == name)]
     if not shown:
-        names = ", ".join(quote(each.name) for each in book.sheets) or "none"
+        names = ", ".join(map(quote, book.sheets)) or "none"
         what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
-        sheets = () if name is None else [each.name for each in book.sheets]
-        ways = [Remedy((Way("sheet", each),), "reads it") for each in sheets[:_MAX_SHEETS]]
+        sheets = () if name is None else [*book.sheets][:_MAX_SHEETS]
+        ways = [Remedy((Way("sheet", each),), "reads it") for each in sheets]
         refused = None if name is None else Way("sheet", name)
         raise LedgerError(f"the workbook does not have {what}; its sheets are {names}", remedies=ways, refused=refused)
     return shown[0]
@@ -458,7 +498,7 @@ class _SheetReader:
             value = self._value(cell, place, *names)
             if value is not None and not (isinstance(value, str) and not value.strip(BLANK)):
                 cells[place] = value
-                if self._book.struck_styles and int(cell.get("s", "0")) in self._book.struck_styles:
+                if self._book.struck and int(cell.get("s", "0")) in self._book.struck:
                     self.marks = [*{*self.marks, "struck through"}]
         return cells
 
@@ -471,47 +511,40 @@ class _SheetReader:
         has_formula = formula in parts
         if has_formula and self._formula is not None:
             return self._formula
-        style = int(cell.get("s", "0"))
+        style = self._book.styles.get(int(cell.get("s", "0")))
         if kind == "inlineStr":
-            return self._text(_text_of(parts[inline]), style) if inline in parts else None
+            return _shown_text(_text_of(parts[inline]), style) if inline in parts else None
         text = _text(parts[value]) if value in parts else None
         if text is None or (not text and kind != "str"):
             return _NO_RESULT if has_formula else None
         if kind == "s":
             texts = self._book.texts
-            return self._text(texts[int(text) if text.isdecimal() else len(texts)], style)  # or the file is damaged
+            return _shown_text(texts[int(text) if text.isdecimal() else len(texts)], style)  # or the file is damaged
         if kind in ("str", "d"):
-            return self._text(_unescape(text), style)
+            return _shown_text(_unescape(text), style)
         if kind == "e":
             return Unreadable(f"{quote(text)} is an error of the spreadsheet")
         return text == "1" if kind == "b" else self._number(text, style, place)
 
-    def _text(self, text: str, style: int) -> Any:
-        found = self._book.formats.get(style)
-        problem = "" if found is None or not text else found.of_text(text)
-        return Unreadable(problem) if problem else text
-
-    def _number(self, text: str, style: int, place: int) -> Any:
+    def _number(self, text: str, style: str | NumberFormat | None, place: int) -> Any:
         number = float(text)
-        is_day = style in self._book.day_styles
-        if not is_day and style not in self._book.time_styles:
-            whole = int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
-            return self._shown(whole, self._book.formats[style], place) if style in self._book.formats else whole
-        try:
-            # To the millisecond, which is the precision of such a number.
-            time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
-        except (OverflowError, ValueError):
-            return Unreadable(f"{quote(text)} is not the number of a day")
-        return time.date() if is_day and number.is_integer() else time
+        if isinstance(style, str):
+            try:
+                # To the millisecond, which is the precision of such a number.
+                time = self._book.epoch + timedelta(milliseconds=round(number * 86_400_000))
+            except (OverflowError, ValueError):
+                return Unreadable(f"{quote(text)} is not the number of a day")
+            return time.date() if style == "day" and number.is_integer() else time
+        value: Any = int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+        if style is not None:
+            value, label = style.of_number(value)
+            if label:
+                self.currencies.setdefault(place, {})[label.casefold()] = label
+        return value
 
-    def _shown(self, number: float, style: NumberFormat, place: int) -> Any:
-        """Return a number as its format shows it if that shows credit or debit. Its currency is kept otherwise."""
-        shown = style.of_number(number)
-        if shown.problem:
-            return Unreadable(shown.problem)
-        if shown.label:
-            self.currencies.setdefault(place, {})[shown.label.casefold()] = shown.label
-        return shown.text or number
+
+def _shown_text(text: str, style: str | NumberFormat | None) -> str | Unreadable:
+    return style.of_text(text) if text and isinstance(style, NumberFormat) else text
 
 
 @cache
@@ -521,31 +554,6 @@ def _column(letters: str) -> int:
     for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
         place = place * 26 + ord(letter) - 64
     return place - 1
-
-
-def _read_workbook(file: IO[bytes]) -> _Workbook:
-    # All shared strings are held in memory, because a cell may refer to any of them.
-    root = "xl/workbook.xml"
-    with _damage_refused():
-        archive = _Archive(file)
-        if root not in archive:
-            starts = [target for kind, target in _relations(archive, "").values() if kind == "officeDocument"]
-            root = starts[0] if starts else root
-        if root not in archive:
-            message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
-            raise LedgerError(message)
-        relations = _relations(archive, root)
-        parts = {kind: target for kind, target in relations.values() if target in archive}
-        sheets, is_1904 = _sheets(archive, root, relations)
-        part = parts.get("sharedStrings")
-        texts = archive.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
-        return _Workbook(
-            archive=archive,
-            sheets=sheets,
-            texts=tuple(map(_text_of, texts)),
-            **_styles(archive, parts.get("styles")),
-            epoch=datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
-        )
 
 
 def _relations(archive: _Archive, part: str) -> dict[str, tuple[str, str]]:
@@ -558,58 +566,6 @@ def _relations(archive: _Archive, part: str) -> dict[str, tuple[str, str]]:
             target = posixpath.normpath(posixpath.join("/", folder, each.attrib["Target"])).lstrip("/")
             found[each.attrib["Id"]] = each.attrib["Type"].rpartition("/")[2], target
     return found
-
-
-def _sheets(archive: _Archive, root: str, relations: Mapping[str, tuple[str, str]]) -> tuple[tuple[_Sheet, ...], bool]:
-    """Return the sheets in their order, and whether days count from 1904."""
-    sheets: list[_Sheet] = []
-    is_1904 = False
-    for each in archive.elements(root, "sheet", "workbookPr"):
-        if each.tag.endswith("workbookPr"):
-            is_1904 = each.get("date1904") in ("1", "true", "on")
-            continue
-        relation = next((value for key, value in each.items() if key.endswith("}id")), "")
-        kind, part = relations.get(relation, ("", ""))
-        if not kind:
-            message = f"the sheet {quote(each.attrib['name'])} is not in the XLSX file; open it and save it again"
-            raise LedgerError(message)
-        if kind == "worksheet":  # chart sheets lack rows
-            is_hidden = each.get("state", "visible") != "visible"
-            sheets.append(_Sheet(name=each.attrib["name"], part=part, is_hidden=is_hidden))
-    return tuple(sheets), is_1904
-
-
-def _styles(archive: _Archive, part: str | None) -> dict[str, Any]:
-    """Return what the styles of a workbook change, by the name of the attribute that has it."""
-    times, days, others = set[int](), set[int](), set[int]()
-    shown = dict.fromkeys(_TIME_FORMATS, times) | dict.fromkeys(_DAY_FORMATS, days)
-    known, formats = dict(_PERCENT_FORMATS), dict[int, NumberFormat]()
-    struck_fonts, struck_styles = set[int](), set[int]()
-    for each in archive.elements(part, "numFmt", "fonts", "cellXfs") if part else ():
-        if each.tag.endswith("numFmt"):
-            code, name = each.attrib["formatCode"], int(each.get("numFmtId", "-1"))
-            letters = set(_NO_DATE_LETTERS.sub("", code[:_MAX_FORMAT]).casefold().replace("general", ""))
-            shown[name] = times if letters & set("hs") else days if letters & set("ymd") else others
-            if shown[name] is others:
-                known[name] = number_format(code)
-        elif each.tag.endswith("fonts"):
-            for number, font in enumerate(each.iter(_beside(each, "font"))):
-                values_of_strike = [strike.get("val", "1") for strike in font.iter(_beside(each, "strike"))]
-                struck_fonts |= {number} if not {"0", "false"}.issuperset(values_of_strike) else set()
-        else:
-            for number, style in enumerate(each.iter(_beside(each, "xf"))):
-                name = int(style.get("numFmtId", "0"))
-                shown.get(name, others).add(number)
-                if name in known and not known[name].is_plain:
-                    formats[number] = known[name]
-                if int(style.get("fontId", "0")) in struck_fonts:
-                    struck_styles.add(number)
-    return {
-        "time_styles": frozenset(times),
-        "day_styles": frozenset(days),
-        "formats": formats,
-        "struck_styles": frozenset(struck_styles),
-    }
 
 
 def _text_of(element: Element) -> str:
