@@ -5,13 +5,14 @@ import os
 import re
 import tempfile
 from collections import deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePath
 from stat import S_ISREG
 from types import MappingProxyType
-from typing import IO, Literal, Self, TypeAlias, cast, get_args
+from typing import IO, Any, Literal, Self, TypeAlias, cast, get_args
 
 from attrs import evolve
 
@@ -145,6 +146,11 @@ class Source:
             raise LedgerError(f"the file cannot be read: {error.strerror or error}") from error
 
     @property
+    def is_file(self) -> bool:
+        """Whether it can be read again."""
+        return self._path is not None
+
+    @property
     def fingerprint(self) -> Fingerprint:
         name = self._path.name if self._path else ""
         return Fingerprint(name=name, size_bytes=self._size, sha256=self._digest.hexdigest())
@@ -192,6 +198,7 @@ class Ledger:
         source: Source,
         table: Table,
         scope: Scope,
+        of_side: Callable[[], AbstractContextManager[None]],
         *,
         format: LedgerFormat,  # noqa: A002  the word users know
         allow_empty: bool,
@@ -206,6 +213,7 @@ class Ledger:
         self.unread_sheets: tuple[UnreadSheet, ...] = table.unread_sheets
         self._scope = scope
         self._source = source
+        self._of_side = of_side
         self._table = table
         self._allow_empty = allow_empty
         self._has_rows = False
@@ -217,14 +225,15 @@ class Ledger:
         self._source.close()
 
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:
-        with _of_side(self._scope.side, self.fingerprint.name):
+        with self._of_side():
             for row in self._table.rows:
                 if row is not None:
                     self._has_rows = True
                     yield row
-            self._check_rows()
+            self.check_rows()
 
-    def _check_rows(self) -> None:
+    def check_rows(self) -> None:
+        """Check the rows that were read: what nothing uses, and whether there is any."""
         self._table.reader.check_cells()
         if not self._has_rows and not self._allow_empty:
             sheets = () if self.excluded else [each.name for each in self.unread_sheets]
@@ -296,15 +305,54 @@ class Ledger:
 
 
 @contextmanager
-def _of_side(side: Side, name: str) -> Generator[None]:
-    """Tell an error which of two files it is about."""
+def _of_side(side: Side, name: str, again: Callable[[Sequence[Way]], Ledger] | None = None) -> Generator[None]:
+    """Tell an error which of two files it is about, and what would be refused next."""
     try:
         yield
     except LedgerError as error:
         error.side, error.file = side, name if side == "statement" else ""
+        if again is not None and error.remedies and not error.remedies[0].is_decision:
+            _look_ahead(error, again)
         raise
 
 
+def _look_ahead(error: LedgerError, again: Callable[[Sequence[Way]], Ledger]) -> None:
+    """Join the first remedy of *error* with those of what would be refused next, as far as the first rows show."""
+    first, *others = error.remedies
+    try:
+        with again(first.ways) as ledger:
+            deque(islice(ledger, _ROWS_AHEAD), maxlen=0)
+            ledger.check_rows()
+    except LedgerError as following:
+        known = [each for each in following.remedies if not each.is_decision]
+        if known:
+            error.args = (f"{error.message}; then {following.message}",)
+            joined = [Remedy((*first.ways, *each.ways), "reads it") for each in known]
+            error.remedies = [*joined, *others, *(each for each in following.remedies if each.is_decision)]
+    except ValueError:
+        pass  # it is no option for such a file
+
+
+def _with_ways(given: Mapping[str, Any], ways: Iterable[Way]) -> dict[str, Any]:
+    """Return the arguments of `open_ledger` with those that these options change."""
+    changed = dict(given)
+    for way in ways:
+        if way.option == "column":
+            changed["columns"] = {**(changed["columns"] or {}), way.field: way.value}
+        elif way.option in changed:
+            changed[way.option] = way.value
+        else:
+            value: Any = getattr(changed["dialect"], way.option)
+            if isinstance(value, tuple):
+                value = (*cast("tuple[str, ...]", value), way.value)
+            else:
+                value = {**value, way.field: way.value} if way.field else way.value
+            changed["dialect"] = evolve(changed["dialect"], **{way.option: value})
+    return changed
+
+
+_ROWS_AHEAD = 1000
+_MAX_JOINED = 3
 _ENOUGH_TO_TELL = 64
 
 
@@ -347,26 +395,40 @@ def open_ledger(
         ValueError: For an option that the format does not have, or an unknown field.
     """
     _check_given(format, delimiter)
-    find = partial(find_columns, chosen=columns, ignored=ignore)
-    scope = Scope(dialect, is_statement=is_statement)
+    given = {"columns": columns, "delimiter": delimiter, "sheet": sheet, "format": format, "ignore": ignore}
+    more = {"require": require, "allow_empty": allow_empty, "dialect": dialect, "is_statement": is_statement}
+    return _opened(ledger, {**given, **more}, _MAX_JOINED)
+
+
+def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger:
+    """Open *ledger*; the remedies of an error are joined with those of up to so many others."""
+    columns, dialect = given["columns"], given["dialect"]
+    find = partial(find_columns, chosen=columns, ignored=given["ignore"])
+    scope = Scope(dialect, is_statement=given["is_statement"])
     source = Source(ledger)
+    may_join = joined and source.is_file
+
+    def again(ways: Sequence[Way]) -> Ledger:
+        return _opened(ledger, _with_ways(given, ways), joined - 1)
+
+    of_side = partial(_of_side, scope.side, source.fingerprint.name, again if may_join else None)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
-        on_failure.enter_context(_of_side(scope.side, source.fingerprint.name))
+        on_failure.enter_context(of_side())
         first, chunks = with_start(source.chunks(), _ENOUGH_TO_TELL)
-        found = recognise(source.fingerprint.name, first, format)
-        _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
+        found = recognise(source.fingerprint.name, first, given["format"])
+        _check_options(found, **{name: given[name] for name in ("delimiter", "sheet", "dialect")})
         if found == "csv":
-            table = read_csv(chunks, find, delimiter, scope)
+            table = read_csv(chunks, find, given["delimiter"], scope)
         elif found == "jsonl":
             table = read_json_lines(chunks, find, scope)
         else:
-            table = _read_whole(source, chunks, found, find, sheet, scope)
-        known = {"chosen": columns or (), "ignored": ignore, "required": require}
+            table = _read_whole(source, chunks, found, find, given["sheet"], scope)
+        known = {"chosen": columns or (), "ignored": given["ignore"], "required": given["require"]}
         table.reader.unused.ignored = check_use(table.columns, dialect, **known, may_grow=found == "jsonl")
         scope.check_columns(table.columns.used)
         on_failure.pop_all()
-    return Ledger(source, table, scope, format=found, allow_empty=allow_empty)
+    return Ledger(source, table, scope, of_side, format=found, allow_empty=given["allow_empty"])
 
 
 def _check_given(kind: object, delimiter: object) -> None:
