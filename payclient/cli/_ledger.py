@@ -115,7 +115,11 @@ class Declared:
         if not ledger.suggestions:
             rejected = dict.fromkeys(remedy for _, first in overview.reasons for remedy in first.remedies)
             remedies = [each for each in rejected if not each.is_decision]
-        yield from (call.using(each.ways) for each in remedies)
+        is_noted = overview.unknown_statuses and self.rules_file is not None
+        noted = call.after(f"write the [statuses] lines into {self.rules_file}") if is_noted else call
+        may_save = str(self.path) != "-" and (len(remedies) == 1 or ledger.suggestions)
+        to_save = (("--save-rules", new_path(Path("rules.toml"))),) if may_save else ()
+        yield from (noted.using(each.ways).having(*to_save) for each in remedies)
         if "status" not in ledger.columns.used:
             yield from (call.using([way]) for way in status_ways(ledger.unused))
         full = self._with(ledger)
@@ -125,8 +129,8 @@ class Declared:
             return
         known = read[0].ways if len(read) == 1 else ()
         saving = call.using(known).having(("--save-rules", new_path(Path("rules.toml"))))
-        if overview.unknown_statuses and self.rules_file is not None:
-            yield call.after(f"write the [statuses] lines into {self.rules_file}")
+        if is_noted:
+            yield noted
         elif (full.dialect or overview.unknown_statuses) and str(self.path) != "-":
             yield saving
         elif ledger.unused:

@@ -166,4 +166,5 @@ def test_following(ledger, tmp_path):
     ways = {"15.000": [["--thousands", "."], ["--decimal", "."]], "abc": [["--null", "abc"]], "15.0.0": []}
     for cell, options in ways.items():
         following = ledger(content=f"reference,amount\nT1,{cell}\n").following
-        assert following == [["ledger", str(tmp_path / "ledger.csv"), *each] for each in options]
+        saved = ["--save-rules", "rules.toml"]
+        assert following == [["ledger", str(tmp_path / "ledger.csv"), *each, *saved] for each in options]

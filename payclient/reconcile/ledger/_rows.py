@@ -176,6 +176,11 @@ _DEBIT = "-"
 """Before the name of a field, its cell in the column of debits."""
 _KNOWN = {"reference", "kind"}
 """What is told of a totals row."""
+_KEPT_DIGITS = 15
+"""Digits of a number that a spreadsheet keeps. It makes the others 0."""
+_MIN_LONG = 5
+_BUDDHIST = 543
+_BUDDHIST_YEARS = range(1990 + _BUDDHIST, 2100 + _BUDDHIST)
 _MAX_HEADER_ROWS = 50
 _MAX_PROPOSED = 3
 
@@ -225,7 +230,7 @@ class _Signs:
                 message = "there is an amount here and in {} too; a row is either credit or debit"
                 problems.append((name, CellProblem(message, quote(column))))
                 continue
-            values[name] = debit if credit is None else credit
+            values[name] = debit or (debit if credit is None else credit)
             said = self._money.sign(cells[place if debit else self._places[name]], debit or credit or 0)
             self._sign(name, law, said, -1 if debit else 1, values, problems)
         if self._directed:
@@ -279,22 +284,26 @@ class RowReader:
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
         self.columns = columns
         self.warnings: list[str] = []
-        self._scope, self._totals, self._money = scope or Scope(), Totals(), MoneyReader(dialect)
+        self._scope, self._totals, self._money = scope or Scope(), Totals(dialect), MoneyReader(dialect)
         self._has_currency = scope is not None and "currency" in columns.used
         self.suggester: Suggester = Suggester(dialect)
         self._signs = _Signs(columns, dialect, self._money)
         debits = {f"{_DEBIT}{of}": place for of, (_, place, _) in self._signs.debits.items()}
         self.unused: Unused = Unused(columns, {*columns.places.values(), *debits.values()}, self._money)
         self._skips, self._null = bool(dialect.skip_rows_like), frozenset(dialect.null)
+        self._allowed = frozenset(dialect.allow_references)
+        self._long = {True: 0, False: 0}
+        """The references of more digits than a spreadsheet keeps, by whether all further ones are 0."""
+        self._buddhist_year = 0
         times = TimeReader(dialect.date_format)
         readers: Mapping[str, CellReader] = {
-            "reference": partial(read_reference, allowed=frozenset(dialect.allow_references)),
+            "reference": self._read_reference,
             "code": read_code,
             "money": self._money.read,
             "word": read_word,
             "direction": self._signs.read_direction,
-            "time": times.read,
-            "creation": times.read_creation,
+            "time": partial(self._read_time, times.read),
+            "creation": partial(self._read_time, times.read_creation),
         }
         self._plan: list[tuple[str, int, CellReader, str, Callable[[str], object] | None]] = []
         """Field, place and reader of each cell, and for those that a declaration may read, what sees unusual texts."""
@@ -312,8 +321,28 @@ class RowReader:
 
     def check_cells(self) -> None:
         """Check that no cell read so far says something that is not used, or means something else next to another."""
-        self.warnings += [each for each in self._signs.check(self._scope.side) if each not in self.warnings]
+        found = [*self._signs.check(self._scope.side)]
+        if self._long[True] >= _MIN_LONG and not self._long[False]:
+            found.append(
+                f"all references of more than {_KEPT_DIGITS} digits have only 0 after these, as numbers of a "
+                "spreadsheet have: their last digits may be lost; export the column as text"
+            )
+        if year := self._buddhist_year:
+            found.append(f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year")
+        self.warnings += [each for each in found if each not in self.warnings]
         self.unused.check()
+
+    def _read_reference(self, cell: Any) -> str | None:
+        reference = read_reference(cell, allowed=self._allowed)
+        if reference and len(reference) > _KEPT_DIGITS and reference.isdigit():
+            self._long[not reference[_KEPT_DIGITS:].strip("0")] += 1
+        return reference
+
+    def _read_time(self, read: CellReader, cell: Any) -> datetime | None:
+        time: datetime | None = read(cell)
+        if time is not None and time.year in _BUDDHIST_YEARS:
+            self._buddhist_year = time.year
+        return time
 
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
@@ -492,7 +521,11 @@ def _with_header(
     error: LedgerError, first: tuple[int, Sequence[str]], below: Sequence[tuple[int, Sequence[str]]], find: Finder
 ) -> LedgerError:
     """Return *error* about the *first* row with the rows that can be the header: by their names, or by their shape."""
-    fitting = {tuple(names): line for line, names in reversed(below) if _is_header(names, find)}
+    fitting: dict[tuple[str, ...], int] = {}
+    for line, names in reversed(below):
+        with suppress(LedgerError):
+            find(names)
+            fitting[tuple(names)] = line
     lines = sorted(fitting.values())[:_MAX_PROPOSED]
     how = f"row {' or '.join(map(str, lines))} has such columns"
     if not lines and (shaped := _by_shape([first, *below])) and shaped[0] != first[0]:
@@ -501,13 +534,6 @@ def _with_header(
         return LedgerError(error.message, line=first[0], remedies=error.remedies, refused=error.refused)
     ways = [Remedy((Way("header_row", line),), "makes it the header") for line in lines]
     return LedgerError(f"{error.message}; {how}", line=first[0], remedies=ways)
-
-
-def _is_header(names: Sequence[str], find: Finder) -> bool:
-    with suppress(LedgerError):
-        find(names)
-        return True
-    return False
 
 
 def _by_shape(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:

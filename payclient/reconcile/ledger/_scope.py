@@ -4,7 +4,8 @@ Rows outside are neither looked up nor part of any total. They are counted, with
 
 A totals row is not a transaction: the service would not find it, and the ledger's total would count every amount
 twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if it has no
-reference, or by an amount that is the sum of the rows above if its reference has no digit and all of theirs have one.
+reference, or by an amount that is the sum of the rows above if its reference has no digit and all of theirs have one;
+or by the number of rows of a group behind its heading, as in `BCA (3)`, whose rows must then add up to its amount.
 """
 
 import re
@@ -25,6 +26,8 @@ _BESIDE = frozenset(word_list("totals", "beside"))
 HAS_DIGIT = re.compile(r"\d").search
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
+_GROUP = re.compile(r".*\S \(([1-9]\d{0,6})\)").fullmatch
+"""The heading of a group with the number of its rows, as programs for accounting write it."""
 _MIN_ROWS = 2
 """Minimum number of rows of a sum. With one row, a repeated amount would look like its sum."""
 
@@ -40,13 +43,16 @@ def is_totals_text(text: str) -> bool:
 class Totals:
     """Keeps the sums of the rows above, to recognise a row that has one."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
         self._parts = [[0, 0], [0, 0]]
         """Rows and their sum: of the whole ledger, and since the last totals row."""
         self._are_numbered = True
         """Whether each reference has a digit, so that a word in its place is something else."""
         self.is_whole = True
         """Whether each row so far is used with its amount. Otherwise a control total cannot be checked."""
+        self._are_skipped = dialect.skip_totals
+        self._groups: list[tuple[str, list[int]]] = []
+        """The headings of the groups that this row is in, each with the rows and the sum still to come."""
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> CellProblem | None:
         """Return why a row is a totals row, with a remedy if it may be left out. Otherwise count it and return None."""
@@ -57,20 +63,37 @@ class Totals:
         (rows, total), (rows_since, total_since) = self._parts
         is_sum = (rows >= _MIN_ROWS and amount == total) or (rows_since >= _MIN_ROWS and amount == total_since)
         is_sum = bool(amount) and is_sum and (not is_named or (self._are_numbered and not is_numbered))
-        if found is None and not is_sum:
-            self._are_numbered = self._are_numbered and (is_numbered or not is_named)
-            for part in self._parts:
-                part[0] += 1
-                part[1] += amount or 0
-            self.is_whole = self.is_whole and amount is not None
+        group = _GROUP(texts[0]) if found is None and is_named and texts[0][-1] == ")" else None
+        if found is None and not is_sum and group is None:
+            self._count(amount, is_numbered=is_numbered, is_named=is_named)
             return None
         self._parts[1] = [0, 0]
-        if rows and self.is_whole and amount is not None and amount not in (total, total_since):
+        if group is not None:
+            why = f"{quote(group[0])} is the heading of {plural(int(group[1]), 'row')}"
+            if amount is not None and self._are_skipped:
+                self._groups.append((group[0], [int(group[1]), amount]))
+        elif rows and self.is_whole and amount is not None and amount not in (total, total_since):
             message = "is a totals row that says {:,}, and the rows above it add up to {:,}: rows may be missing"
             return CellProblem(message, amount, total)
-        why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
+        else:
+            why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
         out = Remedy((Way("skip_totals"),), "leaves it out")
         return CellProblem("is a totals row: {}; its amount is not added to the total", why, remedies=[out])
+
+    def _count(self, amount: int | None, *, is_numbered: bool, is_named: bool) -> None:
+        self._are_numbered = self._are_numbered and (is_numbered or not is_named)
+        self.is_whole = self.is_whole and amount is not None
+        for part in self._parts:
+            part[0] += 1
+            part[1] += amount or 0
+        for name, rest in self._groups:
+            rest[0] -= 1
+            rest[1] -= amount or 0
+            if self.is_whole and rest[1] and not rest[0]:
+                message = f"the rows below {quote(name)} do not add up to its amount, by {rest[1]:,}"
+                raise LedgerError(f"{message}: rows may be missing")
+        if self._groups:
+            self._groups = [each for each in self._groups if each[1][0] > 0]
 
 
 _MAX_RANGES = 200

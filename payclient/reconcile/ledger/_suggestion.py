@@ -116,7 +116,7 @@ class Suggester:
     def add_amount(self, cell: str, *, is_needed: bool = False) -> None:
         """Remember a cell of an amount, read or refused; one that *is_needed* must not be empty."""
         if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and every notation reads all of these alike
-            self._shapes.setdefault(".00", cell)
+            self._shapes.setdefault("", cell)
             return
         text = cell.strip(BLANK)
         if is_needed and text and not _DIGITS.search(text):

@@ -271,8 +271,9 @@ class Unused:
             sides = {sign: each for each in money for sign in (1, -1) if is_side(each.name, sign)}
             use: list[Remedy] = []
             if len(sides) == 2 and all(sides[1].is_in(row) is not sides[-1].is_in(row) for row in self._sample):
-                both = (Way("column", sides[1].name, "amount"), Way("debit_columns", sides[-1].name, "amount"))
-                use = [Remedy(both, "chooses both")]
+                for came, whose in ((1, "a bank has them"), (-1, "your own books have them")):
+                    both = Way("column", sides[came].name, "amount"), Way("debit_columns", sides[-came].name, "amount")
+                    use.append(Remedy(both, f"reads both as {whose}"))
             money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # constants last
             refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use)
         few = [each for each in unused if len(each.words) <= _MAX_WORDS]

@@ -195,3 +195,14 @@ def test_no_reference(subtests):
                 assert [entry.reference for entry in ledger] == [text]
     with open_ledger(io.StringIO("reference,amount\nNA1,5\n0017,5\nnone-of-it,5\n")) as ledger:
         assert [type(entry) for entry in ledger] == [Entry] * 3
+
+
+def test_odd():
+    """References that a spreadsheet has cut, and years of the Buddhist calendar, are said; others are not."""
+    cut, whole = (f"12345678901234{{}}{last}" for last in ("000", "007"))
+    for reference, year, said in ((cut, 2026, "have only 0 after these"), (cut, 2569, "2026 if it"), (whole, 2026, "")):
+        text = "".join(f"{reference.format(number)},5,{year}-11-21 10:00:00\n" for number in range(6))
+        with open_ledger(io.StringIO(f"reference,amount,created_at\n{text}")) as ledger:
+            list(ledger)
+            assert said in "".join(ledger.warnings)
+            assert bool(ledger.warnings) is bool(said)

@@ -3,7 +3,9 @@
 import io
 import json
 
-from payclient.reconcile.ledger import RejectedEntry, open_ledger
+import pytest
+
+from payclient.reconcile.ledger import Dialect, LedgerError, RejectedEntry, open_ledger
 from payclient.reconcile.ledger._scope import is_totals_text
 
 HEADER = ("reference", "customer", "amount")
@@ -95,3 +97,23 @@ def test_other_text(subtests):
     for text in ["", "-", "of", "grand", "T1", "total 1", "sum total x"]:
         with subtests.test(text=text):
             assert not is_totals_text(text)
+
+
+GROUPS = "Bank,300\nBCA (2),300\nT1,100\nT2,200\nBRI (1),{}\nT3,50\n"
+
+
+def test_groups():
+    """Headings of groups with their number of rows are no payments; left out, their rows must add up to them."""
+
+    def read(amount, **declared):
+        with open_ledger(
+            io.StringIO(f"reference,amount\n{GROUPS.format(amount)}"), dialect=Dialect(**declared)
+        ) as rows:
+            return list(rows)
+
+    rejected = [row for row in read(50) if isinstance(row, RejectedEntry)]
+    assert [row.reference for row in rejected] == ["BCA (2)", "BRI (1)"]
+    assert "'BCA (2)' is the heading of 2 rows" in rejected[0].reason
+    assert [row.reference for row in read(50, skip_totals=True)] == ["Bank", "T1", "T2", "T3"]
+    with pytest.raises(LedgerError, match=r"the rows below 'BRI \(1\)' do not add up to its amount, by 9"):
+        read(59, skip_totals=True)

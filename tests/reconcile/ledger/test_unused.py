@@ -147,10 +147,14 @@ def test_no_amount():
         assert not may_be_money(cell)
 
 
+PAIR = "credit", "debit"
+
+
 def test_sides():
     """A pair of columns for credit and debit is suggested if the first rows can be read so."""
     text = "reference,debit,credit\nT1,,15000\nT2,7000,0\n"
-    with pytest.raises(LedgerError, match="--column amount=credit --debit-column amount=debit chooses both, or"):
+    bank, own = (f"--column amount={came} --debit-column amount={went}" for came, went in (PAIR, PAIR[::-1]))
+    with pytest.raises(LedgerError, match=f"{bank} reads both as a bank .* or {own} reads both as your own books have"):
         read(text)
     with pytest.raises(LedgerError, match="--column amount=credit or"):
         read(f"{text}T3,7000,8000\n")
