@@ -192,9 +192,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("co
 
 _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
 
-SIDES: Mapping[str, int] = MappingProxyType(
-    {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)}
-)
+SIDES: Mapping[str, int] = {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)}
 """Each word with its sign, as a bank statement means it."""
 
 MAX_WORDS = 4
@@ -340,11 +338,6 @@ def is_currency(symbol: str) -> bool:
     """Return whether *symbol* is the code, the name or the sign of a currency; `rb` and `k` may be a thousand."""
     is_sign = len(symbol) <= 4 and any(category(each) == "Sc" for each in symbol)
     return is_sign or symbol.strip(".").casefold() in _CURRENCIES
-
-
-def is_side(name: str, sign: int) -> bool:
-    """Return whether the name of a column has a word for credit, or with the sign -1 for debit."""
-    return sign in {SIDES.get(word) for word in normalise_name(name).split("_")}
 
 
 _MAX_CHOICES = 3

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
 from stat import S_ISREG
-from types import MappingProxyType
 from typing import IO, Any, Literal, Self, TypeAlias, cast, get_args
 
 from attrs import evolve
@@ -45,18 +44,13 @@ LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
 LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 """A path, or a stream that is open for reading; a stream is never closed by payclient."""
 
-SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
-    {
-        ".csv": "csv",
-        ".tsv": "csv",
-        ".txt": "csv",
-        ".jsonl": "jsonl",
-        ".ndjson": "jsonl",
-        ".xlsx": "xlsx",
-        ".xlsm": "xlsx",
-        ".parquet": "parquet",
-    }
-)
+_ENDINGS: Mapping[LedgerFormat, str] = {
+    "csv": "csv tsv txt",
+    "jsonl": "jsonl ndjson",
+    "xlsx": "xlsx xlsm",
+    "parquet": "parquet",
+}
+SUFFIXES: Mapping[str, LedgerFormat] = {f".{each}": kind for kind, endings in _ENDINGS.items() for each in endings.split()}
 """Formats by the suffix of the file."""
 
 _STARTS: Mapping[LedgerFormat, bytes] = {
@@ -114,10 +108,16 @@ class Source:
             self._path = None
 
     def chunks(self) -> Iterator[bytes]:
-        while chunk := self._read():
-            self._digest.update(chunk)
-            self._size += len(chunk)
-            yield chunk
+        try:
+            while part := self._stream.read(_CHUNK_BYTES):
+                chunk = part.encode() if isinstance(part, str) else part
+                self._digest.update(chunk)
+                self._size += len(chunk)
+                yield chunk
+        except UnicodeError as error:
+            raise LedgerError(f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode") from error
+        except OSError as error:
+            raise LedgerError(f"the file cannot be read: {error.strerror or error}") from error
 
     def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
         """Return all bytes as one seekable file; `close` closes it."""
@@ -135,15 +135,6 @@ class Source:
                 raise LedgerError(message) from error
         file.seek(0)
         return file
-
-    def _read(self) -> bytes:
-        try:
-            chunk = self._stream.read(_CHUNK_BYTES)
-            return chunk.encode() if isinstance(chunk, str) else chunk
-        except UnicodeError as error:
-            raise LedgerError(f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode") from error
-        except OSError as error:
-            raise LedgerError(f"the file cannot be read: {error.strerror or error}") from error
 
     @property
     def is_file(self) -> bool:

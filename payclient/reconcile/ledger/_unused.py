@@ -20,11 +20,11 @@ from attrs import define, field, frozen
 from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile.ledger._columns import (
     BLANK,
+    SIDES,
     CellProblem,
     Columns,
     Unreadable,
     column_names,
-    is_side,
     normalise_name,
     read_only,
     refuse_unused,
@@ -268,7 +268,7 @@ class Unused:
             each.look()
         unused = [each for each in self._columns if each.name not in self.ignored]
         if "amount" not in self._used and (money := [each for each in unused if each.has_money]):
-            sides = {sign: each for each in money for sign in (1, -1) if is_side(each.name, sign)}
+            sides = {SIDES[word]: each for each in money for word in _words_of(each.name) & SIDES.keys()}
             use: list[Remedy] = []
             if len(sides) == 2 and all(sides[1].is_in(row) is not sides[-1].is_in(row) for row in self._sample):
                 for came, whose in ((1, "a bank has them"), (-1, "your own books have them")):
