@@ -24,6 +24,7 @@ READING = {
     "reference,wert,x\nT1,15000,7000\n": (f"{RUN} --column amount=wert", f"{RUN} --column amount=x"),
     "reference,debit,credit\nT1,,15000\nT2,7000,\n": (
         f"ledger ledger.csv --column amount=credit --debit-column amount=debit {SAVED}",
+        f"ledger ledger.csv --column amount=debit --debit-column amount=credit {SAVED}",  # as one's own books have them
     ),
     "reference,amount,type\nT1,15000,CREDIT\nT2,7000,DEBIT\n": (f"{RUN} --column direction=type",),
     "November\n\nreference,amount\nT1,15000\n": (f"ledger ledger.csv --header-row 3 {SAVED}",),

@@ -50,7 +50,9 @@ _ENDINGS: Mapping[LedgerFormat, str] = {
     "xlsx": "xlsx xlsm",
     "parquet": "parquet",
 }
-SUFFIXES: Mapping[str, LedgerFormat] = {f".{each}": kind for kind, endings in _ENDINGS.items() for each in endings.split()}
+SUFFIXES: Mapping[str, LedgerFormat] = {
+    f".{each}": kind for kind, endings in _ENDINGS.items() for each in endings.split()
+}
 """Formats by the suffix of the file."""
 
 _STARTS: Mapping[LedgerFormat, bytes] = {
@@ -392,7 +394,7 @@ def open_ledger(
 
 
 def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger:
-    """Open *ledger*; the remedies of an error are joined with those of up to so many others."""
+    """Open *ledger*; the remedies of an error are joined with those of up to *joined* others."""
     columns, dialect = given["columns"], given["dialect"]
     find = partial(find_columns, chosen=columns, ignored=given["ignore"])
     scope = Scope(dialect, is_statement=given["is_statement"])
