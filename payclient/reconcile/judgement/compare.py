@@ -6,13 +6,13 @@ from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 from operator import attrgetter
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
 from payclient.reconcile._fields import COMPARED_FIELDS, Field
 from payclient.reconcile.judgement.codes import CLOSED, Assumed, Code, Severity, Status, folded, states_none
-from payclient.reconcile.judgement.findings import Finding, in_order
+from payclient.reconcile.judgement.findings import Finding, Side, in_order
 from payclient.reconcile.judgement.rule_values import (
     FIRST_ON_EARTH,
     LAST_ON_EARTH,
@@ -165,12 +165,10 @@ def _reff(ours: str | None, theirs: str | None) -> Iterator[Finding]:
     if ours is None and theirs is not None:
         yield _not_compared("merchant_reff", theirs)
     elif ours != theirs:
-        key = reff_key(ours)
-        if key is not None and key == reff_key(theirs):
-            sentence = f"{_both('merchant_reff', ours, theirs)}; only letter case or spacing differs"
-            yield Finding(Code.MERCHANT_REFF_DIFFERS, sentence, ledger=ours, service=theirs, severity=Severity.MEDIUM)
-        else:
-            yield _differs(Code.MERCHANT_REFF_DIFFERS, "merchant_reff", ours, theirs)
+        key, code = reff_key(ours), Code.MERCHANT_REFF_DIFFERS
+        is_spelling = key is not None and key == reff_key(theirs)
+        found = _differs(code, "merchant_reff", ours, theirs, "; only letter case or spacing differs" * is_spelling)
+        yield evolve(found, severity=Severity.MEDIUM) if is_spelling else found
 
 
 def _text(field: Field, rules: Rules, cell: str | None, *said: str | None) -> Iterator[Finding]:
@@ -192,27 +190,25 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSc
     ours, theirs = entry.amount, transaction.amount
     if ours is not ABSENT and ours != theirs:
         code, word = (Code.UNDERPAID, "less") if theirs < ours else (Code.OVERPAID, "more")
-        sentence = f"{_both('amount', ours, theirs)}, which is {abs(theirs - ours):,} {word}"
-        waived = _tolerated(rules, "amount", ours, theirs)
-        yield Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
+        yield _differs(code, "amount", ours, theirs, f", which is {abs(theirs - ours):,} {word}", rules=rules)
     is_left_to_schedule = entry.fee is None and schedule is not None
     fee, their_fee = 0 if entry.fee is None else entry.fee, transaction.fee or 0  # an empty fee is a fee of 0
     if fee is not ABSENT and not is_left_to_schedule and fee != their_fee:
-        yield _differs(Code.FEE_DIFFERS, "fee", fee, their_fee, _tolerated(rules, "fee", fee, their_fee))
+        yield _differs(Code.FEE_DIFFERS, "fee", fee, their_fee, rules=rules)
     elif schedule is not None:
         yield from _off_schedule(entry, transaction, rules, schedule)
-    if entry.amount_received is None and transaction.amount_received:
-        yield _not_compared("amount_received", transaction.amount_received)
-    elif entry.amount_received is not ABSENT and (entry.amount_received or 0) != (transaction.amount_received or 0):
-        waived = _tolerated(rules, "amount_received", entry.amount_received, transaction.amount_received)
-        yield _differs(Code.NET_DIFFERS, "amount_received", entry.amount_received, transaction.amount_received, waived)
+    net, their_net = entry.amount_received, transaction.amount_received
+    if net is None and their_net:
+        yield _not_compared("amount_received", their_net)
+    elif net is not ABSENT and (net or 0) != (their_net or 0):
+        yield _differs(Code.NET_DIFFERS, "amount_received", net, their_net, rules=rules)
 
 
 def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules, schedule: FeeSchedule) -> Iterator[Finding]:
     fee = transaction.fee or 0
     if not (fee or rules.read_status(transaction.status) is Status.PAID):
         return
-    expected = schedule.fee_of(transaction.amount)
+    expected, tolerance = schedule.fee_of(transaction.amount), rules.tolerances.get("fee")
     if fee != expected:
         side = "on both sides" if isinstance(entry.fee, int) else "at the service"
         sentence = (
@@ -225,7 +221,7 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules, schedule
             ledger=None if entry.fee is ABSENT else entry.fee,
             service=fee,
             leakage=fee - expected,
-            waived=_tolerated(rules, "fee", expected, fee),
+            waived=tolerance.waiver(expected, fee) if tolerance else "",
         )
 
 
@@ -257,11 +253,6 @@ def _arithmetic(
         yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received)
 
 
-def _tolerated(rules: Rules, name: str, ours: int | None, theirs: int | None) -> str:
-    tolerance = rules.tolerances.get(name)
-    return "" if tolerance is None or ours is None or theirs is None else tolerance.waiver(ours, theirs)
-
-
 def _contract(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
     if entry.expdate is None and transaction.expdate is not None:
         yield _not_compared("expdate", transaction.expdate.isoformat(" "))
@@ -273,15 +264,14 @@ def _contract(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
         yield Finding(Code.TOLERATED_DEVIATION, f"the answer was not quite as documented: {said}", service=said)
 
 
-def _differs(code: Code, name: str, ours: str | int | None, theirs: str | int | None, waived: str = "") -> Finding:
-    return Finding(code, _both(name, ours, theirs), ledger=ours, service=theirs, waived=waived)
+def _differs(code: Code, name: str, ours: Side, theirs: Side, also: str = "", *, rules: Rules | None = None) -> Finding:
+    tolerance = None if rules is None else rules.tolerances.get(name)
+    waived = tolerance.waiver(ours, theirs) if tolerance and isinstance(ours, int) and isinstance(theirs, int) else ""
+    sentence = f"{name} is {_shown(ours)} in the ledger and {_shown(theirs)} at the service{also}"
+    return Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
 
 
-def _both(name: str, ours: str | int | None, theirs: str | int | None) -> str:
-    return f"{name} is {_shown(ours)} in the ledger and {_shown(theirs)} at the service"
-
-
-def _shown(value: str | int | None) -> str:
+def _shown(value: Side) -> str:
     return f"{value:,}" if isinstance(value, int) else quote(value)
 
 
@@ -310,15 +300,8 @@ def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedE
     if not problem:
         return entry
     amount, net = _stated(entry)
-    return RejectedEntry(
-        line=entry.line,
-        reason=problem,
-        reference=entry.reference,
-        amount=amount,
-        amount_received=net,
-        kind=entry.kind,
-        payout=entry.payout,
-    )
+    kept = {name: getattr(entry, name) for name in ("line", "reference", "kind", "payout")}
+    return RejectedEntry(reason=problem, amount=amount, amount_received=net, **kept)
 
 
 @define

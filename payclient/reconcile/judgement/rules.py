@@ -23,18 +23,6 @@ from payclient.reconcile.judgement import rule_values as values
 from payclient.reconcile.judgement.codes import WORDS, Assumed, Code, Status, folded, normalise
 from payclient.reconcile.judgement.errors import RulesError
 from payclient.reconcile.judgement.findings import Finding
-from payclient.reconcile.judgement.rule_values import (
-    BusinessDays,
-    Calendar,
-    Kind,
-    Kinds,
-    Limit,
-    Lines,
-    is_limit,
-    limit_text,
-    to_limit,
-    without_meaning,
-)
 from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect, Entry, RejectedEntry
 
 
@@ -208,7 +196,7 @@ class StatementRules:
             unless that only takes money back.
     """
 
-    settles_within: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)
+    settles_within: values.Limit = field(default=timedelta(0), converter=values.to_limit, validator=values.is_limit)
     columns: Mapping[str, str] = field(
         default=EMPTY, converter=values.to_table, validator=[values.has_only(*FIELDS), values.names_columns]
     )
@@ -216,12 +204,12 @@ class StatementRules:
         default=(), converter=values.to_texts, validator=values.are_texts("a list of names of columns", str.strip)
     )
     reading: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
-    kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
+    kind: values.Kinds | None = field(default=None, validator=optional(instance_of(values.Kinds)))
     new_lines_only: bool = field(default=False, validator=values.is_flag)
 
-    def kind_of(self, word: object) -> Kind | None:
+    def kind_of(self, word: object) -> values.Kind | None:
         """Return the kind of a line. None if its word is not listed."""
-        return Kind.CHARGE if self.kind is None else self.kind.of(word)
+        return values.Kind.CHARGE if self.kind is None else self.kind.of(word)
 
 
 MONEY = ("amount", "fee", "amount_received")
@@ -333,8 +321,8 @@ class Rules:
     time_zone: tzinfo | None = field(
         default=None, eq=values.zone_text, converter=values.to_zone, validator=values.is_zone_or_none
     )
-    grace: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)
-    calendar: Calendar = field(default=Calendar(), validator=instance_of(Calendar))
+    grace: values.Limit = field(default=timedelta(0), converter=values.to_limit, validator=values.is_limit)
+    calendar: values.Calendar = field(default=values.Calendar(), validator=instance_of(values.Calendar))
     assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
     columns: Mapping[str, str] = field(
         default=EMPTY, converter=values.to_table, validator=[values.has_only(*FIELDS), values.names_columns]
@@ -355,7 +343,7 @@ class Rules:
     final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=values.to_table)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
-    lines: Lines = field(default=Lines(), validator=instance_of(Lines))
+    lines: values.Lines = field(default=values.Lines(), validator=instance_of(values.Lines))
     statement: StatementRules = field(default=StatementRules(), validator=instance_of(StatementRules))
     meta: Meta = field(default=Meta(), validator=instance_of(Meta))
 
@@ -390,7 +378,7 @@ class Rules:
     @property
     def counts_business_days(self) -> bool:
         """Whether a limit is a number of business days."""
-        return any(isinstance(each, BusinessDays) for each in (self.grace, self.statement.settles_within))
+        return any(isinstance(each, values.BusinessDays) for each in (self.grace, self.statement.settles_within))
 
     def check_zone(self) -> None:
         """
@@ -411,7 +399,7 @@ class Rules:
             RulesError: When its kinds have no meaning, or a limit rests on `created_at` and it has no such field.
         """
         if "kind" in used and self.lines.kind is None:
-            raise without_meaning("lines.kind")
+            raise values.without_meaning("lines.kind")
         limits = {"grace": self.grace, "settles_within": has_statement and self.statement.settles_within}
         for name in (name for name, limit in limits.items() if limit and used and "created_at" not in used):
             problem = (
@@ -428,7 +416,7 @@ class Rules:
             RulesError: When its kinds have no meaning.
         """
         if "kind" in used and self.statement.kind is None:
-            raise without_meaning("statement.kind")
+            raise values.without_meaning("statement.kind")
 
     @property
     def judging(self) -> str:
@@ -464,7 +452,7 @@ def _is_said(attribute: Attribute[Any], value: object) -> bool:
 
 
 _PLAIN: tuple[tuple[type | UnionType, Callable[[Any], object]], ...] = (
-    (timedelta | BusinessDays, limit_text),
+    (timedelta | values.BusinessDays, values.limit_text),
     (tzinfo, values.zone_text),
     (Decimal, values.percent_text),
     (StrEnum, str),
