@@ -221,7 +221,10 @@ def add_checksum(connection: sqlite3.Connection) -> None:
 def damage_of(connection: sqlite3.Connection) -> str:
     """Read the whole database. Return its damage in words, or empty text."""
     found = _tables(connection)
-    if not found <= _known_tables() or len({table for _, _, table, _ in found}) < len(NAMES):
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        fresh.executescript(";".join((TABLES, *INDEXES)))
+        known = _tables(fresh)
+    if not found <= known or len({table for _, _, table, _ in found}) < len(NAMES):
         return "its tables are not a journal's"
     add_checksum(connection)
     for table in NAMES:
@@ -239,14 +242,6 @@ def damage_of(connection: sqlite3.Connection) -> str:
 
 def _tables(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
     return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
-
-
-def _known_tables() -> set[tuple[object, ...]]:
-    with closing(sqlite3.connect(":memory:")) as fresh:
-        fresh.executescript(TABLES)
-        for statement in INDEXES:
-            fresh.execute(statement)
-        return _tables(fresh)
 
 
 _CACHE_KIB = 16_384
@@ -464,7 +459,9 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
         raise JournalError(f"{error.filename} is {error.strerror}") from error
     if must_exist and not path.exists():
         raise JournalError(f"{path.parent} is not the folder of a run: there is no {path.name} in it")
-    if _is_cut(path):
+    is_repaired = path.with_name(f"{path.name}-journal").exists()  # by SQLite, from that file
+    size = path.stat().st_size if path.is_file() and not is_repaired else _MIN_BYTES
+    if 0 < size < _MIN_BYTES or (size == 0 and _log_of(path).exists()):  # SQLite would treat it as new
         raise JournalError(f"{path} is damaged (hardly anything is left of it); {_ANOTHER}")
     try:
         path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
@@ -472,14 +469,6 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
         raise JournalError(f"{path.parent} cannot be created: {error.strerror}") from error
     with suppress(OSError):  # it is there, or SQLite's error explains why not
         open(path, "xb", opener=own).close()
-
-
-def _is_cut(path: Path) -> bool:
-    """Return whether the file was truncated so far that SQLite would treat it as new."""
-    if not path.is_file() or path.with_name(f"{path.name}-journal").exists():  # SQLite repairs the file from that
-        return False
-    size = path.stat().st_size
-    return 0 < size < _MIN_BYTES or (size == 0 and _log_of(path).exists())
 
 
 def _log_of(path: Path) -> Path:

@@ -349,7 +349,7 @@ class UnknownWords:
                 yield UnknownWord(name, word, rows)
 
 
-@frozen(kw_only=True)
+@frozen
 class Pattern:
     """
     Something that many breaks have in common.

@@ -89,7 +89,7 @@ class Compared:
         news: What was compared in the previous run, or was not there: kind and name, as in `left_out`, or a new word.
     """
 
-    fields: Mapping[str, int]
+    fields: Mapping[str, int] = MappingProxyType({})
     stated: tuple[str, ...] = ()
     assumed_paid: int = 0
     status_left_out: int = 0

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain, groupby
@@ -57,7 +57,7 @@ from payclient.reconcile.judgement.summary import (
     Summary,
     Total,
 )
-from payclient.reconcile.ledger import ABSENT, Entry, UnreadSheet, UnusedColumn
+from payclient.reconcile.ledger import ABSENT, Entry
 
 Value: TypeAlias = str | int | None
 
@@ -132,6 +132,7 @@ _MIN_SHARE = 20
 _MAX_SHOWN = 20
 _MAX_LINES = 3
 _SOON_DAYS = 7
+_ALL_USED = Compared()
 
 _OPENING, _CHANGED = "opening", "changed amount"
 """The parts of the roll-forward of open findings other than the states."""
@@ -331,19 +332,15 @@ class Tally:
         statement: StatementTotals | None = None,
         *,
         payout: int | None = None,
-        columns: Iterable[str] = (),
-        unused: Iterable[UnusedColumn] = (),
-        unused_in_statement: Iterable[UnusedColumn] = (),
-        ignored: Iterable[UnusedColumn] = (),
-        unread_sheets: Iterable[UnreadSheet] = (),
+        columns: Collection[str] = (),
+        left_out: Compared = _ALL_USED,
         ledger_change: LedgerChange | None = None,
     ) -> Summary:
-        """Return the result. *columns* are the used fields, and a verdict has to name the columns that are *unused*."""
+        """Return the result. *columns* are the used fields, and a verdict has to name what is *left_out*."""
         counts, since, before = self._counts, None, None
         if self._previous is not None:
             since, before = self._since(self._previous, ledger_change), self._previous.shown
-        others = unused, unused_in_statement, ignored, unread_sheets
-        compared = self._comparisons({*columns}, *map(tuple, others))
+        compared = self._with_comparisons(left_out, columns)
         self._shown.set_words((*compared.unused, *compared.unused_in_statement, *compared.ignored))
         first_seen = [*self._shown.first(before)]
         words = [each for each in first_seen if each.kind is Sight.WORD]
@@ -469,18 +466,14 @@ class Tally:
         yield from new
         yield from ((each.kind.value, each.value) for each in words if each.column not in named)
 
-    def _comparisons(self, columns: set[str], *others: Any) -> Compared:
-        unused, unused_in_statement, ignored, unread_sheets = others
-        return Compared(
+    def _with_comparisons(self, left_out: Compared, columns: Collection[str]) -> Compared:
+        return evolve(
+            left_out,
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
             stated=tuple(name for name in FIELDS if name in self._compared or name in columns),
             assumed_paid=self._counts.assumed_paid,
             status_left_out=self._counts.status_left_out,
             not_paid=self._counts.not_paid,
-            unused=unused,
-            unused_in_statement=unused_in_statement,
-            ignored=ignored,
-            unread_sheets=unread_sheets,
         )
 
     def _leakages(self) -> Iterator[Leakage]:
@@ -518,8 +511,7 @@ class Tally:
                 rows, amount = rows + len(stakes), amount + max(stakes)
             kind, *values = json.loads(cause)
             lines = tuple(line for (line,) in self._tables.select(_LINES, cause, _MAX_LINES))
-            figures: dict[str, Any] = {"rows": rows, "amount": amount, "lines": lines}
-            patterns.append(Pattern(kind=PatternKind(kind), values=tuple(values), **figures))
+            patterns.append(Pattern(PatternKind(kind), tuple(values), rows, amount, lines))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind)))
         return tuple(patterns[:_MAX_SHOWN])
 

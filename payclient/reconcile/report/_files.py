@@ -16,7 +16,7 @@ from payclient.reconcile._atomic import AtomicFiles
 from payclient.reconcile._codec import as_json
 from payclient.reconcile.judgement.codes import Difference
 from payclient.reconcile.judgement.records import BreakChange, PreviousRun, ReferenceRecord, SincePrevious
-from payclient.reconcile.judgement.summary import OpenFindings
+from payclient.reconcile.judgement.summary import Compared, OpenFindings
 from payclient.reconcile.ledger import Ledger
 from payclient.reconcile.report import model
 from payclient.reconcile.report.integrity import DECISIONS, MANIFEST, manifest_as_json, read_log
@@ -133,14 +133,17 @@ class ReportFiles:
             raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._opening.run!r}")
         side, files = about.statement, about.files
         unused = {name: file.unused for name, file in files.items()}
+        left_out = Compared(
+            unused=unused.get("ledger", ()),
+            unused_in_statement=unused.get("statement", ()),
+            ignored=tuple(column for file in files.values() for column in file.ignored),
+            unread_sheets=tuple(sheet for file in files.values() for sheet in file.unread_sheets),
+        )
         summary = self._tally.summary(
             side.totals if side else None,
             payout=side.payout if side else None,
             columns=about.ledger.columns if about.ledger else (),
-            unused=unused.get("ledger", ()),
-            unused_in_statement=unused.get("statement", ()),
-            ignored=[column for file in files.values() for column in file.ignored],
-            unread_sheets=[sheet for file in files.values() for sheet in file.unread_sheets],
+            left_out=left_out,
             ledger_change=about.ledger_change,
         )
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
