@@ -11,8 +11,6 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 import attrs
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
 try:  # imported by name, so types can be checked where Ray, which is large, is not installed
     _ray: Any = import_module("ray")
@@ -27,8 +25,8 @@ from payclient.errors import ConfigurationError
 
 __all__ = ["lookup", "write"]
 
-_arrow: Any = pa
-_files: Any = pa_fs
+_arrow: Any = import_module("pyarrow")
+_files: Any = import_module("pyarrow.fs")
 _Dataset: TypeAlias = Any
 _Table: TypeAlias = Any
 

@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 import attrs
-import pyarrow as pa  # type: ignore[import-untyped]
 
 try:  # imported by name, so types can be checked where PySpark, which is large, is not installed
     _types: Any = import_module("pyspark.sql.types")
@@ -26,7 +25,7 @@ from payclient.errors import ConfigurationError
 
 __all__ = ["lookup", "reconcile"]
 
-_arrow: Any = pa
+_arrow: Any = import_module("pyarrow")
 _DataFrame: TypeAlias = Any
 _Session: TypeAlias = Any
 _StreamingQuery: TypeAlias = Any

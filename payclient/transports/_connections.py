@@ -6,7 +6,7 @@ import select
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from functools import cache, partial
@@ -23,13 +23,71 @@ from payclient.protocol import Response
 from payclient.transports._failures import Progress, address_in_words, broken, not_connected
 from payclient.transports._parser import MalformedError, ResponseParser
 from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
-from payclient.transports._tls import TlsSession, default_context
 
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes. A documented response is about 500 bytes, headers included."""
 _MAX_SILENCE = 1.0
 """Seconds. Most responses begin sooner, and those that do not cost a handshake."""
 _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
+
+
+def default_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """Return an SSL context with the authorities of *ca_file*, or else the system's."""
+    context = ssl.create_default_context(cafile=ca_file)
+    # `SSLKEYLOGFILE` is ignored: with the secrets of TLS anyone could read the API key. Typeshed does not know None.
+    context.keylog_filename = None  # type: ignore[assignment]
+    return context
+
+
+class TlsSession:
+    """The client side of a TLS connection without I/O: received bytes in, bytes to send out."""
+
+    # asyncio's own TLS transport is made for any protocol, and takes twice as long per message as the encryption. This
+    # one relies on messages being small and sent at once.
+
+    def __init__(self, context: ssl.SSLContext, host: str) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self.is_established = False
+        self.receive: Callable[[bytes | memoryview], object] = self._incoming.write
+        """Takes received bytes."""
+        self.pending: Callable[[], bytes] = self._outgoing.read
+        """Returns what TLS itself wants to send."""
+
+    @property
+    def version(self) -> str:
+        return self._ssl.version() or ""
+
+    def certificate(self) -> dict[str, Any]:
+        return self._ssl.getpeercert() or {}
+
+    def handshake(self) -> bytes:
+        with suppress(ssl.SSLWantReadError):
+            self._ssl.do_handshake()
+            self.is_established = True
+        return self._outgoing.read()
+
+    def encrypted(self, plain: bytes) -> bytes:
+        self._ssl.write(plain)
+        return self._outgoing.read()
+
+    def close_notify(self) -> bytes:
+        with suppress(ssl.SSLError):  # the peer's close_notify is not waited for
+            self._ssl.unwrap()
+        return self._outgoing.read()
+
+    def decrypted(self) -> Iterator[bytes]:
+        """Yield the received data as far as its records are complete. `b""` is the peer's close_notify."""
+        while size := self._incoming.pending or self._ssl.pending():
+            try:
+                plain = self._ssl.read(size)  # a full record would allocate 16 KiB
+            except ssl.SSLWantReadError:
+                return
+            except ssl.SSLZeroReturnError:
+                plain = b""
+            yield plain
+            if not plain:
+                return
 
 
 class BrokenError(Exception):

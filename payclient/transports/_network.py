@@ -3,19 +3,20 @@
 import os
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from os import PathLike
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, cast, get_args
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NoReturn, Protocol, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from attrs import asdict, field, frozen
 
 from payclient._shared.checks import invalid_option, is_loopback, is_seconds, is_wait, unfit
+from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import CONNECT_TIMEOUT, KEEPALIVE, OPTIONS
 from payclient.errors import ConfigurationError
 from payclient.protocol import Request, Response
 from payclient.transports._proxy import Proxy
-from payclient.transports._tls import make_context
 
 
 class Transport(Protocol):
@@ -123,7 +124,57 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         problem = "takes no plain http, because the proxy would see the API key; use an https base_url"
         raise invalid_option(proxy.source, problem)
     kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
-    return Network(proxy, make_context(options) if given & _TRUST else None, **kept)
+    return Network(proxy, _make_context(options) if given & _TRUST else None, **kept)
+
+
+def _make_context(options: Mapping[str, object]) -> ssl.SSLContext:
+    given = [name for name in ("ca_file", "client_cert", "client_key") if options.get(name) is not None]
+    if (context := options.get("ssl_context")) is not None:
+        if not isinstance(context, ssl.SSLContext):
+            raise unfit("ssl_context", "an ssl.SSLContext", type(context).__name__)
+        if given:
+            raise ConfigurationError(f"pass ssl_context or {', '.join(given)}, not both")
+        return context
+    if "client_key" in given and "client_cert" not in given:
+        raise invalid_option("client_key", "needs a client_cert")
+    from payclient.transports._connections import default_context  # noqa: PLC0415  what a client of httpx does not need
+
+    files = {name: _path(name, options[name]) for name in given}
+    name, certificate = "ca_file", files.get("client_cert")
+    try:
+        context = default_context(files.get(name))
+        if certificate is not None:
+            name = "client_key" if "client_key" in files else "client_cert"
+            context.load_cert_chain(certificate, files.get("client_key"), password=_refuse_to_ask)
+    except ssl.SSLError as error:
+        detail = f" ({error.reason.replace('_', ' ').lower()})" if error.reason else ""
+        problem = f"is not a PEM file with what is expected in it{detail}"
+        if error.reason == "KEY_VALUES_MISMATCH":
+            problem = "does not belong to client_cert"
+        raise _unusable(name, files.get(name, ""), problem) from None
+    return context
+
+
+def _refuse_to_ask() -> NoReturn:
+    """Replace OpenSSL's prompt for a pass phrase, which would wait at the terminal."""
+    message = "client_key is encrypted; decrypt it (openssl pkey), or load it into an ssl_context of your own"
+    raise ConfigurationError(message)
+
+
+def _path(name: str, given: object) -> str:
+    shown = repr(given)
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+        raise unfit(name, "the path of a file", shown)
+    path = os.fsdecode(cast("str | os.PathLike[str]", given))
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        raise _unusable(name, path, f"cannot be read: {error.strerror}") from None
+    return path
+
+
+def _unusable(name: str, path: str, problem: str) -> ConfigurationError:
+    return invalid_option(name, f"{escape_unprintable(path)} {problem}")
 
 
 def _environment_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:

@@ -43,7 +43,7 @@ MAY_READ_MESSAGES = {
     "payclient/client/_keys.py": "of a stranger's key source: what may be a key is taken out",
     "payclient/reconcile/judgement/rules_file.py": "of tomllib, which gives the line in its text alone",
     "payclient/transports/_failures.py": "OpenSSL's reason is a code",
-    "payclient/transports/_tls.py": "OpenSSL's reason is a code",
+    "payclient/transports/_network.py": "OpenSSL's reason is a code",
 }
 """Modules that read a message, each with the reason."""
 OF_WORDS = re.compile(r"def (\w+_)?(sentence|advice|remark|label|words)\(")

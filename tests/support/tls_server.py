@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA384
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
-from payclient.transports._tls import TlsSession
+from payclient.transports._connections import TlsSession
 
 AUTHORITY = trustme.CA()
 REFUSALS = {
