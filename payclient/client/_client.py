@@ -268,7 +268,7 @@ class AsyncClient(Shared):
         now = clock.now()
         seconds = self._options.deadline if deadline is None else check_seconds("deadline", deadline)
         until = math.inf if seconds is None else now + seconds  # `_until` would be one more call for each lookup
-        return await self._look_up(reference, clock, now, until, is_newer=fresh, is_fresh=fresh)
+        return await self._look_up(reference, clock, now, until, is_fresh=fresh)
 
     async def get_transactions(
         self, references: Iterable[str], *, concurrency: int | None = None, deadline: float | None = None
@@ -345,15 +345,9 @@ class AsyncClient(Shared):
         clock = self._session.check_usable()
 
         def look_up(reference: str) -> Awaitable[Transaction]:
-            is_fresh = reference in fresh
+            budget, is_fresh = self._options.deadline, reference in fresh
             return self._look_up(
-                reference,
-                clock,
-                clock.now(),
-                budget=self._options.deadline,
-                max_pause=stall_timeout,
-                is_newer=is_fresh,
-                is_fresh=is_fresh,
+                reference, clock, clock.now(), budget=budget, max_pause=stall_timeout, is_fresh=is_fresh
             )
 
         made = stream(look_up, references, concurrency=self._concurrency(concurrency), stall_timeout=stall_timeout)
@@ -506,7 +500,7 @@ class AsyncClient(Shared):
         observers = () if options.on_attempt is None and options.tracing is None else options.observers
         is_rejectable = not (is_poll or is_bulk or options.on_outage == "wait")
         priority = Priority.POLL if is_poll else Priority.BULK if is_bulk else Priority.AWAITED
-        after = now if is_newer else -math.inf  # a confirmation is sent after what it confirms
+        after = now if is_newer or is_fresh else -math.inf  # a confirmation is sent after what it confirms
         most = min(max_pause, options.retry.max_retry_after)
         lookup = Lookup(reference, clock, until, budget, observers, is_rejectable, priority, after, is_fresh, most, now)
         return self._join_or_start(lookup) if options.tracing is None else self._traced(options.tracing, lookup)

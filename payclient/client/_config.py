@@ -139,18 +139,16 @@ def _url_problem(url: object) -> str | None:
 
 
 def _address_problem(parts: SplitResult) -> str | None:
-    host = parts.hostname
-    if parts.scheme not in ("https", "http"):
-        return "must begin with https://, as in https://pay.example"
-    if not host:
-        return "names no host"
-    if "@" in parts.netloc:
-        return "must not hold a user name or password"
-    if not _is_host(host):
-        return "names a host that cannot be one"
-    if parts.scheme == "http" and not checks.is_loopback(host):
-        return "must begin with https://: plain http is for loopback addresses only"
-    return None
+    host = parts.hostname or ""
+    is_exposed = parts.scheme == "http" and not checks.is_loopback(host)
+    problems = (
+        (parts.scheme not in ("https", "http"), "must begin with https://, as in https://pay.example"),
+        (not host, "names no host"),
+        ("@" in parts.netloc, "must not hold a user name or password"),
+        (not _is_host(host), "names a host that cannot be one"),
+        (is_exposed, "must begin with https://: plain http is for loopback addresses only"),
+    )
+    return next((problem for holds, problem in problems if holds), None)
 
 
 def _path_problem(url: str) -> str | None:

@@ -152,16 +152,14 @@ class ApiKey:
 
 def _problem(key: object) -> str:
     """Return the problem with the key and its place, never its text. "" if there is none."""
-    if not isinstance(key, str):
-        return f"must be a string, got {type(key).__name__}"
-    text = key.strip()
-    if not text:
-        return "is empty"
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`":
-        return "is in quotes; pass it without them"
-    if _HEADER.match(text):
-        return "begins with 'Bearer', which payclient adds; pass the key alone"
+    text = key.strip() if isinstance(key, str) else ""
     place = next((i for i, character in enumerate(text) if not "!" <= character <= "~"), None)
-    if place is not None:
-        return f"has a character at position {place} that is not visible ASCII"
-    return f"must have at most {_MAX_LENGTH} characters, got {len(text)}" if len(text) > _MAX_LENGTH else ""
+    problems = (
+        (not isinstance(key, str), f"must be a string, got {type(key).__name__}"),
+        (not text, "is empty"),
+        (len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`", "is in quotes; pass it without them"),
+        (_HEADER.match(text), "begins with 'Bearer', which payclient adds; pass the key alone"),
+        (place is not None, f"has a character at position {place} that is not visible ASCII"),
+        (len(text) > _MAX_LENGTH, f"must have at most {_MAX_LENGTH} characters, got {len(text)}"),
+    )
+    return next((problem for holds, problem in problems if holds), "")

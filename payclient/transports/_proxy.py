@@ -135,21 +135,19 @@ class Tunnel:
 
 def _read(url: object) -> tuple[SplitResult, str]:
     """Return the parts of *url* and the problem with it. The problem never quotes the URL."""
-    nothing = urlsplit("")
-    if not isinstance(url, str):
-        return nothing, f"must be text like http://host:port, got {type(url).__name__}"
-    text = url.strip()
+    text = url.strip() if isinstance(url, str) else ""
     parts, problem = read_url(text if "://" in text else f"http://{text}")
-    if problem:
-        return nothing, problem
-    if parts.scheme != "http":
-        advice = "; pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
-        return nothing, f"must be an http:// proxy; payclient cannot use one of {parts.scheme}://{advice}"
-    if not parts.hostname:
-        return nothing, "names no host; it must be like http://host:port"
-    if parts.path not in ("", "/") or parts.query or parts.fragment:
-        return nothing, "must not hold a path, a query or a fragment"
-    return parts, ""
+    advice = "; pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
+    is_more = parts.path not in ("", "/") or parts.query or parts.fragment
+    problems = (
+        (not isinstance(url, str), f"must be text like http://host:port, got {type(url).__name__}"),
+        (problem, problem),
+        (parts.scheme != "http", f"must be an http:// proxy; payclient cannot use one of {parts.scheme}://{advice}"),
+        (not parts.hostname, "names no host; it must be like http://host:port"),
+        (is_more, "must not hold a path, a query or a fragment"),
+    )
+    found = next((text for holds, text in problems if holds), "")
+    return (urlsplit(""), found) if found else (parts, "")
 
 
 def _authorization(parts: SplitResult) -> bytes:
