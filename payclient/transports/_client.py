@@ -54,33 +54,27 @@ class _ReusedError(Exception):
     """The connection that the pool chose has been used before."""
 
 
-class _Timeouts(UserDict[str, float | None]):
-    """The time-outs of a request. A transport that uses a network reads them."""
-
-    is_read = False
-
-    def __getitem__(self, name: str) -> float | None:
-        self.is_read = True
-        return super().__getitem__(name)
-
-
-class _Freshness:
+class _Freshness(UserDict[str, float | None]):
     """
     Detects whether a response may belong to another request, by the public extensions of httpx.
 
     Over httpcore's connections, `trace` tells a new connection from a reused one. A mock or an application in memory
-    exposes no connection and reads no time-outs. A transport that exposes no connection and does read them is unknown.
+    exposes no connection and reads no time-outs, which are this. A transport that exposes no connection and does read
+    them is unknown.
     """
 
     def __init__(self, *, is_required: bool) -> None:
-        self._is_required = is_required
-        self._is_proven = False
-        self._timeouts = _Timeouts()
+        super().__init__()
+        self._is_required, self._is_proven, self._is_read = is_required, False, False
+
+    def __getitem__(self, name: str) -> float | None:
+        self._is_read = True
+        return super().__getitem__(name)
 
     def watch(self, native: Any) -> None:
         """Watch the connection of a request that is about to be sent."""
-        self._timeouts.update(native.extensions.get("timeout", {}))
-        native.extensions = {**native.extensions, "trace": self._watch, "timeout": self._timeouts}
+        self.update(native.extensions.get("timeout", {}))
+        native.extensions = {**native.extensions, "trace": self._watch, "timeout": self}
 
     async def _watch(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002  the shape that httpcore calls
         """Raise before the first byte is written if the connection must be new and is not."""
@@ -91,7 +85,7 @@ class _Freshness:
 
     def of(self, head: Any) -> bool:
         if _is_without_network(head):
-            return not self._timeouts.is_read
+            return not self._is_read
         return self._is_proven or bool(head.http_version == "HTTP/2")  # which numbers its responses
 
 
