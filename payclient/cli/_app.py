@@ -212,14 +212,8 @@ def _is_secret(flag: str, value: str | None) -> bool:
 
 def _words(error: PayClientError, call: Call) -> str:
     """Return the text of an error: an option in it as it was given, and no remedies that become commands."""
-    if isinstance(error, ConfigurationError) and error.option:
-        option = error.option
-        known = OPTIONS.get(option)
-        flag = known.command if known is not None and known.attribute else f"--{option.replace('_', '-')}"
-        if any(flag == given for given, _ in call.options):
-            return f"{flag} {error.problem}"
-        if known is not None and known.variable in os.environ:
-            return f"{known.variable} {error.problem}"
+    if isinstance(error, ConfigurationError) and (place := call.place_of(error.option)):
+        return f"{place} {error.problem}"
     remedies: Iterable[Remedy] = getattr(error, "remedies", ())
     words: Callable[[Iterable[Remedy]], str] | None = getattr(error, "words", None)  # `get` need not load the ledger
     return str(error) if words is None else words(each for each in remedies if each.is_decision)

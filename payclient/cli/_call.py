@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
@@ -10,6 +11,7 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
+from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Side, Way, quote_word
 
 Option: TypeAlias = tuple[str, str | None]
@@ -99,6 +101,14 @@ class Call:
 
     def only(self, flags: Collection[str]) -> Call:
         return evolve(self, options=tuple(each for each in self.options if each[0] in flags))
+
+    def place_of(self, option: str) -> str:
+        """Return where an *option* of Python was given: its flag, or its variable. "" if it is a default."""
+        known = OPTIONS.get(option)
+        flag = known.command if known is not None and known.attribute else f"--{option.replace('_', '-')}"
+        if any(flag == given for given, _ in self.options):
+            return flag
+        return known.variable if known is not None and known.variable in os.environ else ""
 
     def text(self) -> str | None:
         """Return the command as the shell takes it. None if no quoting is safe, or if it would show a password."""

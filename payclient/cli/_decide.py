@@ -140,12 +140,14 @@ def rejudge(
     check_other_folder(out, folder)
     check_own_files(out)
     check_run(folder, JOURNAL)
-    remarks = _judge_copy(folder, out, judging, settles_within)
+    remarks = _judge_copy(folder, out, judging, settles_within, streams)
     integrity.carry_log(folder, out)
     return _written(out, output, streams, remarks=remarks, before=folder)
 
 
-def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
+def _judge_copy(
+    folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None, streams: Streams
+) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again. Return its warnings."""
     with reconcile.AtomicFiles(out, [JOURNAL]) as new:
         for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # left by a killed process with the same id
@@ -167,6 +169,7 @@ def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within
         if not _is_there(out, again, rules):
             new.commit()
     kept = [name for name in reconcile.changed_rules(wanted, rules) if name != "accepted"]
+    judging.tell_assumed(() if about.ledger is None else about.ledger.columns, streams)
     changed = [*map(in_words, reconcile.rule_changes(about.rules, rules))]
     return [in_words(again), *_remarks(changed, kept, unconfirmed, out)]
 

@@ -117,8 +117,10 @@ def _after_folder(error: Exception, status: Exit, call: Call, bound: Mapping[str
         return [] if folder is None else [about_folder("verify", folder)]
     if isinstance(error, reconcile.DecisionError) and call.name == "decisions":
         return [call.after(f"correct {bound['workbook']}")]
-    is_usage = isinstance(error, ConfigurationError) and status is Exit.USAGE
-    return [_help(call)] if is_usage else []
+    if not isinstance(error, ConfigurationError) or status is not Exit.USAGE:
+        return []
+    place = call.place_of(error.option)
+    return [call.after(f"set {place}") if place and place[0] != "-" else _help(call)]
 
 
 def _help(call: Call) -> Call:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -188,6 +188,10 @@ class JudgingOptions:
         grace = None if self.grace is None else with_unit(self.grace)
         given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": grace}
         return attrs.evolve(rules, **{name: value for name, value in given.items() if value is not None})
+
+    def tell_assumed(self, columns: Container[str], streams: Streams) -> None:
+        if self.assume_status is not None and "status" in columns:
+            streams.warn("no status is assumed, because a column is used as the status")
 
 
 @Parameter(name="*", group=Group("Previous runs", sort_key=7))

@@ -108,8 +108,7 @@ async def reconcile(
                 output=output,
                 streams=streams,
             )
-            if judging.assume_status is not None and "status" in entries.columns.used:
-                streams.warn("no status is assumed, because a column is used as the status")
+            judging.tell_assumed(entries.columns.used, streams)
             return await _run(job)
 
 

@@ -68,16 +68,18 @@ def test_key_as_argument(configured, subtests):
 
 
 def test_variables(configured, monkeypatch):
-    """An option that the environment sets is named by its variable."""
+    """An option that the environment sets is named by its variable, which is to be set before the command helps."""
     for variable, value, told in [
         ("PAYCLIENT_BASE_URL", "pay.example", "PAYCLIENT_BASE_URL must begin with https://"),
         ("PAYCLIENT_ENVIRONMENT", "prod", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got 'prod'"),
+        ("PAYCLIENT_ENVIRONMENT", "", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got ''"),
         ("PAYCLIENT_API_KEY", "Bearer x", "PAYCLIENT_API_KEY begins with 'Bearer', which payclient adds; "),
     ]:
         with monkeypatch.context() as patched:
             patched.setenv(variable, value)
             result = configured("get", "T1")
             assert (result.status, result.err.removeprefix("payclient: ")[: len(told)]) == (2, told)
+            assert result.lines == [f"set {variable}, then: get T1"]
     told = "payclient: --base-url must begin with https://"
     assert configured("get", "T1", "--base-url", "pay.example").err.startswith(told)
 

@@ -54,6 +54,7 @@ SAID = {
     "decisions other/report.xlsx --by ana": ("there is no report at other", None),
     "explain 20 t1": ("no row with the reference t1", ("explain 20 T1",)),
     "explain 20 T9": ("no row with the reference T9", ("show 20",)),
+    "rejudge 20 --out new --assume-status paid": ("no status is assumed, because a column is used as the status", None),
     "reconcile ledger.csv --out 20/new --previous 20": (
         "--out must be another folder than 20, the previous run, which is not changed",
         ("reconcile ledger.csv --previous 20 --out 20-2",),
