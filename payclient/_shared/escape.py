@@ -19,23 +19,21 @@ def escape_unprintable(text: str, *, max_length: int | None = None) -> str:
 
 
 def quote(value: object) -> str:
-    """Return *value* for a sentence: text in quotes and shortened, numbers bare, None as `nothing`."""
-    if value is None:
-        return "nothing"
-    return f"'{escape_unprintable(value, max_length=80)}'{_look_alike(value)}" if isinstance(value, str) else str(value)
+    """
+    Return *value* for a sentence: text in quotes and shortened, numbers bare, None as `nothing`.
+
+    Beside ASCII letters or digits, the first character that looks like ASCII is named.
+    """
+    if not isinstance(value, str):
+        return "nothing" if value is None else str(value)
+    found = None if value.isascii() or not _ASCII.search(value) else _LOOK_ALIKE.search(value)
+    look_alike = "" if found is None else f" (holds U+{ord(found[0]):04X})"
+    return f"'{escape_unprintable(value, max_length=80)}'{look_alike}"
 
 
 def plural(count: int, noun: str) -> str:
     """Return `1 row`, or `2,000 rows`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _look_alike(text: str) -> str:
-    """Name the first character that looks like ASCII, if *text* also has ASCII letters or digits."""
-    if text.isascii() or not _ASCII.search(text):
-        return ""
-    found = _LOOK_ALIKE.search(text)
-    return f" (holds U+{ord(found[0]):04X})" if found else ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

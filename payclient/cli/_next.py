@@ -16,7 +16,7 @@ from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import OPTIONS
 from payclient._shared.remedy import Way
 from payclient.cli._call import Call, new_path
-from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, StatementOptions, option_name
+from payclient.cli._options import LEDGER_ONLY, JudgingOptions, LedgerOptions, StatementOptions
 from payclient.cli._streams import Exit, MissingRunError, RefusalError
 from payclient.client import resolve_environment
 from payclient.errors import ConfigurationError, PayClientError, TransportError
@@ -29,9 +29,9 @@ from payclient.reconcile.report.integrity import MANIFEST
 _MAX_WAYS = 4
 _OF_LEDGER = {
     *("--allow-empty", "--rules", *LEDGER_ONLY),
-    *(option_name(each.name) for each in attrs.fields(LedgerOptions)),
+    *(Way(each.name).flag for each in attrs.fields(LedgerOptions)),
 }
-_OF_JUDGING = {"--rules", "--settles-within", *(option_name(each.name) for each in attrs.fields(JudgingOptions))}
+_OF_JUDGING = {"--rules", "--settles-within", *(Way(each.name).flag for each in attrs.fields(JudgingOptions))}
 _OF_SERVICE = {"--base-url", "--environment", "--api-key-file", "--proxy", "--ca-file", "--client-cert", "--client-key"}
 _NEW_RULES = Path("rules.toml")
 _MAX_RUNS = 5
@@ -73,10 +73,6 @@ def rejudging(call: Call, folder: Path) -> Call:
     return attrs.evolve(call, name="rejudge", words=(str(folder),)).only(_OF_JUDGING).having(options)
 
 
-def elsewhere(call: Call, out: Path) -> Call:
-    return call.having(("--out", new_path(out)))
-
-
 def about_folder(name: str, folder: Path, *more: str) -> Call:
     return Call(name, (str(folder), *more))
 
@@ -100,7 +96,7 @@ def after_error(error: Exception, status: Exit, call: Call, bound: Mapping[str, 
         return [diagnosis(call)]
     if isinstance(error, LedgerError) and "ledger" in bound:
         is_changed = isinstance(error, LedgerChangedError)
-        return [elsewhere(call, bound["out"])] if is_changed else list(_after_reading(error, call))
+        return [call.having(("--out", new_path(bound["out"])))] if is_changed else list(_after_reading(error, call))
     if isinstance(error, RulesError):
         return _after_rules(error, call, bound)
     return _after_folder(error, status, call, bound)
@@ -142,7 +138,7 @@ def _after_other_run(error: JournalError, call: Call, bound: Mapping[str, Any]) 
             *reconcile.changed_rules(rules, reconcile.with_reading_of(rules, before))
         }  # which takes another run
     may_rejudge = error.rules and changed == {*error.rules} and {"not_found_messages", "statement"}.isdisjoint(changed)
-    return rejudging(call, out) if may_rejudge else elsewhere(call, out)
+    return rejudging(call, out) if may_rejudge else call.having(("--out", new_path(out)))
 
 
 def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:

@@ -45,11 +45,7 @@ _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _MAX_DIGITS = 18
 
 
-def option_name(name: str) -> str:
-    return Way(name).flag
-
-
-LEDGER_ONLY: Mapping[str, str] = {option_name(each.name): each.name for each in attrs.fields(Dialect)}
+LEDGER_ONLY: Mapping[str, str] = {Way(each.name).flag: each.name for each in attrs.fields(Dialect)}
 """The options that only `payclient ledger` has, with their keys in the rules file."""
 
 
@@ -266,7 +262,7 @@ class StatementOptions:
     def declared(self, rules: Rules) -> Rules:
         given = [name for name, value in attrs.asdict(self).items() if value not in (None, ())]
         if self.statement is None and given:
-            refuse(f"{option_name(given[0])} needs --statement, the list that it is about")
+            refuse(f"{Way(given[0]).flag} needs --statement, the list that it is about")
         columns = {**rules.statement.columns, **chosen_columns(self.statement_column, option="--statement-column")}
         rules = settling_within(rules, self.settles_within)
         rules = attrs.evolve(rules, statement=attrs.evolve(rules.statement, columns=columns))
