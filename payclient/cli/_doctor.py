@@ -121,19 +121,17 @@ def table(checks: Iterable[Check]) -> list[str]:
 
 def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
     """Check the options and their sources. Return how the service is reached, if nothing is wrong."""
-    try:
-        url = resolve_base_url(connection.base_url)
-    except errors.ConfigurationError as error:
-        checks.append(Check("address", str(error), "pass --base-url, or set PAYCLIENT_BASE_URL", is_wrong=True))
-        return None
-    checks.append(Check("address", f"{url}, from {'--base-url' if connection.base_url else 'PAYCLIENT_BASE_URL'}"))
+    topic, advice = "address", "pass --base-url, or set PAYCLIENT_BASE_URL"
     source = "from PAYCLIENT_ENVIRONMENT" if os.environ.get("PAYCLIENT_ENVIRONMENT") else "by default"
     source = source if connection.environment is None else "from --environment"
     try:
+        url = resolve_base_url(connection.base_url)
+        checks.append(Check(topic, f"{url}, from {'--base-url' if connection.base_url else 'PAYCLIENT_BASE_URL'}"))
+        topic, advice = "options", ""
         checks.append(Check("environment", f"{resolve_environment(connection.environment).value}, {source}"))
         network = resolve_network({**connection.network()}, url)
     except errors.ConfigurationError as error:
-        checks.append(Check("options", str(error), is_wrong=True))
+        checks.append(Check(topic, str(error), advice, is_wrong=True))
         return None
     checks += [_proxy(network), _authorities(connection, url)]
     if connection.client_cert is not None:

@@ -244,34 +244,30 @@ class Exit(IntEnum):
     CLOSED = 141
 
 
-_ABOUT_THE_REFERENCE = (errors.TransactionNotFoundError, errors.RejectedError, errors.InvalidReferenceError)
 _BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 
 
 def status_of(error: errors.PayClientError) -> Exit:
+    is_usage = isinstance(error, errors.ConfigurationError)
     if type(error) is errors.ConfigurationError or isinstance(error, RefusalError):
         return Exit.USAGE
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG
-    if isinstance(error, _ABOUT_THE_REFERENCE):
+    if isinstance(error, errors.TransactionNotFoundError | errors.RejectedError | errors.InvalidReferenceError):
         return Exit.DIFFERENT
     # Imported late, so that `--help` starts without the client, and `get` without the ledger and SQLite.
     from payclient.client import classify  # noqa: PLC0415
 
-    is_usage = isinstance(error, errors.ConfigurationError)
     if isinstance(error, errors.PermissionDeniedError) or (classify(error).is_fatal and not is_usage):
         return Exit.REFUSED
-    if isinstance(error, errors.ResponseError | errors.TransportError | errors.DeadlineExceededError):
+    if isinstance(error, errors.CouldNotAskError):
         return Exit.AGAIN
     from payclient.reconcile import JournalError, PastRunError, StoppedError, UnknownCanaryError  # noqa: PLC0415
     from payclient.reconcile.ledger import LedgerError  # noqa: PLC0415
 
-    if isinstance(error, StoppedError):
-        return Exit.INTERRUPTED
-    if isinstance(error, UnknownCanaryError):
-        return Exit.REFUSED
-    is_usage = is_usage or isinstance(error, LedgerError | JournalError | PastRunError)
-    return Exit.USAGE if is_usage else Exit.AGAIN
+    if isinstance(error, StoppedError | UnknownCanaryError):
+        return Exit.INTERRUPTED if isinstance(error, StoppedError) else Exit.REFUSED
+    return Exit.USAGE if is_usage or isinstance(error, LedgerError | JournalError | PastRunError) else Exit.AGAIN
 
 
 def most_urgent(statuses: Iterable[Exit]) -> Exit:
