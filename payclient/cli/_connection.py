@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
 from payclient._shared.options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
-from payclient.cli._streams import FILE, NUMBER, RARE, TEXT, RefusalError, Seconds, Streams, Texts, refuse
+from payclient.cli._streams import RARE, RefusalError, Seconds, Streams, Texts, refuse
 from payclient.client import ClientOptions, decode_key, read_key_file
 from payclient.transports import NetworkOptions, Transport, TransportName
 
@@ -36,15 +36,15 @@ class ConnectionOptions:
 
     base_url: Annotated[str | None, Parameter(metavar="URL")] = None
     environment: Annotated[Environment | None, Parameter(metavar="NAME", show_choices=False)] = None
-    api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True), FILE] = None
+    api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True, metavar="FILE")] = None
     timeout: Seconds = TIMEOUT
-    max_rate: Annotated[float | None, NUMBER] = None
+    max_rate: Annotated[float | None, Parameter(metavar="NUMBER")] = None
     proxy: Annotated[str | None, Parameter(metavar="URL")] = None
-    ca_file: Annotated[Path | None, FILE] = None
-    max_concurrency: Annotated[int, NUMBER, RARE] = MAX_CONCURRENCY
-    not_found_message: Annotated[Texts, TEXT, RARE] = ()
-    client_cert: Annotated[Path | None, FILE, RARE] = None
-    client_key: Annotated[Path | None, FILE, RARE] = None
+    ca_file: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    max_concurrency: Annotated[int, Parameter(metavar="NUMBER"), RARE] = MAX_CONCURRENCY
+    not_found_message: Annotated[Texts, Parameter(metavar="TEXT"), RARE] = ()
+    client_cert: Annotated[Path | None, Parameter(metavar="FILE"), RARE] = None
+    client_key: Annotated[Path | None, Parameter(metavar="FILE"), RARE] = None
 
     @property
     def key_source(self) -> str:

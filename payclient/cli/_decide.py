@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import attrs
+from cyclopts import Parameter
 
 from payclient import reconcile
 from payclient._shared.escape import plural
@@ -16,7 +17,7 @@ from payclient.cli._next import about_folder, explaining, lines_of, rejudging
 from payclient.cli._options import JudgingOptions, check_run, settling_within
 from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
 from payclient.cli._report import unchanged_summary
-from payclient.cli._streams import DURATION, FOLDER, NAME, Exit, OwnStreams, Streams, refuse
+from payclient.cli._streams import Exit, OwnStreams, Streams, refuse
 from payclient.reconcile import folders
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.report import integrity
@@ -51,7 +52,12 @@ _MAX_CHANGES = 10
 
 
 def decisions(
-    workbook: Path, /, *, by: Annotated[str, NAME], folder: Annotated[Path | None, FOLDER] = None, streams: OwnStreams
+    workbook: Path,
+    /,
+    *,
+    by: Annotated[str, Parameter(metavar="NAME")],
+    folder: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    streams: OwnStreams,
 ) -> int:
     """
     Import the decisions of an edited work list into the folder of its run.
@@ -115,9 +121,9 @@ def rejudge(
     folder: Path,
     /,
     *,
-    out: Annotated[Path, FOLDER],
+    out: Annotated[Path, Parameter(metavar="FOLDER")],
     judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
-    settles_within: Annotated[str | None, DURATION] = None,
+    settles_within: Annotated[str | None, Parameter(metavar="DURATION")] = None,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:

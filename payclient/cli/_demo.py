@@ -15,7 +15,7 @@ from payclient._shared.escape import plural
 from payclient.cli._output import verdict_lines
 from payclient.cli._reconcile import Reconciliation
 from payclient.cli._sandbox import SandboxService, serving
-from payclient.cli._streams import FOLDER, NUMBER, Exit, OwnStreams, Streams
+from payclient.cli._streams import Exit, OwnStreams, Streams
 from payclient.reconcile import Code, Row
 from payclient.reconcile.folders import write_again
 from payclient.reconcile.ledger import COMPARED, open_ledger
@@ -113,9 +113,9 @@ _REPRODUCED = "CHECKED: the report was written again from its journal, and every
 
 async def demo(
     *,
-    rows: Annotated[int, Parameter(validator=validators.Number(gte=MIN_ROWS)), NUMBER] = 10_000,
-    seed: Annotated[int, NUMBER] = 1,
-    out: Annotated[Path | None, FOLDER] = None,
+    rows: Annotated[int, Parameter(validator=validators.Number(gte=MIN_ROWS), metavar="NUMBER")] = 10_000,
+    seed: Annotated[int, Parameter(metavar="NUMBER")] = 1,
+    out: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
     streams: OwnStreams,
 ) -> int:
     """

@@ -17,7 +17,7 @@ from payclient._shared.remedy import Way, toml
 from payclient.cli._call import Call, new_path
 from payclient.cli._next import lines_of, reconciling, status_ways
 from payclient.cli._options import DialectOptions, LedgerOptions, chosen_columns
-from payclient.cli._streams import FILE, Exit, OwnStreams, RefusalError, Streams, aligned, refuse
+from payclient.cli._streams import Exit, OwnStreams, RefusalError, Streams, aligned, refuse
 from payclient.reconcile import Journal, Rules, RulesError, Status, parse_rules, read_rules
 from payclient.reconcile.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, column_names, combined
 from payclient.reconcile.report.wording import in_words
@@ -35,8 +35,8 @@ def ledger(
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    rules: Annotated[Path | None, FILE] = None,
-    save_rules: Annotated[Path | None, FILE] = None,
+    rules: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    save_rules: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     dialect: DialectOptions = DialectOptions(),  # noqa: B008  frozen
     streams: OwnStreams,

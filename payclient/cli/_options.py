@@ -15,17 +15,7 @@ from cyclopts import Group, Parameter, Token
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Way
 from payclient.cli._streams import (
-    AMOUNT,
-    DURATION,
-    FILE,
-    FOLDER,
-    MARK,
-    NAME,
-    NAMED_COLUMN,
-    NUMBER,
     RARE,
-    REFERENCE,
-    TEXT,
     Flag,
     MaxAge,
     MissingRunError,
@@ -65,12 +55,12 @@ class LedgerOptions:
         delimiter: Delimiter of a CSV file. Default: recognised from the header.
     """
 
-    column: Annotated[Texts, NAMED_COLUMN] = ()
-    ignore_column: Annotated[Texts, NAME, RARE] = ()
+    column: Annotated[Texts, Parameter(metavar="FIELD=NAME")] = ()
+    ignore_column: Annotated[Texts, Parameter(metavar="NAME"), RARE] = ()
     allow_empty: Annotated[Flag, RARE] = False
     format: Annotated[LedgerFormat | None, Parameter(metavar="NAME", show_choices=False), RARE] = None
-    sheet: Annotated[str | None, NAME, RARE] = None
-    delimiter: Annotated[str | None, MARK, RARE] = None
+    sheet: Annotated[str | None, Parameter(metavar="NAME"), RARE] = None
+    delimiter: Annotated[str | None, Parameter(metavar="MARK"), RARE] = None
 
     @contextmanager
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Generator[Ledger]:
@@ -140,22 +130,22 @@ class DialectOptions:
         only_currency: Read the rows of this currency only, such as `IDR`.
     """
 
-    encoding: Annotated[str | None, NAME] = None
-    header_row: Annotated[int | None, NUMBER] = None
-    decimal: Annotated[str | None, MARK] = None
-    thousands: Annotated[str | None, MARK] = None
-    negative: Annotated[str | None, NAME] = None
-    minor_units: Annotated[int | None, NUMBER] = None
-    currency_prefix: Annotated[str | None, TEXT] = None
-    currency_suffix: Annotated[str | None, TEXT] = None
+    encoding: Annotated[str | None, Parameter(metavar="NAME")] = None
+    header_row: Annotated[int | None, Parameter(metavar="NUMBER")] = None
+    decimal: Annotated[str | None, Parameter(metavar="MARK")] = None
+    thousands: Annotated[str | None, Parameter(metavar="MARK")] = None
+    negative: Annotated[str | None, Parameter(metavar="NAME")] = None
+    minor_units: Annotated[int | None, Parameter(metavar="NUMBER")] = None
+    currency_prefix: Annotated[str | None, Parameter(metavar="TEXT")] = None
+    currency_suffix: Annotated[str | None, Parameter(metavar="TEXT")] = None
     date_format: Annotated[Texts, Parameter(metavar="FORMAT")] = ()
-    null: Annotated[Texts, TEXT] = ()
-    allow_references: Annotated[Texts, Parameter(name="--allow-reference"), REFERENCE] = ()
-    debit_columns: Annotated[Texts, Parameter(name="--debit-column"), NAMED_COLUMN] = ()
+    null: Annotated[Texts, Parameter(metavar="TEXT")] = ()
+    allow_references: Annotated[Texts, Parameter(name="--allow-reference", metavar="REFERENCE")] = ()
+    debit_columns: Annotated[Texts, Parameter(name="--debit-column", metavar="FIELD=NAME")] = ()
     fees_below_zero: Flag = False
     skip_totals: Flag = False
-    skip_rows_like: Annotated[Texts, TEXT] = ()
-    only_currency: Annotated[str | None, NAME] = None
+    skip_rows_like: Annotated[Texts, Parameter(metavar="TEXT")] = ()
+    only_currency: Annotated[str | None, Parameter(metavar="NAME")] = None
 
 
 @Parameter(name="*", group=Group("Judging", sort_key=6))
@@ -171,9 +161,9 @@ class JudgingOptions:
         assume_status: Status of rows without a status column: `paid`, or `none` (never clean).
     """
 
-    rules_file: Annotated[Path | None, Parameter(name="--rules"), FILE] = None
+    rules_file: Annotated[Path | None, Parameter(name="--rules", metavar="FILE")] = None
     time_zone: Annotated[str | None, Parameter(metavar="ZONE")] = None
-    grace: Annotated[str | None, DURATION] = None
+    grace: Annotated[str | None, Parameter(metavar="DURATION")] = None
     assume_status: Annotated[Assumed | None, Parameter(metavar="WORD", show_choices=False), RARE] = None
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
@@ -203,9 +193,9 @@ class EarlierRunOptions:
         reuse: Maximum age of previous answers to use again, for rows that matched.
     """
 
-    previous: Annotated[Path | None, FOLDER] = None
+    previous: Annotated[Path | None, Parameter(metavar="FOLDER")] = None
     confirm_after: Annotated[Seconds, RARE] = 0.0
-    decisions: Annotated[Path | None, FOLDER, RARE] = None
+    decisions: Annotated[Path | None, Parameter(metavar="FOLDER"), RARE] = None
     reuse: Annotated[MaxAge, RARE] = None
 
     def decided(self, rules: Rules, out: Path) -> Rules:
@@ -254,10 +244,10 @@ class StatementOptions:
         payout: Amount that the bank received for the statement, such as `12,345,000`.
     """
 
-    statement: Annotated[Path | None, FILE] = None
-    statement_column: Annotated[Texts, NAMED_COLUMN] = ()
-    settles_within: Annotated[str | None, DURATION] = None
-    payout: Annotated[int | None, Parameter(converter=_read_amount), AMOUNT] = None
+    statement: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    statement_column: Annotated[Texts, Parameter(metavar="FIELD=NAME")] = ()
+    settles_within: Annotated[str | None, Parameter(metavar="DURATION")] = None
+    payout: Annotated[int | None, Parameter(converter=_read_amount, metavar="AMOUNT")] = None
 
     def declared(self, rules: Rules) -> Rules:
         given = [name for name, value in attrs.asdict(self).items() if value not in (None, ())]

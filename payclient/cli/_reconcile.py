@@ -28,7 +28,7 @@ from payclient.cli._connection import ConnectionOptions
 from payclient.cli._next import after_verdict, lines_of
 from payclient.cli._options import EarlierRunOptions, JudgingOptions, LedgerOptions, StatementOptions, check_run
 from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
-from payclient.cli._streams import FOLDER, REFERENCE, Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
+from payclient.cli._streams import Exit, OwnStreams, Streams, refuse, status_of, stop_in_order
 from payclient.client import resolve_environment
 from payclient.errors import InvalidReferenceError, PayClientError
 from payclient.protocol import check_reference
@@ -53,8 +53,8 @@ async def reconcile(
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    out: Annotated[Path, FOLDER],
-    canary: Annotated[str | None, REFERENCE] = None,
+    out: Annotated[Path, Parameter(metavar="FOLDER")],
+    canary: Annotated[str | None, Parameter(metavar="REFERENCE")] = None,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
     earlier: EarlierRunOptions = EarlierRunOptions(),  # noqa: B008  frozen

@@ -8,12 +8,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import Parameter
+
 from payclient import reconcile
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.cli._next import about_folder, explaining, lines_of
 from payclient.cli._options import check_run
 from payclient.cli._output import SEVERITY, listed, roll_forward
-from payclient.cli._streams import NAME, Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
+from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
 from payclient.reconcile import BreakState, Row, Severity, folders
 from payclient.reconcile.folders import JOURNAL
@@ -248,8 +250,8 @@ def sign(
     folder: Path,
     /,
     *,
-    prepared: Annotated[str | None, NAME] = None,
-    reviewed: Annotated[str | None, NAME] = None,
+    prepared: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    reviewed: Annotated[str | None, Parameter(metavar="NAME")] = None,
     streams: OwnStreams,
 ) -> int:
     """

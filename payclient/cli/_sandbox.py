@@ -15,7 +15,7 @@ from cyclopts import Parameter, validators
 
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.remedy import Shell, Way, shell_here
-from payclient.cli._streams import FILE, NUMBER, Exit, OwnStreams, Seconds, refuse
+from payclient.cli._streams import Exit, OwnStreams, Seconds, refuse
 from payclient.testing import FakeService, Latency, Reply
 
 EXAMPLES = """
@@ -97,13 +97,13 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 async def sandbox(
     *,
-    port: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65535)), NUMBER] = 8080,
+    port: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65535), metavar="NUMBER")] = 8080,
     host: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1",
-    transactions: Annotated[Path | None, FILE] = None,
+    transactions: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     rate_limit: Annotated[str | None, Parameter(metavar="RATE")] = None,
-    fault_share: Annotated[float, Parameter(validator=validators.Number(gte=0, lte=1)), NUMBER] = 0.0,
+    fault_share: Annotated[float, Parameter(validator=validators.Number(gte=0, lte=1), metavar="NUMBER")] = 0.0,
     latency: Annotated[Seconds, Parameter(validator=validators.Number(gte=0))] = 0.0,
-    seed: Annotated[int, NUMBER] = 0,
+    seed: Annotated[int, Parameter(metavar="NUMBER")] = 0,
     streams: OwnStreams,
 ) -> int:
     """

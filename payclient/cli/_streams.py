@@ -141,11 +141,6 @@ Deadline: TypeAlias = Annotated[float | None, Parameter(converter=_read_deadline
 OwnStreams: TypeAlias = Annotated[Streams, Parameter(parse=False)]
 """Kinds of options: a switch, `--json`, one that may be repeated, durations, and the streams, which have no option."""
 
-AMOUNT, DURATION, FILE, FOLDER = (Parameter(metavar=each) for each in ("AMOUNT", "DURATION", "FILE", "FOLDER"))
-MARK, NAME, NUMBER, REFERENCE, TEXT = (
-    Parameter(metavar=each) for each in ("MARK", "NAME", "NUMBER", "REFERENCE", "TEXT")
-)
-NAMED_COLUMN = Parameter(metavar="FIELD=NAME")
 RARE = Parameter(group=Group("Rarely needed", sort_key=20))
 
 _STOP_GRACE = 15.0
