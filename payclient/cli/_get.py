@@ -5,7 +5,7 @@ import codecs
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from shutil import get_terminal_size
@@ -20,17 +20,7 @@ from payclient import errors
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._streams import (
-    Deadline,
-    Exit,
-    JsonFlag,
-    OwnStreams,
-    Streams,
-    aligned,
-    most_urgent,
-    refuse,
-    status_of,
-)
+from payclient.cli._streams import Deadline, Exit, JsonFlag, OwnStreams, Streams, aligned, refuse, status_of
 from payclient.protocol import Found, Outcome, masked
 
 _COLUMNS = (
@@ -45,8 +35,13 @@ _WORDS = (
 )
 _HAS_DIGIT = re.compile("[0-9]").search
 _BETWEEN_CELLS = re.compile("[,;\t|]")
+_BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 _MAX_ROWS = 1000
 """Rows that are kept back to be aligned and sorted."""
+
+
+def most_urgent(statuses: Iterable[Exit]) -> Exit:
+    return max(statuses, key=_BY_URGENCY.index, default=Exit.DONE)
 
 
 def record_of(outcome: Outcome) -> dict[str, Any]:

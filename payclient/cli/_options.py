@@ -14,18 +14,8 @@ from cyclopts import Group, Parameter, Token
 
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Way
-from payclient.cli._streams import (
-    RARE,
-    Flag,
-    MaxAge,
-    MissingRunError,
-    RefusalError,
-    Seconds,
-    Streams,
-    Texts,
-    refuse,
-    with_unit,
-)
+from payclient.cli._streams import RARE, Flag, MaxAge, RefusalError, Seconds, Streams, Texts, refuse
+from payclient.errors import with_attributes
 from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_rules, with_decisions
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import KINDS, Dialect, Ledger, LedgerError, LedgerFile, LedgerFormat, open_ledger
@@ -148,6 +138,11 @@ class DialectOptions:
     only_currency: Annotated[str | None, Parameter(metavar="NAME")] = None
 
 
+def with_unit(text: str) -> str:
+    """Return *text*, in seconds if it is a bare number. A rules file has to name the unit."""
+    return f"{text}s" if text.isdecimal() else text
+
+
 @Parameter(name="*", group=Group("Judging", sort_key=6))
 @frozen(kw_only=True)
 class JudgingOptions:
@@ -220,6 +215,13 @@ def _read_amount(_: object, tokens: Sequence[Token]) -> int:
         wanted = "a whole number in the unit of the service, such as 12,345,000"
         refuse(f"--payout must be {wanted}, got {quote(text)}")
     return int(digits)
+
+
+@with_attributes
+class MissingRunError(RefusalError):
+    """There is no report in *folder*."""
+
+    folder: Path = Path()
 
 
 def check_run(folder: Path, *names: str) -> None:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, TypeAlias
 
 from attrs import field, frozen
@@ -126,11 +125,6 @@ def _read_deadline(kind: object, tokens: Sequence[Token]) -> float | None:
     return None if tokens[0].value == "none" else _read_seconds(kind, tokens)
 
 
-def with_unit(text: str) -> str:
-    """Return *text*, in seconds if it is a bare number. A rules file has to name the unit."""
-    return f"{text}s" if text.isdecimal() else text
-
-
 Flag: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False)]
 JsonFlag: TypeAlias = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
 Texts: TypeAlias = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -199,13 +193,6 @@ class RefusalError(ConfigurationError):
     is_last: bool = False
 
 
-@with_attributes
-class MissingRunError(RefusalError):
-    """There is no report in *folder*."""
-
-    folder: Path = Path()
-
-
 def refuse(message: str, *ways: Way, first: str = "") -> NoReturn:
     """End the command because it cannot be run like this."""
     raise RefusalError(message, ways=ways, first=first)
@@ -239,9 +226,6 @@ class Exit(IntEnum):
     CLOSED = 141
 
 
-_BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
-
-
 def status_of(error: errors.PayClientError) -> Exit:
     is_usage = isinstance(error, errors.ConfigurationError)
     if type(error) is errors.ConfigurationError or isinstance(error, RefusalError):
@@ -263,7 +247,3 @@ def status_of(error: errors.PayClientError) -> Exit:
     if isinstance(error, StoppedError | UnknownCanaryError):
         return Exit.INTERRUPTED if isinstance(error, StoppedError) else Exit.REFUSED
     return Exit.USAGE if is_usage or isinstance(error, LedgerError | JournalError | PastRunError) else Exit.AGAIN
-
-
-def most_urgent(statuses: Iterable[Exit]) -> Exit:
-    return max(statuses, key=_BY_URGENCY.index, default=Exit.DONE)
