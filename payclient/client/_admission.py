@@ -16,7 +16,7 @@ from payclient import errors
 from payclient._shared.logger import logger
 from payclient.client._lookup import Lookup, LookupPhase
 from payclient.client._outage import End, Outage, State
-from payclient.client.policies import Limiter, Signal, Ticket, classify
+from payclient.client.policies import Limiter, Priority, Signal, Ticket, classify
 
 
 @frozen
@@ -146,7 +146,8 @@ class Admission:
 
     def is_cut_short(self, lookup: Lookup, error: errors.CouldNotAskError) -> bool:
         """Return whether *error* is about this lookup only: others may have more time, or wait out an outage."""
-        return isinstance(error, errors.OverloadedError) or bool(self.too_late(lookup)) or self.is_rejected(lookup)
+        is_own = isinstance(error, errors.OverloadedError) or lookup.priority is Priority.BULK
+        return is_own or bool(self.too_late(lookup)) or self.is_rejected(lookup)
 
     def tell(self, lookup: Lookup, error: errors.CouldNotAskError) -> None:
         """Complete an error for its caller: an outage counts it, and a pause says when to ask again."""

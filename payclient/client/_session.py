@@ -280,7 +280,7 @@ class Session:
         probe.seconds = NO_TIME.copy()
         task = asyncio.create_task(self._attempt(probe, options, ticket), name="payclient-probe")
         self._probes[task] = False
-        task.add_done_callback(partial(self._end_probe, ticket, probe))
+        task.add_done_callback(self._end_probe)
         lookup.is_probe, allowed = True, self.outage.allowed
         rest = min(allowed, max(0.0, lookup.began_at + 2 * allowed - ticket.started_at))  # it may have queued
         try:
@@ -298,9 +298,7 @@ class Session:
                 self._probes[task] = True
                 probe.observers = options.observers  # the trace of the lookup ends with it
 
-    def _end_probe(self, ticket: Ticket, probe: Lookup, task: asyncio.Task[Transaction]) -> None:
-        if probe.sent_at is None:  # it was cancelled before its attempt began
-            self._limiter.release(ticket, Signal.SILENT)
+    def _end_probe(self, task: asyncio.Task[Transaction]) -> None:
         del self._probes[task]
         if not task.cancelled():
             task.exception()  # if its caller has left, it was recorded

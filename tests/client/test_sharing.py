@@ -230,6 +230,17 @@ async def test_fresh_row_of_a_stream(fresh):
     assert (outcome.transaction.status, (await page).status) == ("0.5", "0.0")
 
 
+async def test_row_shares_no_failure():
+    """A lookup that shares a row of a stream goes on by itself when the row has failed."""
+    transport = ScriptedTransport(T1=[answer(b"{}", 500)] * 4, latency=0.1)
+    pay = client(transport)
+    async with pay.stream_transactions(["T1"]) as outcomes:
+        await asyncio.sleep(0.05)
+        found = asyncio.create_task(pay.get_transaction("T1"))
+        assert (await found).reference == "T1"
+        assert ([each.reference async for each in outcomes], len(transport.sent)) == (["T1"], 6)
+
+
 async def test_views_share(subtests):
     """Views share equal lookups unless their attempts differ; each keeps its own deadline."""
     cases = {
