@@ -115,14 +115,13 @@ class Admission:
                 on_failure.pop_all()
                 return ticket
         except (errors.DeadlineExceededError, errors.OverloadedError) as error:
-            error.args = (f"{error.message}; {self._reason_to_queue()}",)
+            reasons, failure = [error.message], self.outage.last_failure
+            if pause := self.limiter.paused_seconds():
+                reasons += [f"the service asked for a pause, of which {pause:.0f} s remain"]
+            else:
+                reasons += [f"the last failure of this client was {failure}"] * bool(failure) + [self.limiter.bound()]
+            error.args = ("; ".join(reasons),)
             raise
-
-    def _reason_to_queue(self) -> str:
-        if pause := self.limiter.paused_seconds():
-            return f"the service asked for a pause, of which {pause:.0f} s remain"
-        limit, failure = self.limiter.bound(), self.outage.last_failure
-        return f"the last failure of this client was {failure}; {limit}" if failure else limit
 
     # In vain
 

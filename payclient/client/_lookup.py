@@ -46,10 +46,6 @@ class LookupPhase(Timeout):
         self.rejection: errors.PayClientError | None = None
         lookup.current = self
 
-    def reject(self, error: errors.PayClientError) -> None:
-        self.rejection = error
-        self.fire()
-
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> Literal[False]:
         is_over = super().__exit__(kind, error, None)
         lookup = self._lookup
@@ -110,7 +106,8 @@ class Lookup:
 
     def reject(self, error: errors.PayClientError) -> None:
         if self.current is not None:
-            self.current.reject(error)
+            self.current.rejection = error
+            self.current.fire()
 
     @property
     def is_in_flight(self) -> bool:

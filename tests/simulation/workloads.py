@@ -119,6 +119,10 @@ class _Clients:
 
     async def _check_health(self, client):
         world = self.world
+        if world.plan.seed % 2 and not client.stats.in_flight:
+            await asyncio.sleep(6.0)
+            if client.stats.outage_seconds:
+                world.fail("recovers", "an outage is known to go on, although nothing was asked for six seconds")
         view = client.with_options(deadline=HEALTHY, timeout=HEALTHY / 10)
         references = [f"T{number}" for number in range(100, 100 + 2 * world.plan.concurrency)]
         answers = [await self._answer(view, "T99")]

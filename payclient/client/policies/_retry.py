@@ -5,6 +5,7 @@ A lookup is idempotent, so every failure is safe to retry. The question is only 
 helps.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 
@@ -126,24 +127,20 @@ class Retries:
     policy: RetryPolicy
     random: Callable[[], float]
     is_timed: bool = False  # it is awaited, and has a deadline
-    _counted: int = field(default=0, init=False)
-    _garbled: int = field(default=0, init=False)
-    _uncounted: int = field(default=0, init=False)
+    _seen: Counter[Again] = field(factory=Counter, init=False)
     _waits: int = field(default=0, init=False)
 
     def delay(self, verdict: Classification) -> float | None:
         """Return the seconds to wait before the next attempt, or None without one."""
-        if verdict.again is Again.NEVER or self.policy.max_attempts == 1:
+        again, seen = verdict.again, self._seen
+        if again is Again.NEVER or self.policy.max_attempts == 1:
             return None
-        if verdict.again is Again.UNCOUNTED:
-            self._uncounted += 1
+        seen[again] += 1
+        if again is Again.UNCOUNTED and (seen[again] <= _MAX_UNCOUNTED or not self.is_timed):
             # Without `Retry-After` no separate wait: the limiter delays this lookup together with all others.
-            if self._uncounted <= _MAX_UNCOUNTED or not self.is_timed:
-                return 0.0 if self._uncounted <= _MAX_UNCOUNTED else None
-        elif verdict.again is not Again.LATER or not self.is_timed:
-            self._counted += 1
-        self._garbled += verdict.again is Again.ONCE
-        if self._counted >= self.policy.max_attempts or self._garbled > 1:
+            return 0.0 if seen[again] <= _MAX_UNCOUNTED else None
+        counted = seen[Again.COUNTED] + seen[Again.ONCE] + (0 if self.is_timed else seen[Again.LATER])
+        if counted >= self.policy.max_attempts or seen[Again.ONCE] > 1:
             return None
         bound = min(self.policy.max_backoff, self.policy.initial_backoff * 2.0 ** min(self._waits, 60))
         self._waits += 1
