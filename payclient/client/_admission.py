@@ -33,22 +33,21 @@ class Result:
 
     @classmethod
     def of(cls, error: errors.PayClientError) -> Self:
-        name, verdict, pause, end, is_of_program = type(error).__name__, classify(error), None, End.FAILED, False
-        status = error.status_code if isinstance(error, errors.ResponseError) else 0
-        if isinstance(error, errors.ResponseError):
-            if verdict.signal is Signal.ACCEPTED:
-                end = End.ACCEPTED
-            elif isinstance(error, errors.RateLimitedError) and status >= 500:
-                end = End.LIMITED
-            elif verdict.signal is not Signal.OVERLOADED and not isinstance(error, errors.ServiceError):
-                end = End.REFUSED
-            pause = error.asked_pause if verdict.signal is Signal.THROTTLED else None
-            is_of_program = error.status_code == 500 or isinstance(error, errors.UnexpectedResponseError)
-        elif not isinstance(error, errors.TransportError):
+        name, verdict = type(error).__name__, classify(error)
+        if isinstance(error, errors.TransportError):
+            return cls(name, End.FINAL if verdict.is_fatal else End.FAILED, verdict.signal, f"{name}: {error}")
+        if not isinstance(error, errors.ResponseError):
             return cls(name, End.UNKNOWN)  # such as of a transport that was closed
-        elif verdict.is_fatal:
-            end = End.FINAL
-        return cls(name, end, verdict.signal, f"{name}: {error}", pause, status, is_of_program)
+        status, signal = error.status_code, verdict.signal
+        if signal is Signal.ACCEPTED:
+            end = End.ACCEPTED
+        elif signal is Signal.OVERLOADED or isinstance(error, errors.ServiceError):
+            end = End.FAILED
+        else:
+            end = End.LIMITED if isinstance(error, errors.RateLimitedError) and status >= 500 else End.REFUSED
+        pause = error.asked_pause if signal is Signal.THROTTLED else None
+        is_of_program = status == 500 or isinstance(error, errors.UnexpectedResponseError)
+        return cls(name, end, signal, f"{name}: {error}", pause, status, is_of_program)
 
 
 FOUND = Result("", End.ACCEPTED, Signal.ACCEPTED)

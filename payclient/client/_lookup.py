@@ -190,19 +190,6 @@ class SingleFlight(dict[str, "dict[str, InFlight]"]):
             return None
         return call if call.made.sent_at is None or call.made.sent_at > after else None
 
-    def end(self, reference: str, ended: InFlight, *, is_told: bool) -> None:
-        """Stop sharing *ended* and, if its result is told, each lookup of *reference* that was sent before."""
-        # Which of two requests left first is not known: one may have waited for its connection. Polls are made one
-        # after the other, and a wait accepts a result as old as its interval.
-        if reference not in self:
-            return
-        calls = self[reference]
-        for kind, call in tuple(calls.items()):
-            if call is ended or (is_told and kind != POLL and call.made.sent_at is not None):
-                del calls[kind]
-        if not calls:
-            del self[reference]
-
 
 @define(eq=False, repr=False)
 class InFlight:
@@ -232,7 +219,17 @@ class InFlight:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        self._others.end(self._key, self, is_told=error is None or isinstance(error, errors.ResponseError))
+        # A result that is told ends each lookup that was sent before. Which of two requests left first is not known:
+        # one may have waited for its connection. Polls are made one after the other, and a wait accepts a result as old
+        # as its interval.
+        is_told = error is None or isinstance(error, errors.ResponseError)
+        if self._key in self._others:
+            calls = self._others[self._key]
+            for name, call in tuple(calls.items()):
+                if call is self or (is_told and name != POLL and call.made.sent_at is not None):
+                    del calls[name]
+            if not calls:
+                del self._others[self._key]
         if self._ended is not None:
             # The deadline was the caller's own, so waiters with more time try again.
             is_own = isinstance(error, errors.DeadlineExceededError) or self.is_cut_short

@@ -33,8 +33,8 @@ from support.fakes import KEY, SAMPLE
 WARM_UP, COUNTED = 300, 200
 FEW_ROWS, MANY_ROWS = 200, 500
 GOALS = {
-    "above the transport": (49, 34),
-    "fast": (98, 77),
+    "above the transport": (48, 34),
+    "fast": (97, 77),
     "httpx": (238, 214),
     "a row of ledger": (30, 29),
     "a row of reconcile": (330, 178),

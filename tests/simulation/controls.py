@@ -208,8 +208,7 @@ CONTROLS = (
     Control("a late timer ends no connecting", "transports._connections:Dialer.dial", "if is_blocked:", "if False:",
             OURS, oracle="late timer", needs=("jump",)),
     # Equal lookups
-    Control("a failed call is no longer in flight", "client._lookup:SingleFlight.end",
-            "call is ended or (", "("),
+    Control("a failed call is no longer in flight", _LEAVE, "call is self or (", "("),
     Control("the deadline of one lookup is not that of another", _LEAVE,
             "isinstance(error, errors.DeadlineExceededError) or", ""),
     Control("those who wait are woken when a call was cancelled", _LEAVE,
