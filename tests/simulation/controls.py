@@ -247,9 +247,9 @@ CONTROLS = (
             "call.made.sent_at is None or call.made.sent_at > after", "True",
             oracle="older", works=("crowd",)),
     Control("what confirms is asked after it was called", "client._client:AsyncClient._look_up",
-            "after = now if is_newer else -math.inf", "after = -math.inf", oracle="older", works=("crowd",)),
-    Control("nobody joins what may be older than an answer given", "client._lookup:SingleFlight.end",
-            "(is_told and kind != POLL and call.made.sent_at is not None)", "False", oracle="older", works=("crowd",)),
+            "after = now if is_newer or is_fresh else -math.inf", "after = -math.inf", oracle="older", works=("crowd",)),
+    Control("nobody joins what may be older than an answer given", _LEAVE,
+            "(is_told and name != POLL and call.made.sent_at is not None)", "False", oracle="older", works=("crowd",)),
     # Waits
     Control("a wait ends at its deadline, whatever is in flight", _WAIT_FOR, "wait.ends_at, is_poll=True",
             "None, is_poll=True", oracle="deadline", works=_WAITS),
