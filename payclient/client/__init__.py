@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from payclient.client._config import resolve_environment as resolve_environment
     from payclient.client._config import resolve_messages as resolve_messages
     from payclient.client._config import resolve_rate as resolve_rate
+    from payclient.client._confirm import Confirmation as Confirmation
+    from payclient.client._confirm import FieldDifference as FieldDifference
     from payclient.client._session import closed as closed
     from payclient.client._session import running_loop as running_loop
     from payclient.client._stream import PASSES as PASSES
@@ -26,12 +28,10 @@ if TYPE_CHECKING:
     from payclient.client._stream import stream as stream
     from payclient.client._telemetry import Attempt as Attempt
     from payclient.client._telemetry import Stats as Stats
-    from payclient.client._wait import Confirmation as Confirmation
-    from payclient.client._wait import FieldDifference as FieldDifference
     from payclient.client.policies import RetryPolicy as RetryPolicy
     from payclient.client.policies import classify as classify
 
-_ROOMS = ("policies", "_telemetry", "_stream", "_config", "_wait", "_session", "_client")
+_ROOMS = ("policies", "_telemetry", "_stream", "_config", "_confirm", "_session", "_client")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there

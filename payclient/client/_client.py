@@ -22,12 +22,12 @@ from payclient.client._config import (
     resolve_environment,
     resolve_rate,
 )
+from payclient.client._confirm import Claim, Condition, Confirmation, LastPoll, Wait
 from payclient.client._keys import Keys, KeySource
 from payclient.client._lookup import POLL, InFlight, Lookup, LookupPhase, SingleFlight
 from payclient.client._session import Session
 from payclient.client._stream import References, in_bulk, stream
 from payclient.client._telemetry import OnAttempt, Stats, Tracing
-from payclient.client._wait import Claim, Condition, Confirmation, LastPoll, Wait
 from payclient.client.policies import Clock, Priority, RetryPolicy
 from payclient.errors import CouldNotAskError, DeadlineExceededError, PayClientError, TransactionNotFoundError
 from payclient.protocol import Environment, Outcome, Transaction, check_reference, check_references, endpoint

@@ -3,7 +3,7 @@
 import pytest
 
 from payclient import ConfigurationError, ServiceError, Transaction, TransactionNotFoundError, UnreachableStatusError
-from payclient.client._wait import Wait
+from payclient.client._confirm import Wait
 
 MISSING = TransactionNotFoundError("no such transaction", status_code=404)
 
