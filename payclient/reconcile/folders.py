@@ -172,12 +172,10 @@ class PastRun:
 
     def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
         for name, label in _WHO.items():
-            if self.service[name] != service[name]:
-                message = (
-                    f"{self.folder} cannot be compared: its {label} is {self.service[name] or 'not recorded'!r}, "
-                    f"but {whose} has {service[name] or 'not recorded'!r}"
-                )
-                raise PastRunError(message)
+            ours, theirs = (each[name] or "not recorded" for each in (self.service, service))
+            if ours != theirs:
+                message = f"its {label} is {ours!r}, but {whose} has {theirs!r}"
+                raise PastRunError(f"{self.folder} cannot be compared: {message}")
 
 
 def _entries(row: Row) -> list[Entry]:
@@ -203,7 +201,7 @@ def open_past_run(folder: Path) -> PastRun:
         raise PastRunError(f"{folder} cannot be compared: {problem}", folder=folder)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
-    since = summary["since"]
+    again, ledger, since = manifest["judged_again"], manifest["ledger"], summary["since"]
     listed = {file["name"]: file["sha256"] for file in manifest["files"]}
     return PastRun(
         folder=folder,
@@ -214,7 +212,7 @@ def open_past_run(folder: Path) -> PastRun:
             rules=rules_from_json(rules),
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since["trend"]) if since else (),
-            ledger_sha256=manifest["ledger"]["sha256"] if manifest["ledger"] else "",
+            ledger_sha256=ledger["sha256"] if ledger else "",
             manifest_sha256=manifest["sha256"],
             rows_sha256=listed[ROWS],
             shown=from_json(summary["shown"], dict[str, tuple[str, ...]]),
@@ -224,7 +222,7 @@ def open_past_run(folder: Path) -> PastRun:
         ),
         service=manifest["service"],
         rows=summary["rows"],
-        judged_run=manifest["judged_again"]["run"] if manifest["judged_again"] else "",
+        judged_run=again["run"] if again else "",
         is_work_list_edited=bool(edited),
         files=listed,
         first_observed_at=read_time(summary["first_observed_at"]),
@@ -358,10 +356,9 @@ def finish(files: ReportFiles, journal: Journal, about: About, ledger: Ledger | 
 DIFF_VERSION = 1
 """Grows when a reader of the difference has to change. New names alone do not make it grow."""
 
-_STATES = list(BreakState)
 _TABLES = (
     "rows (is_later INTEGER, reference TEXT, text BLOB)",
-    "changes (state INTEGER, severity INTEGER, reference TEXT, code TEXT, text TEXT)",
+    "changes (state TEXT, severity INTEGER, reference TEXT, code TEXT, text TEXT)",
 )
 _ADD = "INSERT INTO rows VALUES (?, ?, ?)"
 
@@ -377,9 +374,8 @@ class RunDiff:
             self._database = stack.enter_context(closing(temporary_database(*_TABLES)))
             self.open_findings: OpenFindings = self._compare()
             self._close = stack.pop_all().close
-        self.counts: Mapping[BreakState, int] = {
-            state: total.count for state, total in self.open_findings.by_state.items()
-        }
+        totals = self.open_findings.by_state.items()
+        self.counts: Mapping[BreakState, int] = {state: total.count for state, total in totals}
 
     def __enter__(self) -> Self:
         return self
@@ -414,7 +410,7 @@ class RunDiff:
     def changes(self, state: BreakState, *, limit: int = -1) -> Iterator[dict[str, Any]]:
         """Yield the breaks in *state*, the most severe first, then by reference. *limit* of them unless it is -1."""
         query = "SELECT text FROM changes WHERE state = ? ORDER BY severity DESC, reference, code LIMIT ?"
-        for (text,) in self._database.execute(query, (_STATES.index(state), limit)):
+        for (text,) in self._database.execute(query, (state.value, limit)):
             yield json.loads(text)
 
     def as_json(self) -> Iterator[str]:
@@ -437,7 +433,7 @@ class RunDiff:
             for change in self.changes(state):
                 left -= 1
                 yield f"    {json.dumps(change)}{',' if left else ''}"
-            yield "  ]" if state is _STATES[-1] else "  ],"
+            yield "  ]" if state is [*BreakState][-1] else "  ],"
         yield "}"
 
     # The comparison
@@ -452,8 +448,7 @@ class RunDiff:
         with closing(Tally()) as tally:
             for change in self._changes():
                 tally.add_change(change)
-                state, severity = _STATES.index(change.history.state), int(change.now.severity)
-                key = state, severity, change.reference, change.now.code.value
+                key = change.history.state.value, int(change.now.severity), change.reference, change.now.code.value
                 execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(change_as_json(change))))
             execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
             return tally.open_findings()

@@ -269,34 +269,22 @@ def settled_as_json(settled: Settled) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code.value,
-        "severity": finding.severity.word,
-        "sentence": finding.sentence,
-        "ledger": finding.ledger,
-        "service": finding.service,
-        "waived": finding.waived,
-        "is_accepted": finding.is_accepted,
-        "at_stake": finding.at_stake,
-        "history": finding.history and as_json(finding.history),
-    }
+    names = ("code", "severity", "sentence", "ledger", "service", "waived", "is_accepted", "at_stake", "history")
+    found = as_json(finding)
+    return {name: found[name] for name in names}
 
 
 def change_as_json(change: BreakChange) -> dict[str, Any]:
-    now, was, history = change.now, change.was, change.history
-    is_changed = history.state is BreakState.CHANGED
+    now, history = as_json(change.now), as_json(change.history)
+    was = change.was if change.history.state is BreakState.CHANGED else None
     return {
         "reference": change.reference,
-        "code": now.code.value,
-        "severity": now.severity.word,
-        "sentence": now.sentence,
-        **_values(now),
-        "was": _values(was) if is_changed and was is not None else None,
-        "resolved_by": None if now.by is None else now.by.value,
+        **{name: now[name] for name in ("code", "severity", "sentence")},
+        **_values(change.now),
+        "was": was and _values(was),
+        "resolved_by": now["by"],
         "reason": change.why,
-        "first_seen": history.first_seen and history.first_seen.isoformat(),
-        "first_run": history.first_run,
-        "age_days": history.age_days,
+        **{name: history[name] for name in ("first_seen", "first_run", "age_days")},
     }
 
 
