@@ -182,22 +182,28 @@ def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
 
 @define
 class Top(Generic[_Item]):
-    """The highest-ranking items of any number. Equal ones in order of arrival. Memory grows only with the room."""
+    """The highest-ranking items of any number, each key once. Equal ones in order. Memory grows only with the room."""
 
     _room: int
     _rank: Callable[[_Item], tuple[int, ...]]
     count: int = field(init=False, default=0)
-    _items: list[_Item] = field(init=False, factory=list)
+    _items: dict[Hashable, _Item] = field(init=False, factory=dict)
 
-    def add(self, item: _Item) -> None:
+    def add(self, item: _Item, key: Hashable = None) -> None:
         self.count += 1
-        self._items.append(item)
+        self._items[self.count if key is None else key] = item
         if len(self._items) > 2 * self._room:
-            self._items = list(self.kept)
+            self._items = dict(self._ranked())
+
+    def get(self, key: Hashable) -> _Item | None:
+        return self._items.get(key)
+
+    def _ranked(self) -> list[tuple[Hashable, _Item]]:
+        return nlargest(self._room, self._items.items(), key=lambda each: self._rank(each[1]))
 
     @property
     def kept(self) -> tuple[_Item, ...]:
-        return tuple(nlargest(self._room, self._items, key=self._rank))
+        return tuple(item for _, item in self._ranked())
 
 
 @frozen(kw_only=True)
@@ -214,34 +220,8 @@ def invoice_of(row: Row) -> Hashable:
     return reff_key(row.transaction.merchant_reff) if row.transaction else None
 
 
-def _rank(item: BreakItem) -> tuple[int, ...]:
+def _break_rank(item: BreakItem) -> tuple[int, ...]:
     return item.row.is_material, item.finding.severity, item.at_stake
-
-
-@define
-class _Items:
-    """The highest-ranking items, each key once, with the row that has more at stake."""
-
-    _room: int
-    _kept: dict[Hashable, BreakItem] = field(init=False, factory=dict)
-
-    def add(self, row: Row, finding: Finding) -> None:
-        stake, reference = row.at_stake if finding.at_stake is None else finding.at_stake, row.reference or ""
-        key = finding.code, invoice_of(row) if finding.code is Code.PAID_TWICE and row.transaction else reference
-        item = BreakItem(row=row, finding=finding, references=(reference,), at_stake=stake)
-        if (known := self._kept.get(key)) is not None:
-            first = item if stake > known.at_stake else known
-            item = evolve(first, references=tuple(dict.fromkeys((*known.references, reference))))
-        self._kept[key] = item
-        if len(self._kept) > 2 * self._room:
-            self._kept = dict(self._ranked())
-
-    def _ranked(self) -> list[tuple[Hashable, BreakItem]]:
-        return nlargest(self._room, self._kept.items(), key=lambda each: _rank(each[1]))
-
-    @property
-    def kept(self) -> tuple[BreakItem, ...]:
-        return tuple(item for _, item in self._ranked())
 
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
@@ -256,8 +236,8 @@ class Worst:
     """The breaks that are shown first, and rows and totals of each kind. Memory grows with *room*, not with rows."""
 
     _room: int = 60
-    _news: _Items = field(init=False, factory=lambda: _Items(MAX_NEWS))
-    _others: _Items = field(init=False, factory=lambda: _Items(MAX_OTHERS))
+    _news: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_NEWS, _break_rank))
+    _others: Top[BreakItem] = field(init=False, factory=lambda: Top(MAX_OTHERS, _break_rank))
     other_rows: int = field(init=False, default=0)
     rows: defaultdict[Kind, Top[Row]] = field(init=False)
     totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
@@ -277,11 +257,21 @@ class Worst:
             self.other_rows += row.history is None or not row.history.state.is_news
             for finding in row.findings:
                 if finding.is_decisive:
-                    is_news = finding.history is not None and finding.history.state.is_news
-                    (self._news if is_news else self._others).add(row, finding)
+                    self._add_break(row, finding)
         if kind not in (Bucket.MATCHED, Bucket.OPEN):
             self.rows[kind].add(row)
             self.totals[kind] += Total.of(row)
+
+    def _add_break(self, row: Row, finding: Finding) -> None:
+        """Add a finding, or the row to those of its key. The row that is shown has more at stake."""
+        top = self._news if finding.history is not None and finding.history.state.is_news else self._others
+        stake, reference = row.at_stake if finding.at_stake is None else finding.at_stake, row.reference or ""
+        key = finding.code, invoice_of(row) if finding.code is Code.PAID_TWICE and row.transaction else reference
+        item, known = BreakItem(row=row, finding=finding, references=(reference,), at_stake=stake), top.get(key)
+        if known is not None:
+            references = tuple(dict.fromkeys((*known.references, reference)))
+            item = evolve(item if stake > known.at_stake else known, references=references)
+        top.add(item, key)
 
     def add_gone(self, change: BreakChange) -> None:
         if not change.is_old:
