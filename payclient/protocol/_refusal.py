@@ -11,7 +11,7 @@ Design rules for the words:
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -235,15 +235,17 @@ class ErrorResponse:
     words: str = ""
 
     def error(self, kind: type[_Error], meaning: str, **more: Any) -> _Error:
-        kept = {name: self.clean(value, _WORDS) for name, value in self.headers.items() if name in _KEPT_HEADERS}
+        kept = {
+            name: _clean(value, _WORDS, self.redact) for name, value in self.headers.items() if name in _KEPT_HEADERS
+        }
         return kind(
-            f"{self.clean(meaning, _EXCERPT)} (HTTP {self.status_code})",
+            f"{_clean(meaning, _EXCERPT, self.redact)} (HTTP {self.status_code})",
             status_code=self.status_code,
             headers=kept,
-            body=self.clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT),
+            body=_clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT, self.redact),
             request_id=request_id_of(self.headers, self.redact),
             asked_pause=retry_after(self.headers, is_throttled=kind is errors.RateLimitedError, now=self.now),
-            service_message=self.clean(self.words, _EXCERPT),
+            service_message=_clean(self.words, _EXCERPT, self.redact),
             **more,
         )
 
@@ -255,15 +257,12 @@ class ErrorResponse:
         is_about_reference: bool = False,
     ) -> errors.UnexpectedResponseError:
         """Return the error for a response of an undocumented shape."""
-        shown = self.clean(problem, _EXCERPT)
+        shown = _clean(problem, _EXCERPT, self.redact)
         return self.error(kind, f"unexpected answer: {problem}", problem=shown, is_about_reference=is_about_reference)
-
-    def clean(self, text: str, length: int) -> str:
-        """Return *text* on one line: without the key, control and direction characters, shortened."""
-        return _clean(text, length, self.redact)
 
 
 def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
+    """Return *text* on one line: without the key, control and direction characters, shortened."""
     window = length * 8
     shown = redact(text[:window])
     if len(text) > window:  # the end may be a part of the key too short to be redacted
@@ -294,7 +293,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
     status = response.status_code
     # Neither a redirect nor a failure of the server is the service speaking about a transaction.
     is_answer = is_object(value) and status // 100 in (2, 4) and status not in (408, 425, 429)
-    if is_answer and (other := next((name for name in _references_in(value) if name != reference), None)):
+    if is_answer and (other := _other_reference(value, reference)):
         found = f"the answer is about {other[:80]!r}, asked for {reference!r}"
         return response.unexpected(found, kind=errors.ReferenceMismatchError)
     is_envelope = is_object(value) and value.get("success") is False and status // 100 in (2, 4)
@@ -302,7 +301,9 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
     texts = _texts(value) if is_object(value) else []
     said = Meaning.UNKNOWN
     if is_declined and status not in (401, 403, 408, 425, 429):  # its words are explicit
-        said = meaning(texts, reference, response.not_found_messages, beside=islice(_all_texts(value), _MAX_BESIDE))
+        # At any depth, because other fields may say that the service is down.
+        all_texts = (text[: _EXCERPT * 8] for _, text in _leaves(value, ("reference",)) if isinstance(text, str))
+        said = meaning(texts, reference, response.not_found_messages, beside=islice(all_texts, _MAX_BESIDE))
     words = "; ".join(texts)
     is_about = is_envelope and _is_about(reference, value, words)
     kind, text = _error_for(response, said, words, is_envelope=is_envelope, is_declined=is_declined, is_about=is_about)
@@ -348,17 +349,23 @@ def _error_for(
     return next((kind, text) for holds, kind, text in rows if holds)
 
 
-def _references_in(value: object, depth: int = 4) -> Iterator[str]:
-    """Yield each `reference` value, except inside message fields."""
-    if is_object(value):
-        for name, inner in value.items():
-            if name.casefold() == "reference" and inner and type(inner) in (str, int):
-                yield str(inner)
-            elif depth and name not in _PLACES:
-                yield from _references_in(inner, depth - 1)
-    elif is_list(value) and depth:
+def _leaves(value: object, without: Container[str], depth: int = 32, name: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each value in *value* that has no parts, with its name, except what is called one of *without*."""
+    if depth >= 0 and is_object(value):
+        for key, inner in value.items():
+            if key not in without:
+                yield from _leaves(inner, without, depth - 1, key)
+    elif depth >= 0 and is_list(value):
         for item in value:
-            yield from _references_in(item, depth - 1)
+            yield from _leaves(item, without, depth - 1)
+    else:
+        yield name, value
+
+
+def _other_reference(value: object, reference: str) -> str:
+    """Return a `reference` in *value*, outside of messages, that is another one, or an empty text."""
+    named = (each for name, each in _leaves(value, _PLACES, 4) if name.casefold() == "reference")
+    return next((str(each) for each in named if each and type(each) in (str, int) and str(each) != reference), "")
 
 
 def _problem(response: ErrorResponse, value: object) -> str:
@@ -404,19 +411,6 @@ def _strings(value: object, depth: int) -> Iterator[str]:
         for key, item in islice(value.items(), 10):
             for text in _strings(item, depth - 1):
                 yield text if key == "message" else f"{key[:_WORDS]}: {text}"
-
-
-def _all_texts(value: object) -> Iterator[str]:
-    """Yield every text in *value*, at any depth, because other fields may say that the service is down."""
-    if isinstance(value, str):
-        yield value[: _EXCERPT * 8]
-    elif is_list(value):
-        for item in value:
-            yield from _all_texts(item)
-    elif is_object(value):
-        for name, item in value.items():
-            if name != "reference":
-                yield from _all_texts(item)
 
 
 def _is_about(reference: str, value: object, words: str) -> bool:

@@ -137,6 +137,12 @@ def test_source_in_the_callers_thread(background):
     assert threads == {threading.current_thread()}
 
 
+async def test_in_a_running_loop(background):
+    """A cell of a notebook, whose thread runs an event loop, reads batches too."""
+    given = batches(3, 5)
+    assert list(Window(background, rows=10).through(iter(given))) == given
+
+
 def test_leaving_early(background, transport):
     """Leaving early leaves no lookup and no task behind."""
     Gate(transport, background, "T9")
