@@ -330,7 +330,8 @@ class StoredLines:
         self._unwritten = tables.Buffer(database, tables.insertion(table, width), _ROWS_PER_COMMIT, commits=True)
         self._query = f"SELECT {tables.ENTRY} FROM {table} WHERE position <= ? ORDER BY position"
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
-        self.count, self.is_complete = 0, False
+        self.count: int = 0
+        self.is_complete: bool = False
 
     def begin(self, last: int, *, is_complete: bool) -> None:
         """Start at the first row, of those up to position *last*."""

@@ -245,9 +245,12 @@ class Code(Described):
     advice: str
 
     def __init__(self, *_: object) -> None:
-        self.is_soft, self.is_of_two_numbers = Trait.REMARK in self.traits, Trait.NUMBERS in self.traits
-        self.is_of_status, self.is_of_statement = self.pattern is PatternKind.STATUS, Trait.STATEMENT in self.traits
-        self.is_of_service, self.is_of_ledger = Trait.SERVICE in self.traits, Trait.LEDGER in self.traits
+        self.is_soft: bool = Trait.REMARK in self.traits
+        self.is_of_two_numbers: bool = Trait.NUMBERS in self.traits
+        self.is_of_status: bool = self.pattern is PatternKind.STATUS
+        self.is_of_statement: bool = Trait.STATEMENT in self.traits
+        self.is_of_service: bool = Trait.SERVICE in self.traits
+        self.is_of_ledger: bool = Trait.LEDGER in self.traits
 
     NOT_IN_LEDGER = (
         *("not_in_ledger", Severity.CRITICAL, Trait.STATEMENT, _MONEY, None, None),

@@ -151,19 +151,23 @@ def _is_percentage(value: object) -> bool:
     return 0 <= value <= 100 and value == round(value, _DECIMAL_PLACES)
 
 
-is_whole = must_be("a whole number that is not negative", lambda value: type(value) is int and 0 <= value <= _MAX_WHOLE)
-is_percent = must_be(f"a percentage from 0 to 100 with at most {_DECIMAL_PLACES} decimal places", _is_percentage)
-is_text = must_be("text", lambda value: isinstance(value, str))
-is_filled = must_be("text that is not empty", lambda value: isinstance(value, str) and value.strip())
-is_side_or_none = must_be(
+is_whole: Validator = must_be(
+    "a whole number that is not negative", lambda value: type(value) is int and 0 <= value <= _MAX_WHOLE
+)
+is_percent: Validator = must_be(
+    f"a percentage from 0 to 100 with at most {_DECIMAL_PLACES} decimal places", _is_percentage
+)
+is_text: Validator = must_be("text", lambda value: isinstance(value, str))
+is_filled: Validator = must_be("text that is not empty", lambda value: isinstance(value, str) and value.strip())
+is_side_or_none: Validator = must_be(
     "text or a whole number, as it stands in the finding",
     lambda value: value is None or isinstance(value, str) or type(value) is int,
 )
 # A `datetime` is a date only by inheritance.
-is_date = must_be("a date such as 2026-12-31", lambda value: type(value) is date)
+is_date: Validator = must_be("a date such as 2026-12-31", lambda value: type(value) is date)
 # A report could not be made again with a time zone that has no text.
-is_zone_or_none = must_be(_ZONE, lambda value: value is None or zone_text(value) is not None)
-is_flag = must_be("true or false", lambda value: isinstance(value, bool))
+is_zone_or_none: Validator = must_be(_ZONE, lambda value: value is None or zone_text(value) is not None)
+is_flag: Validator = must_be("true or false", lambda value: isinstance(value, bool))
 
 
 def duration_text(value: timedelta) -> str:
@@ -212,7 +216,7 @@ def to_limit(value: Limit | str) -> Any:
     return value if found is None else found
 
 
-is_limit = must_be(
+is_limit: Validator = must_be(
     "a duration such as '90m', '12h' or '1d 12h', or '2 business days'",
     lambda value: (
         isinstance(value, BusinessDays)

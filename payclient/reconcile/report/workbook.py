@@ -79,7 +79,8 @@ class SheetWriter:
         self._sheet, self._text = sheet, formats[TEXT]
         self._numbers = [formats[column.number] for column in columns]
         self._has_filter, self._max_rows, self._rest = has_filter, max_rows, rest
-        self._rows, self.left_out = 1, 0
+        self._rows = 1
+        self.left_out: int = 0
         sheet.freeze_panes(1, 0)
         sheet.repeat_rows(0)
         sheet.set_landscape()
