@@ -367,7 +367,8 @@ class RowReader:
             return self._rejected(line, cells, values, [("", again)])
         if self._refused:
             self.suggester.refuse(self._refused)
-        if self._has_currency and self._is_outside(line, values, problems):
+        if self._has_currency and self._scope.leaves_out(line, values, problems):
+            self._totals.is_whole = False
             return None
         self.unused.observe(cells)
         return self._rejected(line, cells, values, problems) if problems else checked_entry({**values, "line": line})
@@ -376,16 +377,6 @@ class RowReader:
         if reason.remedies and self._scope.leaves_out_totals(line, values.get("amount")):
             return None
         return self._refused_row(line, [("", reason)], **{name: values[name] for name in _KNOWN & values.keys()})
-
-    def _is_outside(self, line: int, values: Mapping[str, Any], problems: list[_Problem]) -> bool:
-        """Return whether the row is left out for its currency; a missing one is a problem."""
-        try:
-            is_outside = self._scope.leaves_out(line, values)
-        except CellProblem as problem:
-            problems.append(("currency", problem))
-            return False
-        self._totals.is_whole = self._totals.is_whole and not is_outside
-        return is_outside
 
     def _amount_of(self, cells: Sequence[Any]) -> int | None:
         with suppress(CellProblem, LookupError):

@@ -182,18 +182,19 @@ class Scope:
         found = next((each for each in self.dialect.skip_rows_like if first.casefold().startswith(each.casefold())), "")
         return self._leave_out(f"like {quote(found)}" if found else "", line, amount)
 
-    def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
-        """Return whether the row on *line* is outside, which is then counted."""
-        return self._leave_out(self._other_currency(line, values), line, values.get("amount"))
+    def leaves_out(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> bool:
+        """Return whether the row on *line* is outside, which is then counted; a missing currency is a problem."""
+        return self._leave_out(self._other_currency(line, values, problems), line, values.get("amount"))
 
-    def _other_currency(self, line: int, values: Mapping[str, Any]) -> str:
+    def _other_currency(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> str:
         currency = values.get("currency")
-        if self._wanted:
-            if currency is None:
-                raise CellProblem("the cell is empty, and only the rows of one currency are read")
-            return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
         if currency is None:
+            if self._wanted:
+                message = "the cell is empty, and only the rows of one currency are read"
+                problems.append(("currency", CellProblem(message)))
             return ""
+        if self._wanted:
+            return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
         first, first_line = self._currency
         if not first:
             self._currency = currency.casefold(), line

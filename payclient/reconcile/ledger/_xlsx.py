@@ -63,15 +63,15 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "=": operator.eq,
     "<>": operator.ne,
 }
-_CONDITION = re.compile(r"([<>=]{1,2})\s*(-?[0-9.]+)")
+_CONDITION = re.compile(r"(<=|<>|<|>=|>|=)\s*(-?[0-9.]+)")
 _WHOLE = re.compile(r"(?:general|[0#?,]*)(?:(?:\|[0#?]{2,3})*\|[0#?]{3})?(?:\.[0#?]*)?(?:e[+-][0#?]+)?", re.IGNORECASE)
 """The places of a number without a scale. A mark between thousands, or lakhs, may be written as text."""
 _SCALED = re.compile(r",(?=\.|\Z)|%")
 _NO_FRACTION = re.compile(r"\A[.,](?:0+|\s?[-\u2013\u2014]{1,2})\s*\Z")
 """Text behind a number that marks it as whole, as in 15.000,-."""
 _WORD = re.compile(r"[^\W\d_]+[$\u00a3\u00a5\u20a0-\u20bf]?|[$\u00a3\u00a5\u20a0-\u20bf]")
-_TRIANGLES = "\u25b2\u25b3\u25bc\u25bd"
-"""Minus signs in Japan."""
+_MINUS = "\u2212\u25b2\u25b3\u25bc\u25bd"
+"""Signs for less than zero besides dashes. The triangles are those of Japan."""
 
 
 @frozen
@@ -83,22 +83,6 @@ class _Part:
     digits: str = ""
     condition: re.Match[str] | None = None
     is_text: bool = False
-
-    def holds(self, number: float) -> bool:
-        if self.condition is None or self.condition[1] not in _COMPARISONS:
-            return False
-        return _COMPARISONS[self.condition[1]](number, float(self.condition[2]))
-
-    @property
-    def signs(self) -> int:
-        """The number of signs for less than zero that it writes."""
-        marks = [each for each in self.before + self.behind if category(each) == "Pd" or each in _TRIANGLES + "\u2212"]
-        return len(marks) + ("(" in self.before and ")" in self.behind)
-
-    @property
-    def unit(self) -> str:
-        """Its words and currencies. Empty without one."""
-        return " ".join(_WORD.findall(f"{self.before} {self.behind}"))
 
 
 class NumberFormat:
@@ -134,17 +118,17 @@ class NumberFormat:
 
     def _shown(self, number: float) -> tuple[float | str | Unreadable, str]:
         part, has_minus = self._part_for(number)
-        behind = "" if _NO_FRACTION.match(part.behind) else part.behind
-        part = _Part(part.before, behind, part.digits)
-        label = part.unit
-        text = f"{'-' * has_minus}{part.before}{f'{abs(number):,}' * bool(part.digits)}{part.behind}"
+        before, behind = part.before, "" if _NO_FRACTION.match(part.behind) else part.behind
+        words = _WORD.findall(f"{before} {behind}")
+        label, text = " ".join(words), f"{'-' * has_minus}{before}{f'{abs(number):,}' * bool(part.digits)}{behind}"
         if label and part.digits and sign_of(label) is not None:
             return f"{'-' * has_minus}{abs(number)} {label}", ""
-        has_word = not all(map(is_currency, _WORD.findall(label)))
-        is_other_sign = (has_minus or part.signs > 0) != (number < 0) or (has_minus and part.signs > 0)
-        if has_word or (number and (is_other_sign or not part.digits)):
+        has_sign = any(category(each) == "Pd" or each in _MINUS for each in before + behind)
+        has_sign = has_sign or ("(" in before and ")" in behind)
+        is_other_sign = (has_minus or has_sign) != (number < 0) or (has_minus and has_sign)
+        if not all(map(is_currency, words)) or (number and (is_other_sign or not part.digits)):
             return self._other(f"{number:,}", text if part.digits else text.strip("-")), ""
-        if number and (not _is_whole(part.digits) or any(map(str.isdigit, part.before + part.behind))):
+        if number and (not _is_whole(part.digits) or any(map(str.isdigit, before + behind))):
             return self._other(f"{number:,}", None), ""
         return number, label
 
@@ -152,8 +136,10 @@ class NumberFormat:
         """Return the part for *number*, and whether a minus is written before it."""
         parts = self._parts
         if any(part.condition for part in parts):
-            found = next((part for part in parts if part.holds(number)), None)
-            return (parts[-1], number < 0) if found is None else (found, False)
+            for part in parts:
+                if part.condition and _COMPARISONS[part.condition[1]](number, float(part.condition[2])):
+                    return part, False
+            return parts[-1], number < 0
         if number < 0:
             return (parts[1], False) if parts[1:] else (parts[0], True)
         return parts[2] if not number and parts[2:] else parts[0], False
