@@ -95,7 +95,8 @@ class Decision:
     @property
     def cells(self) -> tuple[str, str, str]:
         """Owner, resolution and comment, as the work list has them."""
-        return self.owner, resolution_text(self.resolution, self.until), self.comment
+        until = f" until {self.until}" if self.resolution is Resolution.ACCEPTED else ""
+        return self.owner, f"{self.resolution or ''}{until}", self.comment
 
     @property
     def is_due(self) -> bool:
@@ -118,14 +119,8 @@ class Decision:
         )
 
 
-def resolution_text(resolution: Resolution | None, until: date | None) -> str:
-    if resolution is None:
-        return ""
-    return f"{resolution} until {until}" if resolution is Resolution.ACCEPTED else resolution.value
-
-
 def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
-    """Return the resolution and its last day from `resolution_text`, in any letter case and spacing."""
+    """Return the resolution and its last day from its cell, in any letter case and spacing."""
     words = " ".join(text.split()).casefold()
     if not words:
         return None, None

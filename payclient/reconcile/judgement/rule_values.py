@@ -27,7 +27,7 @@ _DECIMAL_PLACES = 6
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(\d{1,9})s)?", re.ASCII)
-_OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC)?([+-][01]\d:[0-5]\d)", re.ASCII)
 _ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
 _BUSINESS_DAYS = re.compile(r"(\d{1,3}) business days?", re.ASCII)
 _DAY = timedelta(days=1)
@@ -83,8 +83,7 @@ def to_zone(value: tzinfo | str | None) -> tzinfo | None:
     if not isinstance(value, str):
         return value
     if match := _OFFSET.fullmatch(value):
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-offset if match[1] == "-" else offset)
+        return datetime.fromisoformat(f"2000-01-01T00:00{match[1]}").tzinfo
     try:
         return ZoneInfo(value)
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones raises OSError
@@ -97,10 +96,8 @@ def zone_text(value: tzinfo | None) -> str | None:
         return value.key
     if not isinstance(value, timezone):
         return None
-    minutes, rest = divmod(value.utcoffset(None), timedelta(minutes=1))
-    if rest:
-        return None
-    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "UTC"
+    offset = str(timezone(value.utcoffset(None)))  # such as UTC+07:00. One with seconds cannot be written
+    return None if offset.count(":") > 1 else offset.removeprefix("UTC") or offset
 
 
 def to_member(kind: type[_Member], value: object, *key: str) -> _Member:
