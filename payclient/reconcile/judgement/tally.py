@@ -16,47 +16,17 @@ from weakref import finalize
 from attrs import astuple, define, evolve, field
 
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
-from payclient.reconcile.judgement.causes import (
-    Pattern,
-    Settlement,
-    SettlementStep,
-    StateTotal,
-    TieOut,
-    causes,
-    is_counted,
-    settlement_moves,
-    step_of,
-)
+from payclient.reconcile.judgement import causes, records
+from payclient.reconcile.judgement import summary as result
 from payclient.reconcile.judgement.codes import BridgeStep, Code, Difference, PatternKind, Severity, Status, Step
 from payclient.reconcile.judgement.decisions import Decision, Decisions, Key
 from payclient.reconcile.judgement.errors import TieOutError
 from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
-from payclient.reconcile.judgement.records import (
-    BreakChange,
-    BreakRecord,
-    FirstSeen,
-    LedgerChange,
-    PreviousRun,
-    RowTotal,
-    Shown,
-    Sight,
-    SincePrevious,
-)
+from payclient.reconcile.judgement.records import RowTotal
 from payclient.reconcile.judgement.rule_values import in_zone
 from payclient.reconcile.judgement.rules import STRICT, Accepted, Rules, changed_rules, rule_changes
 from payclient.reconcile.judgement.sides import StatementTotals
-from payclient.reconcile.judgement.summary import (
-    AGES,
-    LEFT_OUT_FIELD,
-    AcceptanceNotice,
-    AcceptanceState,
-    Compared,
-    Leakage,
-    OpenFindings,
-    Period,
-    Summary,
-    Total,
-)
+from payclient.reconcile.judgement.summary import AcceptanceState
 from payclient.reconcile.ledger import ABSENT, Entry
 
 Value: TypeAlias = str | int | None
@@ -132,7 +102,7 @@ _MIN_SHARE = 20
 _MAX_SHOWN = 20
 _MAX_LINES = 3
 _SOON_DAYS = 7
-_ALL_USED = Compared()
+_ALL_USED = result.Compared()
 
 _OPENING, _CHANGED = "opening", "changed amount"
 """The parts of the roll-forward of open findings other than the states."""
@@ -200,11 +170,11 @@ class Tally:
 
     _rules: Rules = STRICT
     _decisions: Decisions = field(factory=dict[Key, Decision])
-    _previous: PreviousRun | None = None
+    _previous: records.PreviousRun | None = None
     _folder: Path | None = None
     _tables: ResultTables = field(init=False)
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # keys are references
-    _shown: Shown = field(init=False, factory=Shown)
+    _shown: records.Shown = field(init=False, factory=records.Shown)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
     _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and the ledger's own text
     _last: tuple[datetime, datetime] | None = field(init=False, default=None)
@@ -214,10 +184,10 @@ class Tally:
     _origins: Counter[Origin] = field(init=False, factory=Counter)
     _carried: Counter[Bucket] = field(init=False, factory=Counter)
     _breaks: Counter[Severity] = field(init=False, factory=Counter)
-    _buckets: defaultdict[Bucket, Total] = field(init=False, factory=lambda: defaultdict(Total))
-    _codes: defaultdict[Code, Total] = field(init=False, factory=lambda: defaultdict(Total))
+    _buckets: defaultdict[Bucket, result.Total] = field(init=False, factory=lambda: defaultdict(result.Total))
+    _codes: defaultdict[Code, result.Total] = field(init=False, factory=lambda: defaultdict(result.Total))
     _steps: dict[Step, Difference[Step]] = field(init=False, factory=dict)
-    _moves: dict[SettlementStep, Difference[SettlementStep]] = field(init=False, factory=dict)
+    _moves: dict[causes.SettlementStep, Difference[causes.SettlementStep]] = field(init=False, factory=dict)
     _ours: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
     _theirs: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
     _compared: Counter[str] = field(init=False, factory=Counter)  # has a field if the ledger has it
@@ -249,14 +219,14 @@ class Tally:
             states[each] = min(state, _state_of(each, row, self._rules), key=list(AcceptanceState).index)
 
     def _add_money(self, row: Row) -> None:
-        total = Total.of(row)
+        total = result.Total.of(row)
         self._buckets[row.bucket] += total
         for code in {finding.code for finding in row.findings}:
             self._codes[code] += total
-        _move(self._steps, step_of(row), total.paid_difference)
-        for step, amount in settlement_moves(row):
+        _move(self._steps, causes.step_of(row), total.paid_difference)
+        for step, amount in causes.settlement_moves(row):
             _move(self._moves, step, amount)
-        if is_counted(row):
+        if causes.is_counted(row):
             self._theirs[row.service_status] += RowTotal(1, total.service_amount)
 
     def _add_answers(self, row: Row) -> None:
@@ -306,7 +276,7 @@ class Tally:
 
     def _add_break(self, row: Row) -> None:
         self._breaks[row.severity] += 1
-        shared = (json.dumps(each) for each in dict.fromkeys(causes(row)))
+        shared = (json.dumps(each) for each in dict.fromkeys(causes.causes(row)))
         self._tables.insert("causes", ((each, row.reference, row.line, str(row.at_stake)) for each in shared))
         decisive = [each for each in row.findings if each.is_decisive]
         new = (each for each in decisive if each.history is None or each.history.state is BreakState.NEW)
@@ -315,7 +285,7 @@ class Tally:
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
 
-    def add_change(self, change: BreakChange) -> None:
+    def add_change(self, change: records.BreakChange) -> None:
         """Count a break, unless it was resolved before."""
         was, now, history = change.was, change.now, change.history
         if change.is_old:
@@ -333,9 +303,9 @@ class Tally:
         *,
         payout: int | None = None,
         columns: Collection[str] = (),
-        left_out: Compared = _ALL_USED,
-        ledger_change: LedgerChange | None = None,
-    ) -> Summary:
+        left_out: result.Compared = _ALL_USED,
+        ledger_change: records.LedgerChange | None = None,
+    ) -> result.Summary:
         """Return the result. *columns* are the used fields, and a verdict has to name what is *left_out*."""
         counts, since, before = self._counts, None, None
         if self._previous is not None:
@@ -343,12 +313,12 @@ class Tally:
         compared = self._with_comparisons(left_out, columns)
         self._shown.set_words((*compared.unused, *compared.unused_in_statement, *compared.ignored))
         first_seen = [*self._shown.first(before)]
-        words = [each for each in first_seen if each.kind is Sight.WORD]
+        words = [each for each in first_seen if each.kind is records.Sight.WORD]
         oldest, newest = (each and each[1] for each in (self._first, self._last))
-        return Summary(
+        return result.Summary(
             rows=self._origins[Origin.LEDGER],
             lines=counts.lines,
-            period=Period(
+            period=result.Period(
                 first=oldest, last=newest, lines=counts.dated_lines, without=counts.usable_lines - counts.dated_lines
             ),
             buckets=MappingProxyType({bucket: self._buckets[bucket] for bucket in Bucket}),
@@ -373,7 +343,7 @@ class Tally:
             settlement=None if statement is None else self._settlement(statement, payout),
         )
 
-    def open_findings(self) -> OpenFindings:
+    def open_findings(self) -> result.OpenFindings:
         """Return the roll-forward, from the closing total of the previous run, if it has one."""
         by_part, by_code, by_age = (defaultdict[str, FindingTotal](FindingTotal) for _ in range(3))
         news, payments = Counter[Severity](), FindingTotal()
@@ -393,7 +363,7 @@ class Tally:
             payments += FindingTotal(1, max(at_stake)) if at_stake else FindingTotal()
         stated = None if self._previous is None else self._previous.open_findings
         by_state = {state: by_part[state] for state in BreakState}
-        found = OpenFindings(
+        found = result.OpenFindings(
             opening=by_part[_OPENING] if stated is None else stated,
             new=by_state[BreakState.NEW],
             reopened=by_state[BreakState.REOPENED],
@@ -402,7 +372,7 @@ class Tally:
             closing=sum((by_state[state] for state in _OPEN), FindingTotal()),
             by_state=MappingProxyType(by_state),
             by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
-            by_age=MappingProxyType({age: by_age[age] for age in AGES}),
+            by_age=MappingProxyType({age: by_age[age] for age in result.AGES}),
             payments=payments,
             news=MappingProxyType({each: news[each] for each in reversed(Severity)}),
         )
@@ -411,18 +381,18 @@ class Tally:
             raise TieOutError(f"the roll-forward does not tie: it leads to {steps}, and {found.closing} is open")
         return found
 
-    def _notices(self) -> Iterator[AcceptanceNotice]:
+    def _notices(self) -> Iterator[result.AcceptanceNotice]:
         for each in self._rules.accepted:
             state = self._acceptances[each.reference][each]
             is_settled = state is AcceptanceState.MET_NO_ROW and (each.reference, each.code.value) in self._decisions
             needs_review = state not in (AcceptanceState.HOLDS, AcceptanceState.UNKNOWN)
             if needs_review and not is_settled:  # a decision cannot be removed from the rules
-                yield AcceptanceNotice(each, state)
+                yield result.AcceptanceNotice(each, state)
 
-    def _tie_out(self) -> TieOut:
+    def _tie_out(self) -> causes.TieOut:
         found = {state: (self._ours[state], self._theirs[state]) for state in (*Status, None)}
-        states = {state: StateTotal(*astuple(ours), *astuple(theirs)) for state, (ours, theirs) in found.items()}
-        bridge = TieOut(
+        states = {state: causes.StateTotal(*astuple(ours), *astuple(theirs)) for state, (ours, theirs) in found.items()}
+        bridge = causes.TieOut(
             ledger_paid_total=states[Status.PAID].ledger_amount,
             steps=tuple(self._steps.get(step, Difference(step=step)) for step in Step),
             service_paid_total=states[Status.PAID].service_amount,
@@ -438,13 +408,13 @@ class Tally:
             raise TieOutError("the report does not tie: rows that matched have other amounts at the service")
         return bridge
 
-    def _settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
+    def _settlement(self, statement: StatementTotals, payout: int | None) -> causes.Settlement:
         moves = dict(self._moves)
-        _move(moves, SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
-        _move(moves, SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
-        bridge = Settlement(
+        _move(moves, causes.SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
+        _move(moves, causes.SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
+        bridge = causes.Settlement(
             service_paid_total=sum(total.service_paid for total in self._buckets.values()),
-            steps=tuple(moves.get(step, Difference(step=step)) for step in SettlementStep),
+            steps=tuple(moves.get(step, Difference(step=step)) for step in causes.SettlementStep),
             statement=statement,
             not_in_ledger=self._origins[Origin.STATEMENT],
             payout=payout,
@@ -456,17 +426,19 @@ class Tally:
             raise TieOutError(f"the payouts do not tie: they come to {payouts}, and the statement to {statement.total}")
         return bridge
 
-    def _newly_left_out(self, compared: Compared, words: Iterable[FirstSeen]) -> Iterator[tuple[str, str]]:
+    def _newly_left_out(
+        self, compared: result.Compared, words: Iterable[records.FirstSeen]
+    ) -> Iterator[tuple[str, str]]:
         """Yield what the previous run compared, or did not have, and is not compared now."""
         previous, new = self._previous, list[tuple[str, str]]()
         if previous is not None and previous.left_out is not None:
-            gone = [(LEFT_OUT_FIELD, name) for name in previous.stated if name not in compared.stated]
+            gone = [(result.LEFT_OUT_FIELD, name) for name in previous.stated if name not in compared.stated]
             new = [each for each in dict.fromkeys((*compared.left_out, *gone)) if each not in previous.left_out]
         named = {name for _, name in new}
         yield from new
         yield from ((each.kind.value, each.value) for each in words if each.column not in named)
 
-    def _with_comparisons(self, left_out: Compared, columns: Collection[str]) -> Compared:
+    def _with_comparisons(self, left_out: result.Compared, columns: Collection[str]) -> result.Compared:
         return evolve(
             left_out,
             fields=MappingProxyType({name: self._compared[name] for name in FIELDS}),
@@ -476,9 +448,9 @@ class Tally:
             not_paid=self._counts.not_paid,
         )
 
-    def _leakages(self) -> Iterator[Leakage]:
+    def _leakages(self) -> Iterator[result.Leakage]:
         for method, found in sorted(self._leakage.items()):
-            yield Leakage(
+            yield result.Leakage(
                 method=method,
                 rows=found["rows"],
                 short_received=found[Code.SHORT_RECEIVED],
@@ -486,10 +458,10 @@ class Tally:
                 possible=found[Code.SERVICE_ARITHMETIC],
             )
 
-    def _since(self, previous: PreviousRun, ledger: LedgerChange | None) -> SincePrevious:
+    def _since(self, previous: records.PreviousRun, ledger: records.LedgerChange | None) -> records.SincePrevious:
         if ledger is not None and self._rules.may_leave:
             ledger = evolve(ledger, missing=RowTotal(), references=())
-        return SincePrevious(
+        return records.SincePrevious(
             previous=previous,
             carried=MappingProxyType({bucket: self._carried[bucket] for bucket in Bucket}),
             changed_rules=changed_rules(previous.rules, self._rules),
@@ -501,9 +473,9 @@ class Tally:
             ledger=ledger,
         )
 
-    def _patterns(self) -> tuple[Pattern, ...]:
+    def _patterns(self) -> tuple[causes.Pattern, ...]:
         least = max(_MIN_ROWS, -(-self._buckets[Bucket.BREAK].rows // _MIN_SHARE))
-        patterns: list[Pattern] = []
+        patterns: list[causes.Pattern] = []
         for cause, found in groupby(self._tables.select(_CAUSES, least), key=itemgetter(0)):
             rows = amount = 0
             for _, of_payment in groupby(found, key=itemgetter(1)):
@@ -511,7 +483,7 @@ class Tally:
                 rows, amount = rows + len(stakes), amount + max(stakes)
             kind, *values = json.loads(cause)
             lines = tuple(line for (line,) in self._tables.select(_LINES, cause, _MAX_LINES))
-            patterns.append(Pattern(PatternKind(kind), tuple(values), rows, amount, lines))
+            patterns.append(causes.Pattern(PatternKind(kind), tuple(values), rows, amount, lines))
         patterns.sort(key=lambda each: (-each.rows, list(PatternKind).index(each.kind)))
         return tuple(patterns[:_MAX_SHOWN])
 
@@ -532,9 +504,9 @@ def _state_of(accepted: Accepted, row: Row, rules: Rules) -> AcceptanceState:
 
 
 def _posting(
-    part: str, reference: str | None, finding: Finding | BreakRecord, amount: int | None, days: int = 0
+    part: str, reference: str | None, finding: Finding | records.BreakRecord, amount: int | None, days: int = 0
 ) -> tuple[Value, ...]:
-    age = next(age for age, last in AGES.items() if last is None or days <= last)
+    age = next(age for age, last in result.AGES.items() if last is None or days <= last)
     return reference, part, finding.code, int(finding.severity), age, str(amount or 0)
 
 
