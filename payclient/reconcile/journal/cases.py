@@ -12,20 +12,10 @@ from attrs import define, evolve, frozen
 
 from payclient._shared.escape import plural
 from payclient.reconcile.journal import tables
+from payclient.reconcile.judgement import records
 from payclient.reconcile.judgement.compare import settled_by
 from payclient.reconcile.judgement.errors import JournalError, JournalWriteError
 from payclient.reconcile.judgement.judge import Case, PendingLookup, are_parts, differing, paid_reff_of, why_not_summed
-from payclient.reconcile.judgement.records import (
-    LedgerChange,
-    ListedRow,
-    PreviousRun,
-    Records,
-    ReferenceRecord,
-    is_covered,
-    ledger_change,
-    record_cell,
-    record_from,
-)
 from payclient.reconcile.judgement.rule_values import in_zone
 from payclient.reconcile.judgement.rules import Rules
 from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
@@ -122,7 +112,7 @@ class Answers:
 
     def _lookup(self, position: int, earlier: str | None, first: int | None, *cells: Any) -> PendingLookup:
         entries = self._entries(first, cells)
-        known = None if earlier is None else record_from(entries[0].reference, earlier)
+        known = None if earlier is None else records.record_from(entries[0].reference, earlier)
         return PendingLookup(entries[0].reference, position, entries, known)
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
@@ -390,7 +380,7 @@ class StatementLines:
         self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows)
 
     def side(
-        self, reference: str, *, position: int, rules: Rules, earlier: ReferenceRecord | None = None
+        self, reference: str, *, position: int, rules: Rules, earlier: records.ReferenceRecord | None = None
     ) -> StatementSide | None:
         """Return the side of the statements, this one and *earlier* ones, for a row. None without a statement."""
         if self.known is None:
@@ -414,7 +404,7 @@ class Cases:
     rules: Rules
     found: int
     ended_by: Observation | None
-    previous: PreviousRun | None
+    previous: records.PreviousRun | None
     statement: StatementLines
 
     def __attrs_post_init__(self) -> None:
@@ -433,16 +423,16 @@ class Cases:
         where, parameters = ("", ()) if reference is None else ("WHERE entries.reference = ?", (reference,))
         return filter(None, map(self._case, self.database.read(f"{_CASES} {where} ORDER BY position", parameters)))
 
-    def of_earlier(self) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
+    def of_earlier(self) -> Iterator[tuple[records.ReferenceRecord, list[Case]]]:
         for (reference, data), stored in groupby(self.database.read(_EARLIER_CASES), key=itemgetter(0, 5)):
             cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
-            yield record_from(reference, data), list(filter(None, cases))
+            yield records.record_from(reference, data), list(filter(None, cases))
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `_CASES`. None for one that is part of another."""
         position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line = cells[: _ENTRY.start]
         entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
-        earlier = None if self.previous is None else record_from(reference, data)
+        earlier = None if self.previous is None else records.record_from(reference, data)
         side = self.statement.side(reference, position=position, rules=self.rules, earlier=earlier)
         last = MAX_POSITION if self.statement.known is None else self.statement.known.after
         is_carried = self.previous is not None and self.previous.rows < position <= last
@@ -490,8 +480,8 @@ _CREATIONS = "SELECT DISTINCT created_at FROM entries WHERE position <= ? AND le
 
 
 def carry_over(
-    writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool, rules: Rules
-) -> LedgerChange:
+    writing: sqlite3.Connection, remembered: records.Records, *, after: int, has_statement: bool, rules: Rules
+) -> records.LedgerChange:
     """Store the records of the previous run and, *after* the ledger, its rows to look up again. Compare the ledgers."""
     # *writing* is in a transaction, with the index of the references. What the statement alone had is looked up again
     # only with a statement.
@@ -504,20 +494,20 @@ def carry_over(
     def is_listed(reference: str) -> bool:
         return find(query, (reference, after)).fetchone() is not None
 
-    def add_listed(row: ListedRow) -> bool:
+    def add_listed(row: records.ListedRow) -> bool:
         writing.execute(_ADD_LISTED, (*row[:2], str(row[2]), *row[3:]))  # the size is unlimited
         reference, *_, created, is_matched = row
-        is_missed = is_matched and not rules.may_leave and is_covered(created, first, rules.time_zone)
+        is_missed = is_matched and not rules.may_leave and records.is_covered(created, first, rules.time_zone)
         return is_missed and not is_listed(reference)
 
-    for earlier, entries in records(is_listed, add_listed):
-        if earlier != ReferenceRecord(reference=earlier.reference):
-            cells = earlier.reference, len(earlier.breaks), record_cell(earlier)
+    for earlier, entries in remembered(is_listed, add_listed):
+        if earlier != records.ReferenceRecord(reference=earlier.reference):
+            cells = earlier.reference, len(earlier.breaks), records.record_cell(earlier)
             writing.execute(tables.insertion("earlier", len(cells)), tables.with_checksum(*cells))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
             writing.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *tables.entry_cells(entry)))
-    change = ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)
+    change = records.ledger_change(writing.cursor().execute(_BOTH_LEDGERS, (after,)), first, rules.time_zone)
     writing.execute("DROP TABLE listed")
     return change
 

@@ -37,20 +37,10 @@ from payclient.reconcile.journal.cases import (
     StoredStatement,
     carry_over,
 )
+from payclient.reconcile.judgement import records
 from payclient.reconcile.judgement.errors import JournalError
 from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
 from payclient.reconcile.judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
-from payclient.reconcile.judgement.records import (
-    MAX_GONE_FOR,
-    BreakChange,
-    LedgerChange,
-    PreviousRun,
-    Records,
-    ReferenceRecord,
-    changes_of,
-    record_from,
-    with_history,
-)
 from payclient.reconcile.judgement.rule_values import IgnoredLines, KindGuard
 from payclient.reconcile.judgement.rules import STRICT, Rules
 from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
@@ -229,7 +219,7 @@ class Journal:
         self,
         ignored: Sequence[IgnoredLines] = (),
         *,
-        previous: tuple[PreviousRun, Records] | None = None,
+        previous: tuple[records.PreviousRun, records.Records] | None = None,
         has_statement: bool = False,
         rules: Rules = STRICT,
     ) -> None:
@@ -240,9 +230,9 @@ class Journal:
         with self._database.writing() as db:
             db.execute(tables.INDEXES[0])
             if previous is not None:
-                run, records = previous
+                run, remembered = previous
                 notes["previous"] = json.dumps(as_json(evolve(run, rows=self._ledger.count)))
-                change = carry_over(db, records, after=self._ledger.count, has_statement=has_statement, rules=rules)
+                change = carry_over(db, remembered, after=self._ledger.count, has_statement=has_statement, rules=rules)
                 notes["ledger change"] = json.dumps(as_json(change))
             for statement in _FINISH_LEDGER:
                 db.execute(statement)
@@ -253,9 +243,9 @@ class Journal:
         return self.noted("ignored", tuple[IgnoredLines, ...]) or ()
 
     @property
-    def ledger_change(self) -> LedgerChange | None:
+    def ledger_change(self) -> records.LedgerChange | None:
         """The rows of the ledger next to the rows of the previous run. None without one."""
-        return self.noted("ledger change", LedgerChange)
+        return self.noted("ledger change", records.LedgerChange)
 
     def _last_of_ledger(self) -> int:
         if self.previous is not None:
@@ -315,16 +305,16 @@ class Journal:
         """Yield the case of each ledger row in order, as *rules* put rows together, or only of *reference*."""
         yield from self._cases(rules).of(reference)
 
-    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
+    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[records.ReferenceRecord, list[Case]]]:
         """Yield the record of the previous run about each reference with a break, by reference, and its cases now."""
         return self._cases(rules).of_earlier()
 
-    def settled_without_row(self) -> Iterator[ReferenceRecord]:
+    def settled_without_row(self) -> Iterator[records.ReferenceRecord]:
         """Yield what earlier statements have of references whose rows do not show it, for the run after this one."""
         for reference, data in self._database.read(_WITHOUT_ROW, (self.statement is not None,)):
-            earlier = record_from(reference, data)
-            if earlier.settled is not None and earlier.gone_for < MAX_GONE_FOR:
-                yield ReferenceRecord(reference=reference, settled=earlier.settled, gone_for=earlier.gone_for + 1)
+            known = records.record_from(reference, data)
+            if known.settled is not None and known.gone_for < records.MAX_GONE_FOR:
+                yield records.ReferenceRecord(reference=reference, settled=known.settled, gone_for=known.gone_for + 1)
 
     def _cases(self, rules: Rules) -> Cases:
         self.answers.find_paid_twice()
@@ -342,8 +332,8 @@ class Journal:
         return bool(self._database.fetch(_IS_JUDGED, (reference,)))
 
     @property
-    def previous(self) -> PreviousRun | None:
-        return self.noted("previous", PreviousRun)
+    def previous(self) -> records.PreviousRun | None:
+        return self.noted("previous", records.PreviousRun)
 
     @property
     def run(self) -> str:
@@ -439,12 +429,12 @@ def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
             row = evolve(row, was_paid=True)
         if case.earlier.state and row.state not in ("", case.earlier.state):
             row = evolve(row, state_before=case.earlier.state)
-        return with_history(row, case.earlier, run=run)
+        return records.with_history(row, case.earlier, run=run)
 
     return judged
 
 
-def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
+def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[records.BreakChange]:
     """Yield the change of each break of the previous run, by reference. Nothing without one."""
     # Resolved breaks stay among them for 400 runs, so that a returning break is not taken as new.
     # A break that the same ledger no longer shows was resolved by the rules: hence its checksum.
@@ -455,14 +445,14 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
     judged = judging(journal, rules)
     for earlier, cases in journal.earlier_cases(rules=rules):
         rows = list(map(judged, cases))
-        for change in changes_of(
+        for change in records.changes_of(
             *(earlier.reference, earlier.by_code, rows),
             run=journal.run,
             before=previous.last_observed_at,
             is_judged=journal.is_judged,
             unchanged=unchanged,
         ):
-            if change.was is not None and change.now.gone_for <= MAX_GONE_FOR:
+            if change.was is not None and change.now.gone_for <= records.MAX_GONE_FOR:
                 yield change
 
 
