@@ -219,11 +219,11 @@ async def get(
                     shown.add(outcome)
         finally:
             shown.write_table()
-    if shown.status is not Exit.DONE and not shown.is_any_found:
+    if shown.is_any_asked and shown.status is not Exit.DONE and not shown.is_any_found:
         from payclient.cli._next import diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
 
-        if shown.status is Exit.DIFFERENT and shown.is_any_asked:
-            streams.tell("payclient: nothing was found; is it the key of this service and environment?")
-        for line in lines_of([diagnosis(streams.call)] if shown.is_any_asked else [], streams.call):
+        if shown.status is Exit.DIFFERENT:
+            streams.warn("nothing was found; is it the key of this service and environment?")
+        for line in lines_of([diagnosis(streams.call)], streams.call):
             streams.tell(line)
     return shown.status
