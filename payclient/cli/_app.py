@@ -248,13 +248,13 @@ def _check_secrets(arguments: Sequence[str]) -> None:
             "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH",
             is_last=True,
         )
+    proxy = OPTIONS["proxy"]
     for before, word in pairwise(("", *arguments)):
         if has_credentials(word):
             flag = next((each.partition("=")[0] for each in (word, before) if each.startswith("--")), "an argument")
-            problem = f"{flag} has a user name or a password, which others could read"
-            is_proxy = flag == OPTIONS["proxy"].command
-            variable = OPTIONS["proxy"].variable
-            raise RefusalError(f"{problem}: set {variable}" if is_proxy else problem, is_last=True)
+            remedy = f": set {proxy.variable}" if flag == proxy.command else ""
+            problem = "has a user name or a password, which others could read"
+            raise RefusalError(f"{flag} {problem}{remedy}", is_last=True)
 
 
 def _dispatch(app: App, arguments: Sequence[str], streams: Streams, taken: dict[str, Any]) -> int:

@@ -229,16 +229,17 @@ class Reconciliation:
                 return folders.finish(files, journal, about, self.ledger)
 
     def _identity(self) -> dict[str, str]:
-        identity = {"service": self.client.url, "rules": self.rules.judging}
-        if self.statement is not None:
-            identity["statement"] = "one"
-        if self.previous is not None:
-            identity["previous"] = self.previous.note.rows_sha256
-        if self.max_age is not None:
-            identity["reuse"] = f"{library.duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
-        if declared := library.dialect_as_json(self.rules.ledger):  # a plain ledger has none, as in earlier journals
-            identity["ledger"] = json.dumps(declared, ensure_ascii=False, sort_keys=True)
-        return identity
+        past, age, declared = self.previous, self.max_age, library.dialect_as_json(self.rules.ledger)
+        identity = {
+            "service": self.client.url,
+            "rules": self.rules.judging,
+            "statement": None if self.statement is None else "one",
+            "previous": None if past is None else past.note.rows_sha256,
+            "reuse": None if age is None else f"{library.duration_text(age)} of {', '.join(self.rules.final_statuses)}",
+            # A plain ledger has none, as in earlier journals.
+            "ledger": json.dumps(declared, ensure_ascii=False, sort_keys=True) if declared else None,
+        }
+        return {name: value for name, value in identity.items() if value is not None}
 
     def _tell_resumed(self, journal: library.Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
@@ -328,26 +329,21 @@ _RATE_WINDOW = 15.0
 
 
 def progress_line(progress: Progress, stats: Stats, rate: float) -> str:
-    parts = [f"{progress.phase} {progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")]
-    if progress.waiting:
-        parts.append(f"waiting {progress.waiting}")
-    if stats.paused_seconds:
-        parts.append(f"paused {stats.paused_seconds:.0f} s by the service")
-    if progress.phase in (Phase.ASKING, Phase.CONFIRMING):
-        if rate:
-            parts.append(f"{rate:,.0f}/s")
-        if rate and progress.total is not None:
-            parts.append(f"{timedelta(seconds=round((progress.total - progress.done) / rate))} left")
-        if progress.differences:
-            parts.append(f"{progress.differences:,} differ ({progress.differences_amount:,})")
-        parts.append(f"{stats.in_flight} in flight")
-    if progress.unresolved:
-        parts.append(f"{progress.unresolved:,} unresolved")
-    if stats.retries:
-        parts.append(f"retries {stats.retries:,}")
-    if stats.throttled:
-        parts.append(f"{stats.throttled:,} throttled")
-    return "; ".join(parts)
+    is_asking, total = progress.phase in (Phase.ASKING, Phase.CONFIRMING), progress.total
+    rest = None if total is None or not rate else timedelta(seconds=round((total - progress.done) / rate))
+    parts = (
+        f"{progress.phase} {progress.done:,}" + ("" if total is None else f"/{total:,}"),
+        progress.waiting and f"waiting {progress.waiting}",
+        stats.paused_seconds and f"paused {stats.paused_seconds:.0f} s by the service",
+        is_asking and rate and f"{rate:,.0f}/s",
+        is_asking and rest is not None and f"{rest} left",
+        is_asking and progress.differences and f"{progress.differences:,} differ ({progress.differences_amount:,})",
+        is_asking and f"{stats.in_flight} in flight",
+        progress.unresolved and f"{progress.unresolved:,} unresolved",
+        stats.retries and f"retries {stats.retries:,}",
+        stats.throttled and f"{stats.throttled:,} throttled",
+    )
+    return "; ".join(map(str, filter(None, parts)))
 
 
 @asynccontextmanager
