@@ -90,7 +90,8 @@ CONTROLS = (
     # Whose answer it is
     Control("a transaction is compared with its reference", "protocol._wire:_outcome",
             "if transaction.reference != reference:", "if False:"),
-    Control("a refusal of another reference is none", "protocol._wire:refuse", "if name != reference)", "if False)"),
+    Control("a refusal of another reference is none", "protocol._refusal:_other_reference",
+            "and str(each) != reference", "and False"),
     Control("refusals are believed from fresh connections only", _BELIEVED,
             "return is_fresh or unconfirmed is not None", "return True"),
     Control("a bare not found is believed at the second time", _BELIEVED,
