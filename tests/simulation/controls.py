@@ -248,7 +248,8 @@ CONTROLS = (
             "call.made.sent_at is None or call.made.sent_at > after", "True",
             oracle="older", works=("crowd",)),
     Control("what confirms is asked after it was called", "client._client:AsyncClient._look_up",
-            "after = now if is_newer or is_fresh else -math.inf", "after = -math.inf", oracle="older", works=("crowd",)),
+            "after = now if is_newer or is_fresh else -math.inf", "after = -math.inf",
+            oracle="older", works=("crowd",)),
     Control("nobody joins what may be older than an answer given", _LEAVE,
             "(is_told and name != POLL and call.made.sent_at is not None)", "False", oracle="older", works=("crowd",)),
     # Waits
