@@ -17,7 +17,7 @@ from payclient.cli._options import check_run
 from payclient.cli._output import SEVERITY, listed, roll_forward
 from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, aligned, refuse
 from payclient.protocol import masked
-from payclient.reconcile import BreakState, Row, Severity, folders
+from payclient.reconcile import BreakState, Bucket, Row, Severity, folders
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile.report import integrity, rows
@@ -72,7 +72,7 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
     """
     summary = unchanged_summary(folder, "cannot be shown")
     lines = rows.row_lines_of(folder / rows.ROWS)
-    breaks = (line.row for line in lines if line.bucket == reconcile.Bucket.BREAK)
+    breaks = (line.row for line in lines if line.bucket == Bucket.BREAK)
     worst = nlargest(_MAX_BREAKS, breaks, key=attrgetter("rank"))
     steps = explaining(folder, [row.reference for row in worst if row.reference])
     head = f"{summary['verdict'].upper()}: {summary['sentence']}"
