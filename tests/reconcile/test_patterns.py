@@ -251,6 +251,16 @@ SENTENCES = (
         'grace = "36h", if such rows settle by themselves',
     ),
     (
+        ("status", Code.UNKNOWN_STATUS, "", "paid", None, Status.PAID),
+        "unknown word '' of the ledger: status is nothing in the ledger and 'paid' at the service",
+        "a status in the export, or --assume-status",
+    ),
+    (
+        ("status", Code.CLOSED_DIFFERENTLY, "canceled", "expired", Status.CANCELED, Status.EXPIRED),
+        "status is 'canceled' in the ledger and 'expired' at the service",
+        "correct the side that is wrong",
+    ),
+    (
         ("words", "payment_method", "Überweisung", "VA"),
         "payment_method is 'Überweisung' in the ledger and 'VA' at the service",
         'if they are the same: methods."Überweisung" = "VA"',

@@ -171,3 +171,14 @@ def test_disk_full(tmp_path, full_after, size):
                 sheet.add([hash(str(number))])
             book.finish()
         file.truncate(0)
+
+
+def test_disk_full_at_the_end(tmp_path, full_after):
+    """A disk that is full only when the sheets are put into one file gives the same error."""
+    with (tmp_path / "x.xlsx").open("w+b", buffering=0) as file, full_after(20_000), BookWriter(file, tmp_path) as book:
+        for name in map(str, range(20)):
+            sheet = book.begin(name, [Column("A")])
+            for number in range(100):
+                sheet.add([str(hash((name, number)))])
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            book.finish()
