@@ -39,26 +39,16 @@ from payclient.reconcile.judgement.summary import Compared, OpenFindings
 from payclient.reconcile.judgement.tally import Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger
 from payclient.reconcile.report import About, LedgerAbout, Report, ReportFiles, verify
+from payclient.reconcile.report import rows as report_rows
 from payclient.reconcile.report.integrity import MANIFEST, WORK_LIST
 from payclient.reconcile.report.model import HISTORY, StatementAbout, about_as_json, open_findings_as_json, run_name
-from payclient.reconcile.report.rows import (
-    ROWS,
-    RowLine,
-    change_as_json,
-    lines_of,
-    memory_line,
-    read_time,
-    row_from_json,
-    row_lines_of,
-    settled_from,
-)
 from payclient.reconcile.report.wording import moves
 
 # Names that are not here are for packages above, and not public.
 __all__ = ["RunDiff", "open_past_run", "write_again"]
 
 JOURNAL = "journal.sqlite"
-_NEEDED = ("summary.json", ROWS)
+_NEEDED = ("summary.json", report_rows.ROWS)
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _LEFT, _STATE = "left", "state"
 """Marks of what is kept: a row that matched and that the ledger has lost since, and only a state, empty if paid."""
@@ -78,23 +68,23 @@ class PastRun:
     files: Collection[str]  # their names, as its manifest lists them
     first_observed_at: datetime | None
 
-    def lines(self) -> Iterator[RowLine]:
-        return row_lines_of(self.folder / ROWS)
+    def lines(self) -> Iterator[report_rows.RowLine]:
+        return report_rows.row_lines_of(self.folder / report_rows.ROWS)
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
         """Yield the lines about breaks of earlier runs that it does not have, with their references."""
         return ((data["reference"], text) for data, text in self._history() if "known" in data)
 
     def _history(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        lines = lines_of(self.folder / HISTORY) if HISTORY in self.files else ()
+        lines = report_rows.lines_of(self.folder / HISTORY) if HISTORY in self.files else ()
         return ((json.loads(text), text) for text in lines)
 
     def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, BreakRecord], list[Row]]:
         """Return the breaks of a reference, and the rows. *lines* are all of its rows and of its memory."""
         found = [json.loads(text) for text in lines]
         remembered = [from_json(each["known"], BreakRecord) for each in found if "known" in each]
-        rows = [row_from_json(each) for each in found if "bucket" in each]
-        return breaks_of(rows, run=self.note.run, remembered=remembered), rows
+        judged = [report_rows.row_from_json(each) for each in found if "bucket" in each]
+        return breaks_of(judged, run=self.note.run, remembered=remembered), judged
 
     def records(
         self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
@@ -124,7 +114,7 @@ class PastRun:
                 yield line.reference, _STATE, b"" if line.state == Status.PAID else line.state.encode()
             elif settled:
                 record = ReferenceRecord(reference=line.reference, settled=settled)
-                yield line.reference, "", memory_line(record).encode()
+                yield line.reference, "", report_rows.memory_line(record).encode()
         yield from ((data["reference"], "", text) for data, text in self._history())
 
     def _record(
@@ -134,29 +124,29 @@ class PastRun:
         if len(found) == 1 and alone:
             return ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
         texts = [text for mark, text in found if mark != _STATE]
-        breaks, rows = self.breaks(texts)
-        has_left = not is_listed and 0 < sum(mark == _LEFT for mark, _ in found) == len(rows)
+        breaks, judged = self.breaks(texts)
+        has_left = not is_listed and 0 < sum(mark == _LEFT for mark, _ in found) == len(judged)
         memory = next((each for each in map(json.loads, texts) if "settled" in each), dict[str, Any]())
-        is_paid = "" in alone or any(
-            row.was_paid or (row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED) for row in rows
-        )
-        is_carried = has_left or (not is_listed and any(row.bucket in _UNFINISHED for row in rows))
-        sides = [row.other_side for row in rows if row.other_side is not None]
+        known = (row for row in judged if row.bucket is not Bucket.UNRESOLVED)
+        is_paid = "" in alone or any(row.was_paid for row in judged)
+        is_paid = is_paid or any(row.service_status is Status.PAID for row in known)
+        is_carried = has_left or (not is_listed and any(row.bucket in _UNFINISHED for row in judged))
+        sides = [row.other_side for row in judged if row.other_side is not None]
         settled = next((side.settled for side in sides if side.settled), None)
         if settled is None and memory:
-            settled = settled_from(memory["settled"])
+            settled = report_rows.settled_from(memory["settled"])
         earlier = ReferenceRecord(
             reference=reference,
             breaks=tuple(breaks.values()),
             is_paid=is_paid,
-            other_state="" if is_paid else next(filter(None, (*alone, *(row.state for row in rows))), ""),
+            other_state="" if is_paid else next(filter(None, (*alone, *(row.state for row in judged))), ""),
             settled=None if settled is None else evolve(settled, lines=(), before=None),
             has_left=has_left,
             gone_for=memory.get("gone_for", 0),
             is_in_ledger=all(side.is_in_ledger for side in sides),
-            carried_from=next((row.carried_from for row in rows), ""),
+            carried_from=next((row.carried_from for row in judged), ""),
         )
-        return earlier, [entry for row in rows if is_carried for entry in _entries(row)]
+        return earlier, [entry for row in judged if is_carried for entry in _entries(row)]
 
     def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
         """Yield its answers that a run after it may reuse."""
@@ -208,13 +198,13 @@ def open_past_run(folder: Path) -> PastRun:
         note=PreviousRun(
             run=manifest["run"] or folder.resolve().name,
             folder=folder.resolve().name,
-            last_observed_at=read_time(summary["last_observed_at"]),
+            last_observed_at=report_rows.read_time(summary["last_observed_at"]),
             rules=rules_from_json(rules),
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since["trend"]) if since else (),
             ledger_sha256=ledger["sha256"] if ledger else "",
             manifest_sha256=manifest["sha256"],
-            rows_sha256=listed[ROWS],
+            rows_sha256=listed[report_rows.ROWS],
             shown=from_json(summary["shown"], dict[str, tuple[str, ...]]),
             open_findings=from_json(summary["open_findings"]["closing"], FindingTotal),
             stated=tuple(summary["compared"]["stated"]),
@@ -225,7 +215,7 @@ def open_past_run(folder: Path) -> PastRun:
         judged_run=again["run"] if again else "",
         is_work_list_edited=bool(edited),
         files=listed,
-        first_observed_at=read_time(summary["first_observed_at"]),
+        first_observed_at=report_rows.read_time(summary["first_observed_at"]),
     )
 
 
@@ -449,7 +439,9 @@ class RunDiff:
             for change in self._changes():
                 tally.add_change(change)
                 key = change.history.state.value, int(change.now.severity), change.reference, change.now.code.value
-                execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(change_as_json(change))))
+                execute(
+                    "INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(report_rows.change_as_json(change)))
+                )
             execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
             return tally.open_findings()
 
@@ -483,7 +475,7 @@ class RunDiff:
         return bool(found) and found.isdisjoint((Bucket.UNRESOLVED, Bucket.REJECTED))
 
 
-def _matters(line: RowLine) -> bool:
+def _matters(line: report_rows.RowLine) -> bool:
     return line.reference is not None and (line.bucket == Bucket.BREAK or line.has(Code.DUPLICATE_REFERENCE))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import astuple, frozen
 
 from payclient._shared.escape import escape_unprintable, plural, quote
+from payclient.reconcile.judgement import summary
 from payclient.reconcile.judgement.causes import SETTLED, Pattern, UnknownWord
 from payclient.reconcile.judgement.codes import BridgeStep, Code, PatternKind, Status
 from payclient.reconcile.judgement.decisions import Decision, Resolution
@@ -19,15 +20,7 @@ from payclient.reconcile.judgement.records import FirstSeen, LedgerChange, Previ
 from payclient.reconcile.judgement.rule_values import Calendar, IgnoredLines
 from payclient.reconcile.judgement.rules import RuleChange
 from payclient.reconcile.judgement.sides import StatementTotals
-from payclient.reconcile.judgement.summary import (
-    AcceptanceNotice,
-    AcceptanceState,
-    Compared,
-    Condition,
-    Leakage,
-    OpenFindings,
-    Period,
-)
+from payclient.reconcile.judgement.summary import Condition
 from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 
 
@@ -79,7 +72,7 @@ def _first(named: Sequence[str]) -> list[str]:
     return [*named[:_MAX_UNUSED], *([f"{len(named) - _MAX_UNUSED:,} more"] if named[_MAX_UNUSED:] else [])]
 
 
-def not_compared(compared: Compared) -> Iterator[str]:
+def not_compared(compared: summary.Compared) -> Iterator[str]:
     """Yield the columns that are not used, with sums of numbers and counts of texts, and what is newly left out."""
     columns: dict[str, list[str]] = {}
     for of, unused in (("", compared.unused), (" in the statement", compared.unused_in_statement)):
@@ -93,13 +86,13 @@ def not_compared(compared: Compared) -> Iterator[str]:
         yield f"new, and not compared: {named}{f' and {more:,} more' if more > 0 else ''}"
 
 
-def ignored(compared: Compared) -> list[str]:
+def ignored(compared: summary.Compared) -> list[str]:
     """Return what is in the columns that are ignored by name, unless it is the same in all rows."""
     named = [in_words(each) for each in compared.ignored if each.words.keys() - {next(iter(each.words), "")}]
     return [f"Ignored by rule: {'; '.join(_first(named))}."] if named else []
 
 
-def columns_advice(compared: Compared) -> str:
+def columns_advice(compared: summary.Compared) -> str:
     """Return how to decide about the columns that are not used; none is ignored but by name."""
     said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
     if compared.unused:
@@ -113,7 +106,7 @@ def columns_advice(compared: Compared) -> str:
     return " ".join(said)
 
 
-def large_remarks(compared: Compared) -> list[str]:
+def large_remarks(compared: summary.Compared) -> list[str]:
     """Return the remarks without which a verdict would mislead."""
     said = ["Amounts not compared: no column of the ledger is used as the amount."] * compared.are_amounts_left_out
     if compared.status_left_out:
@@ -123,17 +116,17 @@ def large_remarks(compared: Compared) -> list[str]:
 
 
 _TO_REVIEW = {
-    AcceptanceState.MET_NO_ROW: "matches no row; remove it",
-    AcceptanceState.CHANGED: "does not fit the present difference; look at the row again",
-    AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
-    AcceptanceState.ENDS_SOON: "is about to end",
+    summary.AcceptanceState.MET_NO_ROW: "matches no row; remove it",
+    summary.AcceptanceState.CHANGED: "does not fit the present difference; look at the row again",
+    summary.AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
+    summary.AcceptanceState.ENDS_SOON: "is about to end",
 }
 
 
 # Open findings
 
 
-def at_stake_sentence(found: OpenFindings) -> str:
+def at_stake_sentence(found: summary.OpenFindings) -> str:
     """Return the open findings, the ones of more than 30 days, and the ones that count the same money twice."""
     old = f"; {found.old.count:,} of them for more than 30 days, with {found.old.amount:,}" if found.old.count else ""
     once = ""
@@ -152,7 +145,7 @@ BUCKETS: Mapping[Bucket, Wording] = {
 }
 
 
-def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, int]]:
+def roll_forward_lines(found: summary.OpenFindings) -> Iterator[tuple[str, int | None, int]]:
     """Yield the roll-forward of the open findings, without steps of nothing: label, number and amount at stake."""
     steps: list[tuple[str, int | None, FindingTotal]] = [
         ("New", found.new.count, found.new),
@@ -167,7 +160,7 @@ def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, i
         yield ("Open now", found.closing.count, found.closing.amount)
 
 
-def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
+def open_lines(found: summary.OpenFindings) -> Iterator[tuple[str, int, int]]:
     """Yield the open findings by kind and by age, each list with its sum: label, number and amount at stake."""
     for code, total in found.by_code.items():
         yield (code.label, total.count, total.amount)
@@ -179,7 +172,7 @@ def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
     yield from open_ages(found)
 
 
-def open_ages(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
+def open_ages(found: summary.OpenFindings) -> Iterator[tuple[str, int, int]]:
     for age, total in found.by_age.items():
         yield (f"Open {age}" if age != "older" else "Open for longer", total.count, total.amount)
     yield ("All ages", found.closing.count, found.closing.amount)
@@ -296,7 +289,7 @@ def _(value: Decision) -> str:
 
 
 @in_words.register
-def _(value: AcceptanceNotice) -> str:
+def _(value: summary.AcceptanceNotice) -> str:
     accepted = value.accepted
     which = f"{accepted.code} of {quote(accepted.reference)}"
     by = f"accepted by {accepted.owner} until {accepted.expires}"
@@ -304,7 +297,7 @@ def _(value: AcceptanceNotice) -> str:
 
 
 @in_words.register
-def _(value: Leakage) -> str:
+def _(value: summary.Leakage) -> str:
     method, off = escape_unprintable(value.method) or "no method", value.fee_off_schedule
     said = [f"{method}: {plural(value.rows, 'row')}", f"{value.short_received:,} not received"]
     said += [f"fees {off:+,} against the schedule"] if off else []
@@ -313,7 +306,7 @@ def _(value: Leakage) -> str:
 
 
 @in_words.register
-def _(value: Period) -> str:
+def _(value: summary.Period) -> str:
     if value.first is None or value.last is None:
         return "unknown: no row of the ledger has a time of creation"
     without = f"; {plural(value.without, 'row')} without a time" if value.without else ""

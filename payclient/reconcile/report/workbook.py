@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Self, TypeAlias
 
 import xlsxwriter  # type: ignore[import-untyped]
-from attrs import astuple, frozen
+from attrs import astuple, define, field, frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable, plural, quote
@@ -49,7 +49,7 @@ _CREATED = datetime(1980, 1, 1, tzinfo=UTC)
 Value: TypeAlias = str | int | None
 
 
-TEXT, MONEY, PLAIN = "@", "#,##0", "0"
+TEXT, MONEY, PLAIN, _HEADER = "@", "#,##0", "0", "header"
 """The formats of cells."""
 
 
@@ -62,34 +62,31 @@ class Column:
     number: str = MONEY
 
 
+@define
 class SheetWriter:
     """One sheet, with a header, up to a number of rows. If more follow, the last one names the file with the *rest*."""
 
-    def __init__(
-        self,
-        sheet: Any,
-        columns: Sequence[Column],
-        *,
-        formats: Mapping[str, Any],
-        header: Any,
-        has_filter: bool = True,
-        max_rows: int = MAX_ROWS,
-        rest: str = ROWS,
-    ) -> None:
-        self._sheet, self._text = sheet, formats[TEXT]
-        self._numbers = [formats[column.number] for column in columns]
-        self._has_filter, self._max_rows, self._rest = has_filter, max_rows, rest
-        self._rows = 1
-        self.left_out: int = 0
+    _sheet: Any
+    _columns: Sequence[Column]
+    _formats: Mapping[str, Any]
+    _has_filter: bool = True
+    _max_rows: int = MAX_ROWS
+    _rest: str = ROWS
+    _rows: int = field(init=False, default=1)
+    left_out: int = field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        sheet = self._sheet
         sheet.freeze_panes(1, 0)
         sheet.repeat_rows(0)
         sheet.set_landscape()
         sheet.set_paper(9)
         sheet.set_margins(left=0.5, right=0.5)
         sheet.fit_to_pages(1, 0)
-        for place, column in enumerate(columns):
-            sheet.set_column(place, place, max(column.width, len(column.title) + 3), self._text)  # with the arrow
-            sheet.write_string(0, place, column.title, header)
+        for place, column in enumerate(self._columns):
+            width = max(column.width, len(column.title) + 3)  # with the arrow
+            sheet.set_column(place, place, width, self._formats[TEXT])
+            sheet.write_string(0, place, column.title, self._formats[_HEADER])
 
     def add(self, values: Sequence[Value]) -> None:
         """Write the next row, if it fits."""
@@ -103,19 +100,19 @@ class SheetWriter:
             more = plural(self.left_out, "more row")
             self._write([f"the sheet ends here, without room for {more}; {self._rest} has all of them"])
         if self._has_filter:
-            self._sheet.autofilter(0, 0, self._rows - 1, len(self._numbers) - 1)
+            self._sheet.autofilter(0, 0, self._rows - 1, len(self._columns) - 1)
 
     def _write(self, values: Sequence[Value]) -> None:
         row = self._rows
         self._rows += 1
         for place, value in enumerate(values):
             if isinstance(value, int) and -_EXACT < value < _EXACT:
-                self._sheet.write_number(row, place, value, self._numbers[place])
+                self._sheet.write_number(row, place, value, self._formats[self._columns[place].number])
             elif value is not None and value != "":
                 text = str(value)
                 if len(text) > _MAX_TEXT or not _PLAIN.fullmatch(text):
                     text = shown(text)
-                self._sheet.write_string(row, place, text, self._text)
+                self._sheet.write_string(row, place, text, self._formats[TEXT])
 
 
 def shown(text: str) -> str:
@@ -137,7 +134,7 @@ class BookWriter:
         self._book.use_zip64()  # which matters only beyond 4 GB
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
         self._formats = {each: self._book.add_format({"num_format": each}) for each in (TEXT, MONEY, PLAIN)}
-        self._header = self._book.add_format({"num_format": "@", "bold": True, "bg_color": "#E8ECF1"})
+        self._formats[_HEADER] = self._book.add_format({"num_format": TEXT, "bold": True, "bg_color": "#E8ECF1"})
         self._sheets: dict[str, SheetWriter] = {}
 
     def __enter__(self) -> Self:
@@ -154,7 +151,7 @@ class BookWriter:
     def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
         """Add a sheet. *options* are passed to `SheetWriter`."""
         sheet = self._book.add_worksheet(name)
-        self._sheets[name] = SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options)
+        self._sheets[name] = SheetWriter(sheet, columns, self._formats, **options)
         return self._sheets[name]
 
     def finish(self) -> None:
