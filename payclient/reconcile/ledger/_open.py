@@ -44,21 +44,18 @@ LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
 LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 """A path, or a stream that is open for reading; a stream is never closed by payclient."""
 
-_ENDINGS: Mapping[LedgerFormat, str] = {
-    "csv": "csv tsv txt",
-    "jsonl": "jsonl ndjson",
-    "xlsx": "xlsx xlsm",
-    "parquet": "parquet",
+_FORMATS: Mapping[LedgerFormat, tuple[str, str, bytes]] = {
+    "csv": ("CSV", "csv tsv txt", b""),
+    "jsonl": ("JSON Lines", "jsonl ndjson", b""),
+    "xlsx": ("XLSX", "xlsx xlsm", b"PK\x03\x04"),
+    "parquet": ("Parquet", "parquet", b"PAR1\x15"),  # the fifth byte begins every header inside, and no line of text
 }
+"""Name, suffixes and first bytes of each format. A text begins with any."""
 SUFFIXES: Mapping[str, LedgerFormat] = {
-    f".{each}": kind for kind, endings in _ENDINGS.items() for each in endings.split()
+    f".{each}": kind for kind, (_, of, _) in _FORMATS.items() for each in of.split()
 }
 """Formats by the suffix of the file."""
 
-_STARTS: Mapping[LedgerFormat, bytes] = {
-    "xlsx": b"PK\x03\x04",
-    "parquet": b"PAR1\x15",  # the fifth byte begins every header inside, and no line of text holds it
-}
 _REFUSED = {
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",): (
         "this is an old .xls file or has a password; save it as .xlsx without a password"
@@ -70,7 +67,6 @@ _REFUSED = {
 }
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
 _CHUNK_BYTES = 1 << 18
-_SHOWN: Mapping[LedgerFormat, str] = {"csv": "CSV", "jsonl": "JSON Lines", "xlsx": "XLSX", "parquet": "Parquet"}
 
 
 def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFormat:
@@ -79,12 +75,12 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
         if first.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(starts):
             raise LedgerError(problem)
     found: LedgerFormat | None = "jsonl" if _JSON.match(first) else None
-    for binary, start in _STARTS.items():
-        found = binary if first.startswith(start) else found
+    for binary, (_, _, start) in _FORMATS.items():
+        found = binary if start and first.startswith(start) else found
     wanted = chosen or SUFFIXES.get(PurePath(name.lower()).suffix) or found or "csv"
-    if first and wanted != found and not _STARTS.keys().isdisjoint({wanted, found}):
-        what = f"its first bytes are those of {_SHOWN[found]}" if found else "its first bytes are not"
-        message = f"the file should be {_SHOWN[wanted]}, but {what}"
+    if first and wanted != found and not {"xlsx", "parquet"}.isdisjoint({wanted, found}):
+        what = f"its first bytes are those of {_FORMATS[found][0]}" if found else "its first bytes are not"
+        message = f"the file should be {_FORMATS[wanted][0]}, but {what}"
         raise LedgerError(message, remedies=[Remedy((Way("format", found or "csv"),), "reads it as it is")])
     return wanted
 
@@ -94,20 +90,22 @@ class Source:
 
     def __init__(self, ledger: LedgerFile) -> None:
         self._files = ExitStack()
+        self.close: Callable[[], None] = self._files.close
         self._digest = hashlib.sha256()
         self._size = 0
-        self._path: Path | None = None
+        self.path: Path | None = None
+        """None for what cannot be read again."""
         self._stream: IO[bytes] | IO[str]
         if not isinstance(ledger, str | os.PathLike):
             self._stream = ledger
             return
-        self._path = Path(ledger)
+        self.path = Path(ledger)
         try:
-            self._stream = self._files.enter_context(self._path.open("rb"))
+            self._stream = self._files.enter_context(self.path.open("rb"))
         except OSError as error:
-            raise LedgerError(f"{self._path} cannot be opened: {error.strerror}") from error
+            raise LedgerError(f"{self.path} cannot be opened: {error.strerror}") from error
         if not S_ISREG(os.fstat(self._stream.fileno()).st_mode):  # a pipe can be read once, like a stream
-            self._path = None
+            self.path = None
 
     def chunks(self) -> Iterator[bytes]:
         try:
@@ -123,7 +121,7 @@ class Source:
 
     def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
         """Return all bytes as one seekable file; `close` closes it."""
-        if self._path is not None:
+        if self.path is not None:
             deque(chunks, maxlen=0)  # the fingerprint needs all of it
             file = cast(IO[bytes], self._stream)
         else:
@@ -139,30 +137,22 @@ class Source:
         return file
 
     @property
-    def is_file(self) -> bool:
-        """Whether it can be read again."""
-        return self._path is not None
-
-    @property
     def fingerprint(self) -> Fingerprint:
-        name = self._path.name if self._path else ""
+        name = self.path.name if self.path else ""
         return Fingerprint(name=name, size_bytes=self._size, sha256=self._digest.hexdigest())
 
     def check_unchanged(self) -> None:
-        if self._path is None:
+        if self.path is None:
             return  # a stream cannot be checked
         try:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            message = f"{self._path.name} cannot be read again: {error.strerror}; no report is written"
+            message = f"{self.path.name} cannot be read again: {error.strerror}; no report is written"
             raise LedgerChangedError(message) from error
         if sha256 != self._digest.hexdigest():
-            message = f"{self._path.name} changed while it was reconciled; no report is written, run it again"
+            message = f"{self.path.name} changed while it was reconciled; no report is written, run it again"
             raise LedgerChangedError(message)
-
-    def close(self) -> None:
-        self._files.close()
 
 
 class Ledger:
@@ -399,7 +389,7 @@ def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger
     find = partial(find_columns, chosen=columns, ignored=given["ignore"])
     scope = Scope(dialect, is_statement=given["is_statement"])
     source = Source(ledger)
-    may_join = joined and source.is_file
+    may_join = joined and source.path is not None
 
     def again(ways: Sequence[Way]) -> Ledger:
         return _opened(ledger, _with_ways(given, ways), joined - 1)

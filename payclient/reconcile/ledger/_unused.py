@@ -9,13 +9,14 @@ numbers, and of times that every payment has.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from heapq import nlargest
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile.ledger._columns import (
@@ -84,30 +85,24 @@ def _shape(text: str) -> str:
     return _LABEL.sub(r"\1#\2", text)
 
 
-@define
 class Evidence:
     """The cells of one unused column. Memory does not grow with the ledger."""
 
-    name: str
-    _reader: MoneyReader
-    place: int = -1
-    counts: dict[Any, int] = field(init=False, factory=dict)
-    """Cells that were not looked at yet, each different one once."""
-    _filled: int = field(init=False, default=0)
-    _times: int = field(init=False, default=0)
-    _years: dict[int, int] = field(init=False, factory=dict)
-    _sum: int | None = field(init=False, default=0)
-    _numbers: list[int] = field(init=False, factory=lambda: [0, 0])
-    """The greatest number, without its sign, and the last one."""
-    _may_be_money: bool = field(init=False, default=True)
-    _are_running: bool = field(init=False, default=True)
-    _has_objects: bool = field(init=False, default=False)
-    _texts: set[str] = field(init=False, factory=set)
-    """The cells that are neither numbers nor times."""
-    words: dict[str, int] = field(init=False, factory=dict)
-    """All different texts while they are few. The most frequent ones otherwise."""
-    _shapes: tuple[dict[str, int], dict[str, int]] = field(init=False, factory=lambda: ({}, {}))
-    """The words with `#` for each label, and what these begin with."""
+    def __init__(self, name: str, reader: MoneyReader, place: int = -1) -> None:
+        self.name, self._reader, self.place = name, reader, place
+        self.counts: dict[Any, int] = {}
+        """Cells that were not looked at yet, each different one once."""
+        self._filled = self._times = self._greatest = self._last = 0
+        self._years = Counter[int]()
+        self._sum: int | None = 0
+        self._may_be_money = self._are_running = True
+        self._has_objects = False
+        self._texts = set[str]()
+        """The cells that are neither numbers nor times."""
+        self.words: dict[str, int] = {}
+        """All different texts while they are few. The most frequent ones otherwise."""
+        self._shapes = Counter[str](), Counter[str]()
+        """The words with `#` for each label, and what these begin with."""
 
     def add(self, cell: Any) -> None:
         if cell.__hash__ is None:  # a list or an object of JSON
@@ -130,7 +125,7 @@ class Evidence:
                     shape = _shape(text.translate(_ZEROS))
                     for found, each in zip(self._shapes, (shape, shape.split(" ", 1)[0]), strict=True):
                         if len(found) <= _MAX_WORDS:
-                            found[each] = found.get(each, 0) + rows
+                            found[each] += rows
         self.counts = {}
         if len(self.words) > MAX_COUNTED:  # words that rows share stay
             self.words = dict(nlargest(MAX_COUNTED // 2, self.words.items(), key=_rows_of))
@@ -139,7 +134,7 @@ class Evidence:
         if isinstance(cell, date) or is_time(text):
             self._times += rows
             if year := _YEAR.search(text):
-                self._years[int(year[0])] = self._years.get(int(year[0]), 0) + rows
+                self._years[int(year[0])] += rows
             return
         try:
             number = self._reader.read(text if isinstance(cell, float | str) else cell)
@@ -149,12 +144,11 @@ class Evidence:
             self._texts.add(text)
             return
         if number is None or self._sum is None:
-            self._sum, self._numbers[0], self._are_running = None, _MIN_SUM, False
+            self._sum, self._greatest, self._are_running = None, _MIN_SUM, False
             return
-        greatest, last = self._numbers
         self._may_be_money = self._may_be_money and not _CODE.fullmatch(text)
-        self._are_running = self._are_running and rows == 1 and (not greatest or abs(number - last) == 1)
-        self._sum, self._numbers = self._sum + number * rows, [max(greatest, abs(number)), number]
+        self._are_running = self._are_running and rows == 1 and (not self._greatest or abs(number - self._last) == 1)
+        self._sum, self._greatest, self._last = self._sum + number * rows, max(self._greatest, abs(number)), number
 
     def is_in(self, row: Sequence[Any]) -> bool:
         """Return whether *row* has a number in it."""
@@ -165,7 +159,7 @@ class Evidence:
         """Whether its numbers may be amounts: codes, flags and row numbers are not."""
         is_counted = self._are_running and self._filled > 2 and not _NUMBERING.isdisjoint(_words_of(self.name))
         are_numbers = len(self._texts) <= _MAX_WORDS and self._filled > self._times and self._may_be_money
-        return are_numbers and not is_counted and (len(self.words) > _MAX_WORDS or self._numbers[0] >= _MIN_SUM)
+        return are_numbers and not is_counted and (len(self.words) > _MAX_WORDS or self._greatest >= _MIN_SUM)
 
     @property
     def _are_codes(self) -> bool:
@@ -201,7 +195,7 @@ class Evidence:
             return self.words
         if is_alone or 2 * most > self._filled > most:
             return {word: most, _OTHERS: self._filled - most}
-        few: list[dict[str, int]] = [eras] if are_times else [*self._shapes]
+        few: Sequence[Mapping[str, int]] = [eras] if are_times else self._shapes
         return next((found for found in few if 1 < len(found) <= _MAX_WORDS), dict[str, int]())
 
     @property
