@@ -6,7 +6,7 @@ remembered of the cells is their shape, so memory does not grow with the ledger.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import product
@@ -53,6 +53,9 @@ def _as_long(digits: re.Match[str]) -> str:
 
 Options: TypeAlias = tuple[Way, ...]
 """Options that declare a notation together."""
+
+Readings: TypeAlias = dict[tuple[object, ...], Options]
+"""The options of each way to read all cells, by what it reads."""
 
 
 @frozen(kw_only=True)
@@ -145,48 +148,40 @@ class Suggester:
 
     def suggestions(self) -> Iterator[Suggestion]:
         """Yield the declarations for amounts and for times that fit every cell."""
-        refused = self._first.keys() - self._unreadable
-        if "amounts" in refused and 0 < len(self._shapes) <= _MAX_SHAPES:
-            yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
-        if "times" in refused and 0 < len(self._times) <= _MAX_SHAPES:
-            yield from self._for_times()
+        for what, seen, read in (("amounts", self._shapes, self._as_amounts), ("times", self._times, self._as_times)):
+            cells = list(seen.values())
+            is_readable = what in self._first.keys() - self._unreadable and 0 < len(cells) <= _MAX_SHAPES
+            if is_readable and (found := read(cells)):
+                yield self._suggested(what, cells, found)
 
-    def _for_amounts(self, cell: str, cells: list[str]) -> Iterator[Suggestion]:
+    def _as_amounts(self, cells: list[str]) -> Readings:
         # The simplest dialect for each different way to read all cells.
-        found: dict[tuple[object, ...], Options] = {}
+        found: Readings = {}
         for candidate in sorted(candidates(cells, self._dialect), key=lambda each: len(_options(each, self._dialect))):
             if values := _read_all(cells, candidate):
                 found.setdefault(values, _options(candidate, self._dialect))
-        yield from self._suggested("amounts", cells, found, first=cells.index(cell) if cell in cells else 0)
+        return found
 
-    def _for_times(self) -> Iterator[Suggestion]:
-        cells, clocks = list(self._times.values()), list(dict.fromkeys(clock for _, clock in self._times))
+    def _as_times(self, cells: list[str]) -> Readings:
+        clocks = list(dict.fromkeys(clock for _, clock in self._times))
         match, _ = _time_parts(cells[0])
-        found: dict[tuple[object, ...], Options] = {}
+        found: Readings = {}
         for order in (each.format(*match.groups()) for each in _ORDERS if match is not None):
             times = tuple(_time_format(f"{order}{clock}").read(cell) for (_, clock), cell in self._times.items())
             if None not in times:
                 found.setdefault(times, tuple(Way("date_format", f"{order}{clock}") for clock in clocks))
-        if len(clocks) <= _MAX_CLOCKS:
-            yield from self._suggested("times", cells, found)
+        return found if len(clocks) <= _MAX_CLOCKS else {}
 
-    def _suggested(
-        self, what: str, cells: Sequence[str], found: Mapping[tuple[object, ...], Options], *, first: int = 0
-    ) -> Iterator[Suggestion]:
-        """Yield the suggestion of the ways to read *cells* that were found, by their values; nothing without one."""
-        if not found:
-            return
+    def _suggested(self, what: str, cells: list[str], found: Readings) -> Suggestion:
+        """Return the suggestion of the ways to read *cells* that were found, by their values."""
+        first = cells.index(self._first[what]) if self._first[what] in cells else 0
         differ = (place for place, values in enumerate(zip(*found, strict=True)) if len(set(values)) > 1)
         place = next(differ, first)
         shown = {options: "empty" if values[place] is None else str(values[place]) for values, options in found.items()}
         chosen = [*shown.items()][:_MAX_READINGS]
-        yield Suggestion(
-            what=what,
-            rows=self._rows[what],
-            cell=cells[place],
-            remedies=tuple(Remedy(options, "reads them") for options, _ in chosen),
-            values=tuple(value for _, value in chosen),
-        )
+        remedies = tuple(Remedy(options, "reads them") for options, _ in chosen)
+        values = tuple(value for _, value in chosen)
+        return Suggestion(what=what, rows=self._rows[what], cell=cells[place], remedies=remedies, values=values)
 
 
 def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
