@@ -224,54 +224,6 @@ def _damage_refused() -> Generator[None]:
         raise LedgerError(message) from error
 
 
-class _Archive:
-    def __init__(self, file: IO[bytes]) -> None:
-        self._zip = zipfile.ZipFile(file)
-        size = file.seek(0, os.SEEK_END)
-        # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
-        self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * size
-
-    def __contains__(self, part: str) -> bool:
-        return part in self._zip.NameToInfo
-
-    def _pieces(self, part: str, max_bytes: int) -> Iterator[bytes]:
-        """Yield the decompressed bytes, and an empty piece at the end. `zipfile` stops at the size it lists."""
-        info = self._zip.getinfo(part)
-        name = escape_unprintable(info.filename, max_length=80)
-        if info.file_size > max_bytes:
-            message = f"{name} is larger than {max_bytes // _MIB} MiB; this is not a ledger, or one to give as CSV"
-            raise LedgerError(message)
-        if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
-            raise LedgerError(f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger")
-        with self._zip.open(info) as stream:
-            while piece := stream.read(_PIECE_BYTES):
-                self._bytes -= len(piece)
-                if self._bytes < 0:
-                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
-                    raise LedgerError(message)
-                yield piece
-        yield b""
-
-    def elements(self, part: str, *names: str, max_bytes: int = _MAX_OTHER_BYTES) -> Iterator[Element]:
-        """Yield each element with one of these *names* in the namespace of the first one. No other element is kept."""
-        builder, parser = TreeBuilder(), expat.ParserCreate(namespace_separator="}")
-        top = builder.start("", {})
-        parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
-        parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = builder.data, _refuse_document_type
-        wanted: list[str] = []
-        held = 0
-        for piece in self._pieces(part, max_bytes):
-            parser.Parse(piece, not piece)
-            wanted = wanted or [_beside(top[0], name) for name in names if len(top)]
-            ended = _take_ended(top, wanted) if piece else list(top)
-            held = 0 if ended else held + piece.count(b"<")
-            if held > _MAX_HELD_TAGS:
-                raise LedgerError("the XLSX file has more elements in a row than any ledger; this is not a ledger")
-            for element in ended:
-                for name in wanted:
-                    yield from element.iter(name)
-
-
 def _refuse_document_type(*_: object) -> None:
     raise LedgerError("the XLSX file has a document type inside, which no spreadsheet program writes; it is refused")
 
@@ -313,25 +265,75 @@ class _Workbook:
         self.struck = set[int]()
         root = "xl/workbook.xml"
         with _damage_refused():
-            self.archive = archive = _Archive(file)
-            if root not in archive:
-                starts = (target for kind, target in _relations(archive, "").values() if kind == "officeDocument")
+            self._zip = zipfile.ZipFile(file)
+            # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
+            self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * file.seek(0, os.SEEK_END)
+            if root not in self._zip.NameToInfo:
+                starts = (target for kind, target in self._relations("").values() if kind == "officeDocument")
                 root = next(starts, root)
-            if root not in archive:
+            if root not in self._zip.NameToInfo:
                 message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
                 raise LedgerError(message)
-            relations = _relations(archive, root)
-            parts = {kind: target for kind, target in relations.values() if target in archive}
+            relations = self._relations(root)
+            parts = {kind: target for kind, target in relations.values() if target in self._zip.NameToInfo}
             self._read_sheets(root, relations)
             # All shared strings are held in memory, because a cell may refer to any of them.
             part = parts.get("sharedStrings")
-            texts = archive.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
+            texts = self.elements(part, "si", max_bytes=_MAX_TEXT_BYTES) if part else ()
             self.texts: tuple[str, ...] = tuple(map(_text_of, texts))
             if part := parts.get("styles"):
                 self._read_styles(part)
 
+    def _pieces(self, part: str, max_bytes: int) -> Iterator[bytes]:
+        """Yield the decompressed bytes, and an empty piece at the end. `zipfile` stops at the size it lists."""
+        info = self._zip.getinfo(part)
+        name = escape_unprintable(info.filename, max_length=80)
+        if info.file_size > max_bytes:
+            message = f"{name} is larger than {max_bytes // _MIB} MiB; this is not a ledger, or one to give as CSV"
+            raise LedgerError(message)
+        if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
+            raise LedgerError(f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger")
+        with self._zip.open(info) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                self._bytes -= len(piece)
+                if self._bytes < 0:
+                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
+                    raise LedgerError(message)
+                yield piece
+        yield b""
+
+    def elements(self, part: str, *names: str, max_bytes: int = _MAX_OTHER_BYTES) -> Iterator[Element]:
+        """Yield each element with one of these *names* in the namespace of the first one. No other element is kept."""
+        builder, parser = TreeBuilder(), expat.ParserCreate(namespace_separator="}")
+        top = builder.start("", {})
+        parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
+        parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = builder.data, _refuse_document_type
+        wanted: list[str] = []
+        held = 0
+        for piece in self._pieces(part, max_bytes):
+            parser.Parse(piece, not piece)
+            wanted = wanted or [_beside(top[0], name) for name in names if len(top)]
+            ended = _take_ended(top, wanted) if piece else list(top)
+            held = 0 if ended else held + piece.count(b"<")
+            if held > _MAX_HELD_TAGS:
+                raise LedgerError("the XLSX file has more elements in a row than any ledger; this is not a ledger")
+            for element in ended:
+                for name in wanted:
+                    yield from element.iter(name)
+
+    def _relations(self, part: str) -> dict[str, tuple[str, str]]:
+        """Return kind and path of the parts that *part* refers to, by relationship id."""
+        folder, name = posixpath.split(part)
+        place = posixpath.join(folder, "_rels", f"{name}.rels")
+        found: dict[str, tuple[str, str]] = {}
+        for each in self.elements(place, "Relationship") if place in self._zip.NameToInfo else ():
+            if each.get("TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join("/", folder, each.attrib["Target"])).lstrip("/")
+                found[each.attrib["Id"]] = each.attrib["Type"].rpartition("/")[2], target
+        return found
+
     def _read_sheets(self, root: str, relations: Mapping[str, tuple[str, str]]) -> None:
-        for each in self.archive.elements(root, "sheet", "workbookPr"):
+        for each in self.elements(root, "sheet", "workbookPr"):
             if each.tag.endswith("workbookPr"):
                 if each.get("date1904") in ("1", "true", "on"):
                     self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001  as above
@@ -351,7 +353,7 @@ class _Workbook:
     def _read_styles(self, part: str) -> None:
         shown: dict[int, str | NumberFormat] = dict(_FORMATS)
         struck = set[int]()
-        for each in self.archive.elements(part, "numFmt", "fonts", "cellXfs"):
+        for each in self.elements(part, "numFmt", "fonts", "cellXfs"):
             if each.tag.endswith("numFmt"):
                 code = each.attrib["formatCode"]
                 letters = set(_NO_DATE_LETTERS.sub("", code[:_MAX_FORMAT]).casefold().replace("general", ""))
@@ -461,7 +463,7 @@ class _SheetReader:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
         last = 0
         with _damage_refused():
-            for element in self._book.archive.elements(part, "row", max_bytes=_MAX_SHEET_BYTES):
+            for element in self._book.elements(part, "row", max_bytes=_MAX_SHEET_BYTES):
                 row = int(element.get("r", last + 1))
                 if not last < row <= _MAX_ROWS:
                     message = f"row {row} comes after row {last}, so rows may be lost; open the file and save it again"
@@ -540,18 +542,6 @@ def _column(letters: str) -> int:
     for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
         place = place * 26 + ord(letter) - 64
     return place - 1
-
-
-def _relations(archive: _Archive, part: str) -> dict[str, tuple[str, str]]:
-    """Return kind and path of the parts that *part* refers to, by relationship id."""
-    folder, name = posixpath.split(part)
-    place = posixpath.join(folder, "_rels", f"{name}.rels")
-    found: dict[str, tuple[str, str]] = {}
-    for each in archive.elements(place, "Relationship") if place in archive else ():
-        if each.get("TargetMode") != "External":
-            target = posixpath.normpath(posixpath.join("/", folder, each.attrib["Target"])).lstrip("/")
-            found[each.attrib["Id"]] = each.attrib["Type"].rpartition("/")[2], target
-    return found
 
 
 def _text_of(element: Element) -> str:
