@@ -117,8 +117,11 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
     chosen = delimiter or (declared[1] if declared else None)
     delimiters = (chosen,) if chosen else DELIMITERS
 
+    def delimiter_of(header: str) -> str:
+        return max(delimiters, key=lambda each: len(_cells(header, each)))  # the first of equals
+
     def names_of(header: str) -> list[str]:
-        return _split(header, delimiters)[1]
+        return _cells(header, delimiter_of(header))
 
     def columns_of(names: Sequence[str]) -> Columns:
         if not names:
@@ -133,7 +136,7 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
             raise
 
     number, header, reader = read_header(filled, names_of, columns_of, scope, "")
-    delimiter = _split(header, delimiters)[0]
+    delimiter = delimiter_of(header)
     rows = _rows(_records(lines, delimiter, before=number), reader)
     return Table(reader=reader, rows=rows, delimiter=delimiter, header_row=number)
 
@@ -146,13 +149,6 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
             if len(cells) != width:
                 misfit = CellProblem("has {} where the header has {}", plural(len(cells), "cell"), width)
             yield reader.read(line, cells, misfit)
-
-
-def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the delimiter that splits *header* into most cells, the first of equals, and these cells."""
-    splits = {delimiter: _cells(header, delimiter) for delimiter in delimiters}
-    delimiter = max(splits, key=lambda each: len(splits[each]))
-    return delimiter, splits[delimiter]
 
 
 def _cells(header: str, delimiter: str) -> list[str]:
