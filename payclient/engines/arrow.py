@@ -15,8 +15,6 @@ Design rules:
 - Backpressure: the number of rows held is bounded, and the source is read only as the results are.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import os
@@ -29,7 +27,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, TypeAlias, cast
 
-from attrs import define, field
+import attrs
 
 from payclient import reconcile
 from payclient._shared.escape import escape_unprintable, quote
@@ -129,7 +127,7 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
 
 
 def _results(
-    batches: Iterable[_RecordBatch], spec: Any, kind: type[_Lookup | _Reconciliation]
+    batches: Iterable[_RecordBatch], spec: Any, kind: "type[_Lookup | _Reconciliation]"
 ) -> Iterator[_RecordBatch]:
     source = iter(batches)
     first = next(source, None)
@@ -156,12 +154,12 @@ class _Lookup:
         self.options: dict[str, Any] = {}
         self._place = _place(schema, spec.reference)
 
-    def read(self, batch: _RecordBatch) -> Batch:
+    def read(self, batch: _RecordBatch) -> "Batch":
         references: list[str | None] = batch.column(self._place).to_pylist()
         distinct = dict.fromkeys(reference for reference in references if reference is not None)
         return Batch((batch, references), len(references), tuple(distinct))
 
-    def answered(self, references: list[str | None], batch: Batch, _: int) -> list[tuple[Any, ...]]:
+    def answered(self, references: list[str | None], batch: "Batch", _: int) -> list[tuple[Any, ...]]:
         unnamed = _not_asked("reference is null")
         return [(each, *(unnamed if each is None else _cells(batch.first[each]))) for each in references]
 
@@ -179,7 +177,7 @@ class _Reconciliation:
         confirmation = partial(reconcile.needs_confirmation, rules=self._rules)
         self.options: dict[str, Any] = {"needs_confirmation": confirmation, "canary": spec.canary}
 
-    def read(self, batch: _RecordBatch) -> Batch:
+    def read(self, batch: _RecordBatch) -> "Batch":
         cells = zip(*(column_values(batch.column(place)) for place in self._places), strict=True)
         entries = [self._entry(row) for row in cells]
         self._reader.check_cells()
@@ -200,7 +198,7 @@ class _Reconciliation:
         return entry
 
     def answered(
-        self, entries: list[Entry | RejectedEntry], batch: Batch, other_found: int
+        self, entries: list[Entry | RejectedEntry], batch: "Batch", other_found: int
     ) -> Iterator[tuple[Any, ...]]:
         for entry in entries:
             first = second = None
@@ -374,7 +372,7 @@ def _close_all() -> None:
             client.join(_CLOSE_SECONDS)
 
 
-@define(eq=False)
+@attrs.define(eq=False)
 class Batch:
     """Rows that are read and returned together."""
 
@@ -384,9 +382,9 @@ class Batch:
     payload: Any
     rows: int
     references: Sequence[str]
-    entries: Mapping[str, Sequence[Any]] = field(factory=dict[str, Sequence[Any]])
-    first: dict[str, reconcile.Observation] = field(init=False, factory=dict)
-    second: dict[str, reconcile.Observation] = field(init=False, factory=dict)
+    entries: Mapping[str, Sequence[Any]] = attrs.field(factory=dict[str, Sequence[Any]])
+    first: dict[str, reconcile.Observation] = attrs.field(init=False, factory=dict)
+    second: dict[str, reconcile.Observation] = attrs.field(init=False, factory=dict)
 
     @property
     def is_answered(self) -> bool:
@@ -397,35 +395,35 @@ NeedsConfirmation: TypeAlias = Callable[[Any, reconcile.Observation], bool]
 """Decides whether a second lookup must confirm a first answer for a ledger row."""
 
 
-@define(eq=False)
+@attrs.define(eq=False)
 class _Pending:
-    batches: list[Batch] = field(factory=list[Batch])
+    batches: list[Batch] = attrs.field(factory=list[Batch])
     first: reconcile.Observation | None = None
     attempts: int = 0
     status_code: int | None = None
 
 
-@define(eq=False)
+@attrs.define(eq=False)
 class Window:
     """One pass over a source of batches."""
 
     # The next batch is read when fewer than `rows` references are in flight. The pass ends after `stall_timeout`
     # seconds without any answer.
     _background: LoopThread
-    _rows: int = field(alias="rows", kw_only=True)
-    _stall_timeout: float = field(default=STALL_TIMEOUT, alias="stall_timeout", kw_only=True)
-    _needs_confirmation: NeedsConfirmation | None = field(default=None, alias="needs_confirmation", kw_only=True)
-    _canary: str | None = field(default=None, alias="canary", kw_only=True)
-    found: int = field(init=False, default=0)  # references found so far
+    _rows: int = attrs.field(alias="rows", kw_only=True)
+    _stall_timeout: float = attrs.field(default=STALL_TIMEOUT, alias="stall_timeout", kw_only=True)
+    _needs_confirmation: NeedsConfirmation | None = attrs.field(default=None, alias="needs_confirmation", kw_only=True)
+    _canary: str | None = attrs.field(default=None, alias="canary", kw_only=True)
+    found: int = attrs.field(init=False, default=0)  # references found so far
     # Used in the event loop's thread.
-    _held: deque[Batch] = field(init=False, factory=deque)
-    _in_flight: int = field(init=False, default=0)
-    _pending: dict[str, _Pending] = field(init=False, factory=dict)
-    _confirming: set[str] = field(init=False, factory=set)
-    _feed: asyncio.Queue[str | None] = field(init=False, factory=asyncio.Queue)  # that no worker has. None: the end
-    _is_read: bool = field(init=False, default=False)  # the source, to its end
-    _changed: asyncio.Event = field(init=False, factory=asyncio.Event)
-    _task: asyncio.Task[None] = field(init=False)
+    _held: deque[Batch] = attrs.field(init=False, factory=deque)
+    _in_flight: int = attrs.field(init=False, default=0)
+    _pending: dict[str, _Pending] = attrs.field(init=False, factory=dict)
+    _confirming: set[str] = attrs.field(init=False, factory=set)
+    _feed: asyncio.Queue[str | None] = attrs.field(init=False, factory=asyncio.Queue)  # None: the end
+    _is_read: bool = attrs.field(init=False, default=False)  # the source, to its end
+    _changed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
+    _task: asyncio.Task[None] = attrs.field(init=False)
 
     def through(self, batches: Iterator[Batch]) -> Generator[Batch]:
         """Look up the references of *batches*, and yield each batch, in order, when it is answered."""
