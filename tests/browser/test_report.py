@@ -181,6 +181,13 @@ def test_tables_stay_tables(open_page, width):
     assert rows.get_by_role("rowheader").count() == rows.count() - 1
 
 
+def test_labels(open_page):
+    """On a narrow screen, where a table has no heads, each amount of the worst breaks has its label."""
+    script = "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
+    said = open_page(width=390).locator(".worst td.n").evaluate_all(script)
+    assert set(said) == {'"At stake"'}
+
+
 def test_filter(open_page, example):
     """The filter leaves the rows that have every word, also of a heading or an amount, and shows their number."""
     page, row = open_page(), next(row for row in example if row.bucket is Bucket.BREAK and row.ledger_amount > 10**6)
