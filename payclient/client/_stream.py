@@ -312,10 +312,8 @@ class Stream:
 
     def _settle(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
-        error = None if task.cancelled() else task.exception()  # read in any case, or asyncio logs it
-        if task.cancelled():
-            self._end(RuntimeError("a lookup of the stream was cancelled from outside"))
-        elif error is not None:
+        cancelled = RuntimeError("a lookup of the stream was cancelled from outside") if task.cancelled() else None
+        if error := cancelled or task.exception():  # read in any case, or asyncio logs it
             self._end(error)  # raised by the caller's code, such as its references
         if self._is_done():
             self._wakeup.set()
@@ -334,12 +332,11 @@ class Stream:
             self._asking += 1
             try:
                 outcome = await self._ask(row)
-                if outcome is not None and not self._is_stopping:  # the lookup may have suppressed the cancellation
-                    self._ready.append(outcome)
-                    self._wakeup.set()
             finally:
                 self._asking -= 1
-            if self._is_ending:
+            if outcome is not None and not self._is_stopping:  # the lookup may have suppressed the cancellation
+                self._ready.append(outcome)
+            if outcome is not None or self._is_ending:
                 self._wakeup.set()
             while len(self._ready) >= self._concurrency:
                 self._room.clear()
