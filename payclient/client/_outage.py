@@ -112,7 +112,7 @@ class References:
     """
     What is known of each reference: whether it always fails, and whether a limit refuses it now and then.
 
-    1.  A reference that has failed counts again, here and for the limiter, once it has been answered.
+    1.  A reference that has failed counts again, here and for the limiter, once it was answered or refused.
     2.  A status alternates with answers if three times in thirty seconds a reference that failed with it is answered,
         each of which began to fail after the one before was answered. References that the service cannot answer
         never do.
