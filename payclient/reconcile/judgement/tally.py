@@ -186,8 +186,8 @@ class Tally:
     _breaks: Counter[Severity] = field(init=False, factory=Counter)
     _buckets: defaultdict[Bucket, result.Total] = field(init=False, factory=lambda: defaultdict(result.Total))
     _codes: defaultdict[Code, result.Total] = field(init=False, factory=lambda: defaultdict(result.Total))
-    _steps: dict[Step, Difference[Step]] = field(init=False, factory=dict)
-    _moves: dict[causes.SettlementStep, Difference[causes.SettlementStep]] = field(init=False, factory=dict)
+    _steps: dict[Step, Difference[Step]] = field(init=False)
+    _moves: dict[causes.SettlementStep, Difference[causes.SettlementStep]] = field(init=False)
     _ours: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
     _theirs: defaultdict[Status | None, RowTotal] = field(init=False, factory=lambda: defaultdict(RowTotal))
     _compared: Counter[str] = field(init=False, factory=Counter)  # has a field if the ledger has it
@@ -195,6 +195,8 @@ class Tally:
 
     def __attrs_post_init__(self) -> None:
         self._tables = ResultTables(self._folder)
+        self._steps = {step: Difference(step=step) for step in Step}
+        self._moves = {step: Difference(step=step) for step in causes.SettlementStep}
         for each in self._rules.accepted:
             self._acceptances.setdefault(each.reference, {})[each] = AcceptanceState.MET_NO_ROW
 
@@ -394,7 +396,7 @@ class Tally:
         states = {state: causes.StateTotal(*astuple(ours), *astuple(theirs)) for state, (ours, theirs) in found.items()}
         bridge = causes.TieOut(
             ledger_paid_total=states[Status.PAID].ledger_amount,
-            steps=tuple(self._steps.get(step, Difference(step=step)) for step in Step),
+            steps=tuple(self._steps.values()),
             service_paid_total=states[Status.PAID].service_amount,
             rows_without_amount=self._counts.without_amount,
             states=MappingProxyType(states),
@@ -414,7 +416,7 @@ class Tally:
         _move(moves, causes.SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
         bridge = causes.Settlement(
             service_paid_total=sum(total.service_paid for total in self._buckets.values()),
-            steps=tuple(moves.get(step, Difference(step=step)) for step in causes.SettlementStep),
+            steps=tuple(moves.values()),
             statement=statement,
             not_in_ledger=self._origins[Origin.STATEMENT],
             payout=payout,
@@ -511,6 +513,6 @@ def _posting(
 
 
 def _move(steps: dict[_Step, Difference[_Step]], step: _Step, amount: int, rows: int = 1) -> None:
-    known = steps.get(step) or Difference(step=step)
+    known = steps[step]
     added, taken_off = known.added + max(amount, 0), known.taken_off + min(amount, 0)
     steps[step] = Difference(step=step, rows=known.rows + rows, added=added, taken_off=taken_off)
