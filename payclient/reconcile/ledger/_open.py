@@ -19,18 +19,8 @@ from payclient._shared.escape import did_you_mean, quote
 from payclient._shared.remedy import Remedy, Side, Way
 from payclient.reconcile._atomic import Fingerprint
 from payclient.reconcile._fields import COMPARED
-from payclient.reconcile.ledger._columns import (
-    Columns,
-    Finder,
-    LedgerChangedError,
-    LedgerError,
-    choices,
-    column_names,
-    field_of,
-    find_columns,
-    listed,
-    refuse_unused,
-)
+from payclient.reconcile.ledger import _columns
+from payclient.reconcile.ledger._columns import Columns, Finder, LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, Table
 from payclient.reconcile.ledger._scope import Excluded, Scope, UnreadSheet
@@ -386,7 +376,7 @@ def open_ledger(
 def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger:
     """Open *ledger*; the remedies of an error are joined with those of up to *joined* others."""
     columns, dialect = given["columns"], given["dialect"]
-    find = partial(find_columns, chosen=columns, ignored=given["ignore"])
+    find = partial(_columns.find_columns, chosen=columns, ignored=given["ignore"])
     scope = Scope(dialect, is_statement=given["is_statement"])
     source = Source(ledger)
     may_join = joined and source.path is not None
@@ -472,19 +462,20 @@ def check_use(
     if unknown := next((name for name in required if name not in COMPARED), None):
         meant = did_you_mean(unknown, COMPARED)
         raise ValueError(f"require: there is no field {unknown!r}{meant}; the fields are {', '.join(COMPARED)}")
-    names = column_names(columns.header)
+    names = _columns.column_names(columns.header)
     if not names:
         return ()  # an empty file lacks columns
     missing = None if may_grow else next((name for name in ignored if name.strip() not in names), None)
     if missing is not None:
-        message = f"no column is called {quote(missing)}, which was to be ignored; there are {listed(names)}"
+        message = f"no column is called {quote(missing)}, which was to be ignored; there are {_columns.listed(names)}"
         raise LedgerError(message, line=1, refused=Way("ignore_column", missing))
     if missing := next((name for name in required if name not in columns.used), None):
-        message = f"no column was found for {missing}, which is required; there are {listed(names)}"
-        raise LedgerError(message, line=1, remedies=choices(missing, columns.ignored))
+        message = f"no column was found for {missing}, which is required; there are {_columns.listed(names)}"
+        raise LedgerError(message, line=1, remedies=_columns.choices(missing, columns.ignored))
     known = {*dialect.debit_columns.values()}
     ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
     left = [name for name in columns.ignored if name not in ignored]
-    if doubled := [name for name in left if field_of(name) in {*COMPARED} - {*chosen}]:
-        refuse_unused(doubled, f"could also be {field_of(doubled[0])} and is not used", f"{field_of(doubled[0])}")
+    if doubled := [name for name in left if _columns.field_of(name) in {*COMPARED} - {*chosen}]:
+        meant = f"{_columns.field_of(doubled[0])}"
+        _columns.refuse_unused(doubled, f"could also be {meant} and is not used", meant)
     return ignored

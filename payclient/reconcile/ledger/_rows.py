@@ -16,20 +16,8 @@ from attrs import Attribute, Factory, field, fields, frozen
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way, advice
 from payclient.reconcile._fields import KINDS
-from payclient.reconcile.ledger._columns import (
-    IGNORING,
-    SIGNS,
-    CellProblem,
-    Columns,
-    Finder,
-    LedgerError,
-    column_names,
-    listed,
-    read_code,
-    read_reference,
-    read_word,
-    sign_of,
-)
+from payclient.reconcile.ledger import _columns
+from payclient.reconcile.ledger._columns import IGNORING, CellProblem, Columns, Finder, LedgerError
 from payclient.reconcile.ledger._dialect import PLAIN, Dialect, TimeReader
 from payclient.reconcile.ledger._money import MoneyReader, SignLaw
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, Totals, UnreadSheet
@@ -189,7 +177,7 @@ class _Signs:
     """Gives the amounts of a row the sign that stands next to them, in a column of debits or of directions."""
 
     def __init__(self, columns: Columns, dialect: Dialect, money: MoneyReader) -> None:
-        names, self._places, self._money = column_names(columns.header), columns.places, money
+        names, self._places, self._money = _columns.column_names(columns.header), columns.places, money
         self.debits: dict[str, tuple[str, int, SignLaw]] = {}
         """Name, place and law of each column of debits, by field."""
         for of, name in dialect.debit_columns.items():
@@ -207,14 +195,14 @@ class _Signs:
 
     def read_direction(self, cell: Any) -> int | None:
         """Return the sign that a cell gives to the amounts of its row, or None for an empty cell."""
-        word = read_word(str(cell) if type(cell) is int else cell)
+        word = _columns.read_word(str(cell) if type(cell) is int else cell)
         if word is None:
             return None
-        sign = sign_of(word)
+        sign = _columns.sign_of(word)
         self._words.setdefault(sign, word)
         if sign is None:
             raise CellProblem("{} is not known to mean credit or debit", quote(word))
-        is_sign = word.strip("()") in SIGNS
+        is_sign = word.strip("()") in _columns.SIGNS
         if self._are_signs not in (None, is_sign):  # a dash next to words is not a debit
             message = f"the column of directions has both words and signs, such as {quote(word)}"
             raise LedgerError(message, remedies=[Remedy((Way("null", "-"),), "reads a dash as an empty cell")])
@@ -298,9 +286,9 @@ class RowReader:
         times = TimeReader(dialect.date_format)
         readers: Mapping[str, CellReader] = {
             "reference": self._read_reference,
-            "code": read_code,
+            "code": _columns.read_code,
             "money": self._money.read,
-            "word": read_word,
+            "word": _columns.read_word,
             "direction": self._signs.read_direction,
             "time": partial(self._read_time, times.read),
             "creation": partial(self._read_time, times.read_creation),
@@ -314,7 +302,7 @@ class RowReader:
             if name in _NEEDED and what:
                 add = partial(add, is_needed=True)
             self._plan.append((key, place, readers["reference" if name == "reference" else kind], what, add))
-        self._names = column_names(columns.header)
+        self._names = _columns.column_names(columns.header)
         self._refused: dict[str, Any] = {}
         """The first refused cell of amounts and of times in a row."""
         self._bad_created_at, self._first_bad_created_at = 0, (0, "")
@@ -333,7 +321,7 @@ class RowReader:
         self.unused.check()
 
     def _read_reference(self, cell: Any) -> str | None:
-        reference = read_reference(cell, allowed=self._allowed)
+        reference = _columns.read_reference(cell, allowed=self._allowed)
         if reference and len(reference) > _KEPT_DIGITS and reference.isdigit():
             self._long[not reference[_KEPT_DIGITS:].strip("0")] += 1
         return reference
@@ -520,7 +508,7 @@ def _with_header(
     lines = sorted(fitting.values())[:_MAX_PROPOSED]
     how = f"row {' or '.join(map(str, lines))} has such columns"
     if not lines and (shaped := _by_shape([first, *below])) and shaped[0] != first[0]:
-        lines, how = [shaped[0]], f"row {shaped[0]} looks like the header, with {listed(shaped[1])}"
+        lines, how = [shaped[0]], f"row {shaped[0]} looks like the header, with {_columns.listed(shaped[1])}"
     if not lines:
         return LedgerError(error.message, line=first[0], remedies=error.remedies, refused=error.refused)
     ways = [Remedy((Way("header_row", line),), "makes it the header") for line in lines]

@@ -19,19 +19,8 @@ from typing import Any
 from attrs import field, frozen
 
 from payclient._shared.remedy import Remedy, Way
-from payclient.reconcile.ledger._columns import (
-    BLANK,
-    SIDES,
-    CellProblem,
-    Columns,
-    Unreadable,
-    column_names,
-    normalise_name,
-    read_only,
-    refuse_unused,
-    sign_of,
-    word_list,
-)
+from payclient.reconcile.ledger import _columns
+from payclient.reconcile.ledger._columns import SIDES, CellProblem, Columns, Unreadable, refuse_unused
 from payclient.reconcile.ledger._money import MoneyReader
 from payclient.reconcile.ledger._suggestion import is_time, may_be_money
 
@@ -55,8 +44,8 @@ _CODE = re.compile(r"0\d+|\d{13,}")
 _YEAR = re.compile(r"(?<!\d)\d{4}(?=\D|\d{4}(?!\d)|$)")
 _ERA = 10
 """Years between times, if some of them mean *never*, as 0001, 1900, 1970 and 9999 do."""
-_NUMBERING = frozenset(word_list("quiet", "numbering"))
-_TIMES, _TIMES_BESIDE = (frozenset(word_list("quiet", key)) for key in ("times", "beside"))
+_NUMBERING = frozenset(_columns.word_list("quiet", "numbering"))
+_TIMES, _TIMES_BESIDE = (frozenset(_columns.word_list("quiet", key)) for key in ("times", "beside"))
 
 
 @frozen
@@ -71,7 +60,7 @@ class UnusedColumn:
     """
 
     name: str
-    words: Mapping[str, int] = field(converter=read_only, hash=False)
+    words: Mapping[str, int] = field(converter=_columns.read_only, hash=False)
     amount: int | None = None
 
     @property
@@ -115,7 +104,7 @@ class Evidence:
         """Look at the cells that wait."""
         for cell, rows in self.counts.items():
             text = "" if cell is None else cell.reason if isinstance(cell, Unreadable) else str(cell)
-            text = text.removesuffix(".0").strip(BLANK)
+            text = text.removesuffix(".0").strip(_columns.BLANK)
             if text:
                 self._filled += rows
                 if len(self._texts) <= _MAX_WORDS:
@@ -214,7 +203,7 @@ def _rows_of(word: tuple[str, int]) -> int:
 
 
 def _words_of(name: str) -> set[str]:
-    return {*normalise_name(name).split("_")} if name[:1] != "#" else {"no"}
+    return {*_columns.normalise_name(name).split("_")} if name[:1] != "#" else {"no"}
 
 
 class Unused:
@@ -222,7 +211,7 @@ class Unused:
 
     def __init__(self, columns: Columns, used: Collection[int], reader: MoneyReader) -> None:
         self._used, self._reader = columns.used, reader
-        names = enumerate(column_names(columns.header))
+        names = enumerate(_columns.column_names(columns.header))
         self._columns = [Evidence(name, reader, place) for place, name in names if place not in used]
         self._sample: list[Sequence[Any]] = []
         """The first rows, which a suggestion must read before it is made."""
@@ -271,6 +260,6 @@ class Unused:
             money = [*sides.values()] if use else sorted(money, key=lambda each: len(each.words) < 2)  # constants last
             refuse_unused([each.name for each in money], "holds what looks like money and is not used", "amount", use)
         few = [each for each in unused if len(each.words) <= _MAX_WORDS]
-        directions = [each.name for each in few if {*map(sign_of, each.words)} == {1, -1}]
+        directions = [each.name for each in few if {*map(_columns.sign_of, each.words)} == {1, -1}]
         if {"direction", "kind"}.isdisjoint(self._used) and directions:
             refuse_unused(directions, "says credit and debit and is not used", "direction")

@@ -37,15 +37,8 @@ from attrs import frozen
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile._fields import KINDS
-from payclient.reconcile.ledger._columns import (
-    BLANK,
-    CellProblem,
-    Finder,
-    LedgerError,
-    Unreadable,
-    is_currency,
-    sign_of,
-)
+from payclient.reconcile.ledger import _columns
+from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError, Unreadable
 from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, UnreadSheet
 
@@ -121,12 +114,12 @@ class NumberFormat:
         before, behind = part.before, "" if _NO_FRACTION.match(part.behind) else part.behind
         words = _WORD.findall(f"{before} {behind}")
         label, text = " ".join(words), f"{'-' * has_minus}{before}{f'{abs(number):,}' * bool(part.digits)}{behind}"
-        if label and part.digits and sign_of(label) is not None:
+        if label and part.digits and _columns.sign_of(label) is not None:
             return f"{'-' * has_minus}{abs(number)} {label}", ""
         has_sign = any(category(each) == "Pd" or each in _MINUS for each in before + behind)
         has_sign = has_sign or ("(" in before and ")" in behind)
         is_other_sign = (has_minus or has_sign) != (number < 0) or (has_minus and has_sign)
-        if not all(map(is_currency, words)) or (number and (is_other_sign or not part.digits)):
+        if not all(map(_columns.is_currency, words)) or (number and (is_other_sign or not part.digits)):
             return self._other(f"{number:,}", text if part.digits else text.strip("-")), ""
         if number and (not _is_whole(part.digits) or any(map(str.isdigit, before + behind))):
             return self._other(f"{number:,}", None), ""
@@ -484,7 +477,7 @@ class _SheetReader:
             if not before < place < _MAX_COLUMNS:
                 raise LedgerError(f"row {row}: the cells are not in order; open the file and save it again", line=row)
             value = self._value(cell, place, *names)
-            if value is not None and not (isinstance(value, str) and not value.strip(BLANK)):
+            if value is not None and not (isinstance(value, str) and not value.strip(_columns.BLANK)):
                 cells[place] = value
                 if self._book.struck and int(cell.get("s", "0")) in self._book.struck:
                     self.marks = [*{*self.marks, "struck through"}]
