@@ -104,7 +104,7 @@ if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a n
 
     def __getattr__(name: str) -> object:
         if name == "Client":
-            message = "payclient has an AsyncClient; the client without an event loop is payclient.blocking.Client"
+            message = "payclient has an AsyncClient: the client without an event loop is payclient.blocking.Client"
             raise ImportError(message)  # `from payclient import Client` would hide the text of an AttributeError
         if name in _PUBLIC:
             from importlib import import_module  # noqa: PLC0415  not before it is needed

@@ -101,11 +101,11 @@ class LoopThread:
 
     def _check_place(self, *, may_block_loop: bool) -> None:
         if not self.is_this_process:  # where the thread does not exist
-            raise closed("it was made in another process; make a client after the fork")
+            raise closed("it was made in another process: make a client after the fork")
         if sys.is_finalizing():  # where the thread no longer runs
             raise closed("Python is about to end")
         if self.is_this_thread or (running_loop() is not None and not may_block_loop):
-            message = "payclient.blocking would block the event loop of this thread; await an AsyncClient instead"
+            message = "payclient.blocking would block the event loop of this thread: await an AsyncClient instead"
             raise RuntimeError(message)
 
     # In the thread
@@ -240,7 +240,7 @@ class _Items(Iterator[_Result], Generic[_Result]):
     def __iter__(self) -> Self:
         self._check_open()
         if self._is_read:
-            raise RuntimeError("this iterator has been read to its end; open another one")
+            raise RuntimeError("this iterator has been read to its end: open another one")
         return self
 
     def __next__(self) -> _Result:
@@ -264,7 +264,7 @@ def _check_threads() -> None:
     for name, module, is_replaced, parts in _GREEN_THREADS:
         if (patches := sys.modules.get(f"{name}.{module}")) and any(map(getattr(patches, is_replaced), parts)):
             message = f"payclient.blocking needs threads of the operating system, which {name} has replaced"
-            raise ConfigurationError(f"{message}; use a worker with them: gunicorn -k gthread, celery -P threads")
+            raise ConfigurationError(f"{message}: use a worker with them: gunicorn -k gthread, celery -P threads")
 
 
 class Client(Shared):
@@ -293,7 +293,7 @@ class Client(Shared):
         finally:
             del options  # a traceback with locals would show the key when any option is refused
         if not isinstance(made, AsyncClient):
-            raise ConfigurationError(f"client must be an AsyncClient, got {type(made).__name__}; pass options by name")
+            raise ConfigurationError(f"client must be an AsyncClient, got {type(made).__name__}: pass options by name")
         if client is not None and has_options:
             raise ConfigurationError("pass a client or its options, not both")
         self._client, self._thread = made, LoopThread(made)
@@ -360,4 +360,4 @@ class Client(Shared):
         is_view = self._viewed is not None
         if not is_view and hasattr(self, "_thread") and self._thread.is_this_process and self._thread.problem is None:
             self._thread.stop()
-            warn("unclosed payclient.blocking.Client; use it in `with`, or call close()", ResourceWarning, source=self)
+            warn("unclosed payclient.blocking.Client: use it in `with`, or call close()", ResourceWarning, source=self)

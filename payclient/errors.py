@@ -253,7 +253,7 @@ class ResponseError(PayClientError):
 
     Attributes:
         status_code: The HTTP status.
-        headers: A selection of the response headers, names in lower case; never cookies.
+        headers: A selection of the response headers, names in lower case. Never cookies.
         body: The beginning of the body as text, without control characters.
         request_id: The service's identifier of the request, if it sent one.
         asked_pause: Seconds to wait before the next request, if the service sent that.

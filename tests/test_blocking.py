@@ -82,7 +82,7 @@ def test_views():
 def test_copied(take):
     """A client cannot be copied; one that was would close the other's thread."""
     with blocking() as pay:
-        with pytest.raises(TypeError, match="a client cannot be pickled or copied"):
+        with pytest.raises(TypeError, match="a client can't be pickled or copied"):
             take(pay)
         gc.collect()
         assert pay.get_transaction("T1").reference == "T1"
@@ -224,7 +224,7 @@ async def test_call_that_was_left():
 async def test_in_an_event_loop():
     """In a coroutine it is refused, because it would block the event loop."""
     pay = await asyncio.to_thread(blocking)
-    with pytest.raises(RuntimeError, match="would block the event loop of this thread; await an AsyncClient instead"):
+    with pytest.raises(RuntimeError, match="would block the event loop of this thread: await an AsyncClient instead"):
         pay.get_transaction("T1")
     await asyncio.to_thread(pay.close)
 
@@ -278,7 +278,7 @@ def test_fork():
         pay.close()
         """
     )
-    assert found == "this client cannot be used: it was made in another process; make a client after the fork"
+    assert found == "this client cannot be used: it was made in another process: make a client after the fork"
 
 
 def is_waiting(thread):
@@ -318,7 +318,7 @@ def test_options():
         assert pay.get_transaction("T1").reference == "T1"
     with pytest.raises(ConfigurationError, match="pass a client or its options, not both"):
         Client(client(ScriptedTransport()), deadline=5.0)
-    with pytest.raises(ConfigurationError, match="client must be an AsyncClient, got str; pass options by name"):
+    with pytest.raises(ConfigurationError, match="client must be an AsyncClient, got str: pass options by name"):
         Client("https://pay.example")
 
 
@@ -361,7 +361,7 @@ def test_green_threads(monkeypatch, library, module, question, part):
     """In a process whose threads gevent or eventlet has replaced, the client is refused, before anything is started."""
     patches = SimpleNamespace(**{question: lambda name: name == part})
     monkeypatch.setitem(sys.modules, f"{library}.{module}", patches)
-    expected = f"which {library} has replaced; use a worker with them: gunicorn -k gthread"
+    expected = f"which {library} has replaced: use a worker with them: gunicorn -k gthread"
     with pytest.raises(ConfigurationError, match=expected):
         Client(api_key=KEY, base_url="https://pay.example")
 

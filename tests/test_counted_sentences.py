@@ -95,8 +95,8 @@ def test_one_none_many(subtests):
         "left_out": (
             lambda count: in_words(StatementTotals(ignored_lines=count, ignored_amount=7)),
             "",
-            "1 line of the statement left out, as the rules say: 7",
-            "2,000 lines of the statement left out, as the rules say: 7",
+            "1 line of the statement left out by the rules: 7",
+            "2,000 lines of the statement left out by the rules: 7",
         ),
         "not_paid": (
             lambda count: of(fields={"amount": 3, "fee": 3}, not_paid=count, status_left_out=3000).remark,

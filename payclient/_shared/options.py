@@ -34,7 +34,7 @@ class Option:
 
     @property
     def attribute(self) -> str:
-        """The attribute that holds its option of the command line. "" if there is none."""
+        """The attribute that holds its option of the command line. "" without one."""
         return self.command[2:].replace("-", "_") if self.command.startswith("--") else ""
 
     def value(self, given: str | None, environ: Mapping[str, str] = os.environ) -> str:

@@ -38,14 +38,14 @@ def shell_here(platform: str = sys.platform, environ: Mapping[str, str] = os.env
 
 _BARE = re.compile(r"[\w./:\\-][\w./:\\=+-]*", re.ASCII)
 _OF_CMD = re.compile('["%!$`^\u201c-\u201e]|\\\\\\Z')
-"""Neither cmd.exe nor PowerShell takes these as they are between double quotes; either may run the command."""
+"""Neither cmd.exe nor PowerShell takes these as they are between double quotes. Either may run the command."""
 _OF_POWERSHELL = re.compile('"|\\\\\\Z')
 """PowerShell before 7.3 loses these on their way to a program."""
 _SINGLE = re.compile("['\u2018-\u201b]")
 
 
 def quote_word(word: str, shell: Shell | None = None) -> str | None:
-    """Return *word* as a shell takes it; None if no notation is safe in it, so that no command can be proposed."""
+    """Return *word* as a shell takes it. None if no notation is safe in it, so that no command can be proposed."""
     shell = shell or shell_here()
     if not word.isprintable():
         return None
@@ -65,8 +65,8 @@ class Way:
 
     Attributes:
         option: Its name in Python, such as `header_row`.
-        value: Its value; True for a switch.
-        field: The field that a column is chosen for; empty for other options.
+        value: Its value. True for a switch.
+        field: The field that a column is chosen for. Empty for other options.
     """
 
     option: str
@@ -80,18 +80,18 @@ class Way:
 
     @property
     def text(self) -> str:
-        """The value as an argument of the command line; empty for a switch."""
+        """The value as an argument of the command line. Empty for a switch."""
         return "" if self.value is True else f"{self.field}={self.value}" if self.field else f"{self.value}"
 
     def arguments(self, side: Side = "ledger") -> tuple[str, ...]:
-        """Return the option, and its value if it has one; nothing if a statement has no such option."""
+        """Return the option, and its value if it has one. Nothing if a statement has no such option."""
         if side == "statement":
             return ("--statement-column", self.text) if self.option == "column" else ()
         return (self.flag, self.text) if self.text else (self.flag,)
 
     @property
     def key(self) -> str:
-        """The key of the rules file for a statement; empty if there is none."""
+        """The key of the rules file for a statement. Empty without one."""
         if self.option in _NOT_OF_STATEMENT:
             return ""
         if self.option == "ignore_column":
@@ -134,7 +134,7 @@ class Remedy:
 
 
 def option_words(arguments: tuple[str, ...]) -> str:
-    """Return an option as text for people; a value is quoted if a shell would need it."""
+    """Return an option as text for people. A value is quoted if a shell would need it."""
     option, *values = arguments
     return "".join((option, *(f"{'=' if each.startswith('-') else ' '}{_shown(each)}" for each in values)))
 
@@ -144,7 +144,7 @@ def _shown(word: str) -> str:
 
 
 def advice(remedies: Iterable[Remedy], side: Side = "ledger") -> str:
-    """Return the rest of a sentence that names the *remedies*; empty without one."""
+    """Return the rest of a sentence that names the *remedies*. Empty without one."""
     parts: list[str] = []
     for effect, group in groupby(remedies, key=lambda each: each.effect):
         words = list(filter(None, (each.words(side) for each in group)))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Look up": {
         "get": "Look up transactions.",
-        "doctor": "Check the connection to the service step by step, and say what to do.",
+        "doctor": "Check the connection to the service step by step, and propose what to do.",
     },
     "Reconcile": {
         "ledger": "Show how a ledger is read, without a network or a key.",
@@ -158,7 +158,7 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
         for line in traceback.format_exc().splitlines():
             streams.tell(line)
-        return _end(streams, Exit.BUG, "this is a bug of payclient; please report the lines above")
+        return _end(streams, Exit.BUG, "this is a bug of payclient: please report the lines above")
     return status
 
 
@@ -276,7 +276,7 @@ def _dispatch(app: App, arguments: Sequence[str], streams: Streams, taken: dict[
 
 
 def _check_options(command: App, words: Sequence[str]) -> None:
-    """Refuse an option that *command* does not have, before anything is said about options that are missing."""
+    """Refuse an option that *command* does not have, before missing options are reported."""
     known = [name for each in command.assemble_argument_collection() if each.parse for name in each.names]
     given = (word.partition("=")[0] for word in takewhile("--".__ne__, words) if _IS_OPTION.match(word))
     unknown = next((name for name in given if name not in known and name not in _FLAGS), None)

@@ -81,7 +81,7 @@ class Call:
         return cls(arguments[0], tuple(words), tuple(options))
 
     def is_same(self, other: Call) -> bool:
-        """Return whether both do the same; options may be in another order."""
+        """Return whether both do the same. Options may be in another order."""
         return (self.name, self.words, {*self.options}) == (other.name, other.words, {*other.options})
 
     def having(self, *options: Option) -> Call:

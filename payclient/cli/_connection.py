@@ -25,10 +25,10 @@ class ConnectionOptions:
         environment: `live` or `sandbox`. Default: `PAYCLIENT_ENVIRONMENT`, or else `live`.
         api_key_file: File with the key, `-` for standard input. Default: `PAYCLIENT_API_KEY`.
         timeout: Time for one attempt.
-        max_rate: Maximum of attempts per second; payclient adapts below it.
+        max_rate: Maximum of attempts per second. The client adapts below it.
         proxy: Proxy, without a password. Default: `PAYCLIENT_PROXY`, or `HTTPS_PROXY`.
         ca_file: PEM file of authorities to trust. Default: `SSL_CERT_FILE`, or the system's.
-        max_concurrency: Maximum of attempts in flight; payclient adapts below it.
+        max_concurrency: Maximum of attempts in flight. The client adapts below it.
         not_found_message: Whole message that means "no such transaction". May be repeated.
         client_cert: PEM file with the certificate to show to the service.
         client_key: PEM file with its key, if that is in another file.

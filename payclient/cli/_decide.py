@@ -32,7 +32,7 @@ $ payclient decisions ~/Downloads/report.xlsx --folder reports/2026-11-21 --by a
 
 Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised with the service`.
 
-Exit status: 0 when everything was taken; 2 when anything is refused, and then nothing was.
+Exit status: 0 when everything was imported. 2 when anything is refused, and then nothing is.
 """,
     "rejudge": """
 $ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b

@@ -45,7 +45,7 @@ async def doctor(
     streams: OwnStreams,
 ) -> int:
     """
-    Check the connection to the service step by step, and say what to do.
+    Check the connection to the service step by step, and propose what to do.
 
     Args:
         reference: Transaction to look up. Default: a made-up reference, which the service does not know.
@@ -159,7 +159,7 @@ def _authorities(connection: ConnectionOptions, url: str) -> Check:
         missing = [name for name in named if not any(map(os.path.exists, os.environ[name].split(os.pathsep)))]
         sources = [f"{os.environ[name]}, from {name}" + ", which does not exist" * (name in missing) for name in named]
         return Check("authorities", f"those in {' and '.join(sources)}", f"unset {missing[0]}" if missing else "")
-    return Check("authorities", "those that OpenSSL finds")
+    return Check("authorities", "found by OpenSSL")
 
 
 async def _look_up(client: AsyncClient, transport: _Watched, reference: str, checks: list[Check]) -> Exit:
@@ -184,7 +184,7 @@ def certificate_of(version: str, certificate: dict[str, Any], now: float) -> Che
     found = filter(None, map(names.get, ("organizationName", "commonName")))
     issuer = ", ".join(found) or "an authority without a name"
     days = int((ssl.cert_time_to_seconds(certificate["notAfter"]) - now) // 86400)
-    advice = "" if days >= _FEW_DAYS else "tell the service to renew its certificate"
+    advice = "" if days >= _FEW_DAYS else "ask the service to renew its certificate"
     return Check("TLS", f"{version}, issued by {issuer}, expires in {plural(days, 'day')}", advice)
 
 
@@ -193,7 +193,7 @@ def _outcome(seen: Transaction | errors.PayClientError, url: str, took: str) -> 
         yield Check("lookup", f"found, status {seen.status}{took}")
         yield from (Check("lookup", each, "the answer differs from the specification") for each in seen.deviations)
     elif isinstance(seen, errors.TransactionNotFoundError):
-        yield Check("lookup", f"the service accepts the key, and has no such transaction{took}")
+        yield Check("lookup", f"the service accepts the key, and doesn't have this transaction{took}")
     elif isinstance(seen, errors.RejectedError):
         yield Check("lookup", str(seen), "pass the reference of a transaction that exists")
     else:
@@ -230,7 +230,7 @@ def advice_for(error: errors.PayClientError, url: str = "") -> str:
     if not isinstance(error, errors.UnexpectedResponseError):
         return ""
     if error.status_code == 404 and url.endswith(endpoint("", Environment.SANDBOX)):
-        return "this service may have no sandbox: pass --environment live, or the sandbox's own --base-url"
+        return "this service may lack a sandbox: pass --environment live, or the sandbox's own --base-url"
     if error.status_code // 100 == 3 or error.status_code == 404 or error.body.lstrip().startswith("<"):
         return f"check --base-url against the URL above; {_SIGN_IN}"
     return "ask the service, with the URL above and this message"

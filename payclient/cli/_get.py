@@ -140,7 +140,7 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
     while chunk := await _read(stream):
         *lines, rest = (rest + decoder.decode(chunk)).split("\n")
         if len(rest) > _MAX_LINE:
-            refuse(f"standard input has a line of more than {_MAX_LINE} characters; give one reference per line")
+            refuse(f"standard input has a line of more than {_MAX_LINE} characters: give one reference per line")
         for line in lines:
             if line.strip():
                 yield line.strip()
@@ -179,7 +179,7 @@ async def _references(stream: BinaryIO) -> AsyncIterator[str]:
 
             with suppress(LedgerError):
                 find_columns(_BETWEEN_CELLS.split(line))
-                refuse("standard input begins with the header of a ledger; give one reference per line, and no header")
+                refuse("standard input begins with the header of a ledger: give one reference per line, and no header")
         is_first = False
         yield line
 
@@ -206,7 +206,7 @@ async def get(
         refuse("get needs at least one reference, or - to read them from standard input")
     is_stream = references == ("-",)
     if "-" in references and (not is_stream or connection.takes_key_from_stdin):
-        refuse("standard input holds either all references or the key; name - once")
+        refuse("standard input is either all references or the key: name - once")
     shown = Outcomes(streams, as_json=as_json)
     async with connection.client(streams, deadline=deadline) as client:
         try:

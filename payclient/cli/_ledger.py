@@ -83,7 +83,7 @@ class Declared:
             return Overview.of(opened, rules)
 
     def save(self, file: Path, streams: Streams) -> Self:
-        """Write the declarations and suggestions into *file*; return them without the options."""
+        """Write the declarations and suggestions into *file*. Return them without the options."""
         if str(self.path) == "-" or self.path.is_fifo():
             refuse("--save-rules needs the ledger as a file, because it is read again by the rules that are written")
         full = self._with(self.overview(streams).ledger)
@@ -150,7 +150,7 @@ class Declared:
         }
 
     def rules_text(self) -> str | None:
-        """Return a rules file with all declarations; None if the one that is given has other values."""
+        """Return a rules file with all declarations. None if the one that is given has other values."""
         text = "" if self.rules_file is None else self.rules_file.read_text(encoding="utf-8-sig")
         for name, table in self.tables().items():
             lines = "".join(f"{key} = {toml(value)}\n" for key, value in table.items())
@@ -180,18 +180,18 @@ class Overview:
     repeated: list[tuple[str, int]]
     first: list[Entry]
     statuses: list[tuple[str | None, Status | None, int, int]]
-    """Each status word, its meaning, its rows and their amount; the word is None for the rest of them."""
+    """Each status word, its meaning, its rows and their amount. The word is None for the rest of them."""
     reasons: list[tuple[int, RejectedEntry]]
     """For each kind of problem, the number of rejected rows and the first of them."""
 
     @property
     def unknown_statuses(self) -> list[str]:
-        """The status words without a meaning; each of their rows would be a break."""
+        """The status words without a meaning. Each of their rows would be a break."""
         return [word for word, meaning, _, _ in self.statuses if word and meaning is None]
 
     @classmethod
     def of(cls, ledger: Ledger, rules: Rules) -> Self:
-        # Memory does not grow with the ledger; its rows wait in a temporary database, to find duplicates.
+        # Memory does not grow with the ledger. Its rows wait in a temporary database, to find duplicates.
         first: list[Entry] = []
         words, amounts, problems = Counter[str | None](), Counter[str | None](), Counter[tuple[str, ...]]()
         examples: dict[tuple[str, ...], RejectedEntry] = {}
@@ -241,7 +241,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
             right=(1, 2),
         )
     if words := overview.unknown_statuses:
-        yield "these words have no meaning; say in the rules file for each which one it has:"
+        yield "give each of these words a meaning in the rules file:"
         yield f"[statuses]  # {', '.join(Status)}"
         yield from (f'{toml(word)} = "?"' for word in words)
     yield f"duplicates: {plural(overview.rows - overview.rejected - overview.references, 'row')}"
@@ -254,8 +254,8 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     for column in ledger.unused:
         yield f"{'not used' if column.amount is None else 'not compared'}: {in_words(column)}"
     if ledger.unused:
-        yield "  use one that matters with --column FIELD=NAME, or say what its words mean in [lines.kind] of the rules"
-        yield "  file; only one that says nothing about the payments is ignored, with --ignore-column NAME"
+        yield "  use a column that matters with --column FIELD=NAME, or give its words a meaning in [lines.kind] of the"
+        yield "  rules; ignore one that isn't about the payments with --ignore-column NAME"
     yield from (f"suggestion: {each}" for each in ledger.suggestions)
     yield from (f"warning: {warning}" for warning in ledger.warnings)
 

@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         if (name := str(missing.name).partition(".")[0]) not in _EXTRA:
             raise
-        sys.stderr.write(f"payclient: {name} missing; install with: pip install 'payclient[cli]'\n")
+        sys.stderr.write(f"payclient: {name} missing: pip install 'payclient[cli]'\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("payclient: interrupted\n")

@@ -124,7 +124,7 @@ def _help(call: Call) -> Call:
 
 
 def _saving(call: Call) -> Call:
-    """Return the command that shows how the ledger is read, and writes a rules file; standard input is read once."""
+    """Return the command that shows how the ledger is read, and writes a rules file. Standard input is read once."""
     shown = reading(call)
     return shown if shown.words == ("-",) else shown.having(("--save-rules", new_path(_NEW_RULES)))
 

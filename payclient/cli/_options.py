@@ -98,7 +98,7 @@ def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[
 @frozen(kw_only=True)
 class DialectOptions:
     """
-    Options for the notation of the ledger; they override `[ledger]` in the rules file.
+    Options for the notation of the ledger. They override `[ledger]` in the rules file.
 
     Attributes:
         encoding: Encoding of a CSV or JSON Lines file, such as `cp1252`. Default: UTF-8.

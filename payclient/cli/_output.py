@@ -168,7 +168,7 @@ def _remarks(summary: Summary) -> Iterator[list[str]]:
     ]
     lists = {
         "first seen at the service": [*map(in_words, summary.first_seen)],
-        "said to be corrected": [*map(in_words, summary.still_there)],
+        "marked as corrected": [*map(in_words, summary.still_there)],
         "acceptances to look at": [*map(in_words, summary.acceptances)],
         "patterns among the breaks": patterns,
         "leakage by payment method": [*map(in_words, summary.leakage)],

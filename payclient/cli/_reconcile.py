@@ -44,7 +44,7 @@ $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.csv --out runs/22 --previous runs/21 --fail-on-new medium
 
 Exit status: 0 {EXIT_STATUSES[0]}. 1 {EXIT_STATUSES[1]}.
-2 usage, or an unreadable ledger. 3 {EXIT_STATUSES[3]}; or the service refuses the key or this computer.
+2 usage, or an unreadable ledger. 3 {EXIT_STATUSES[3]}, or the service refuses the key or this computer.
 75 {EXIT_STATUSES[75]}. 130 interrupted and saved.
 """
 
@@ -70,7 +70,7 @@ async def reconcile(
     command resumes an interrupted run, and looks unresolved rows up again.
 
     Args:
-        ledger: CSV, JSON Lines, XLSX or Parquet file with a column of references; `-` for standard input.
+        ledger: CSV, JSON Lines, XLSX or Parquet file with a column of references. `-` for standard input.
         out: Folder for the journal and the report.
         canary: Reference that exists, looked up first, so that "not found" is credible.
         source: Reading the ledger.
@@ -122,7 +122,7 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
     run = folders.open_past_run(previous)
     if run.is_work_list_edited and all(each.run != run.note.run for each in integrity.read_log(previous).decisions):
         how = "payclient decisions does that"
-        streams.warn(f"{previous / integrity.WORK_LIST} was edited; what it says counts once it is taken: {how}")
+        streams.warn(f"{previous / integrity.WORK_LIST} was edited, and its decisions are not imported: {how}")
     for folder in folders.runs_without_report(previous, out):
         how = "run its command again, and then this one with --previous and its folder"
         streams.warn(f"the run in {quote(str(folder))} has no report, so its statement is not known: {how}")
@@ -206,7 +206,7 @@ class Reconciliation:
         return {"": self.ledger} if self.statement is None else {"": self.ledger, "the statement: ": self.statement}
 
     async def run(self, *on_row: OnRow) -> report.Report:
-        """Start or resume the run, write the report, and return it; each *on_row* gets every row."""
+        """Start or resume the run, write the report, and return it. Each *on_row* gets every row."""
         # A temporary failure makes an incomplete report. No report is written if the service refuses the caller, or the
         # ledger or the journal cannot be trusted.
         with library.Journal(self.out / JOURNAL, identity=self._identity()) as journal:

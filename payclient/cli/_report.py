@@ -29,7 +29,7 @@ EXAMPLES: Mapping[str, str] = {
 $ payclient show reports/2026-11-21
 $ (echo '~~~'; payclient show reports/2026-11-21; echo '~~~') >> "$GITHUB_STEP_SUMMARY"
 
-Exit status: 0, whatever the verdict; 2 when there is no report, or it was changed.
+Exit status: 0 for any verdict. 2 when the report is missing or was changed.
 """,
     "explain": """
 $ payclient explain report T0000000001DEMO
@@ -279,7 +279,7 @@ def sign(
         if first is None or first.sha256 != integrity.state_of(folder):
             refuse("before a report is reviewed, it must be signed with --prepared as it is now")
         if first.by.casefold() == by.casefold():
-            refuse(f"the report was prepared by {quote(by)}; another person must review it")
+            refuse(f"the report was prepared by {quote(by)}: another person must review it")
     streams.show([str(integrity.sign(folder, role, by, reconcile.utc_now()))])
     return Exit.DONE
 

@@ -136,14 +136,14 @@ async def sandbox(
             words = [f"{value}" for name, value in fields.items() if name != "becomes"]
             words += [f"{status} {after} s after the first lookup" for after, status in fields.get("becomes", ())]
             streams.tell("  ".join(words))
-        streams.tell("serving; Ctrl-C stops")
+        streams.tell("serving until Ctrl-C")
         with suppress(asyncio.CancelledError):  # the normal end
             await asyncio.Event().wait()
     return Exit.DONE
 
 
 def _variables(shell: Shell, **values: str) -> str:
-    """Return the line that sets the environment variables in *shell*; none of the values needs quotes."""
+    """Return the line that sets the environment variables in *shell*. None of the values needs quotes."""
     begin, each, between = {
         Shell.POSIX: ("export ", "PAYCLIENT_{}={}", " "),
         Shell.POWERSHELL: ("", "$env:PAYCLIENT_{} = '{}'", "; "),
@@ -162,5 +162,5 @@ async def serving(service: FakeService, host: str = "127.0.0.1", port: int = 0) 
             url = await stack.enter_async_context(serve(service, host=host, port=port))
         except OSError as error:
             why = str(error.strerror or error).partition(" (while")[0]  # asyncio adds the address again
-            refuse(f"cannot listen on {host} port {port}: {why}; --port 0 takes any free one", Way("port", 0))
+            refuse(f"cannot listen on {host} port {port}: {why}, but --port 0 takes any free one", Way("port", 0))
         yield url

@@ -155,7 +155,7 @@ def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
         if stop.is_set():
             return
         stop.set()
-        streams.warn(f"stopping; lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)")
+        streams.warn(f"stopping, but lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)")
         if task is not None:
             timers.append(loop.call_later(_STOP_GRACE, task.cancel))
 
@@ -185,7 +185,7 @@ class RefusalError(ConfigurationError):
     Attributes:
         ways: Options that help.
         first: What a person does first, then the same command helps.
-        is_last: Whether nothing more can be said than the message.
+        is_last: Whether the message is all that can be printed.
     """
 
     ways: Sequence[Way] = ()

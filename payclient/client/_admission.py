@@ -1,5 +1,5 @@
 """
-Admission: who may make an attempt now, who waits, and who is told that waiting is in vain.
+Admission: who may make an attempt now, who waits, and who is refused because waiting is in vain.
 
 A lookup gets a slot at once, or in its turn, or as the probe of an outage. How its attempt ended goes to the outage and
 to the limiter, which decide about the next ones.
@@ -79,7 +79,7 @@ class Admission:
         return probe
 
     def settle(self, ticket: Ticket, reference: str, result: Result, now: float, *, is_late: bool = False) -> None:
-        """Tell the outage and the limiter how an attempt ended; it is *late* if its slot was freed before."""
+        """Tell the outage and the limiter how an attempt ended. It is *late* if its slot was freed before."""
         signal = Signal.OVERLOADED if result.end is End.LIMITED else result.signal
         try:
             if not (is_late and result.end is End.FAILED):  # which was left before, and counted then
@@ -148,7 +148,7 @@ class Admission:
         return is_own or bool(self.too_late(lookup)) or self.is_rejected(lookup)
 
     def tell(self, lookup: Lookup, error: errors.CouldNotAskError) -> None:
-        """Complete an error for its caller: an outage counts it, and a pause says when to ask again."""
+        """Complete an error for its caller: an outage counts it, and a pause has the time to ask again."""
         if isinstance(error, errors.OutageError):
             lookup.record_failure(error)
             self.outage.count(error)

@@ -86,7 +86,7 @@ class Shared:
             raise TypeError("a view is not entered, because leaving it would close its client: enter the client itself")
 
     def __reduce__(self) -> NoReturn:
-        message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
+        message = "a client can't be pickled or copied with its API key: make one in each process"
         raise TypeError(message)
 
 
@@ -116,7 +116,7 @@ class AsyncClient(Shared):
         retry: When to retry. None for never.
         transport: `httpx`, `httpx2`, `fast`, or your own transport, which you close. If not
             given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
-        http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
+        http_client: Your own `httpx.AsyncClient` to send with. Never closed by payclient.
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
         tracing: Makes a context around each lookup. `payclient.otel.OpenTelemetry()` is one.
         on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
@@ -541,7 +541,7 @@ class AsyncClient(Shared):
             found.append(await self._join_or_start(lookup))
         if found:
             return found[0]
-        raise TypeError("the tracing context suppressed what the lookup raised; its __exit__ must not return true")
+        raise TypeError("the tracing context suppressed what the lookup raised: its __exit__ must not return true")
 
 
 answer_other_words(

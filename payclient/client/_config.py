@@ -131,9 +131,9 @@ def _url_problem(url: object) -> str | None:
     if not isinstance(url, str):
         return f"must be a string, got {type(url).__name__}"
     if not url:
-        return "is not set; pass base_url=… or set PAYCLIENT_BASE_URL"
+        return "is not set: pass base_url=… or set PAYCLIENT_BASE_URL"
     if url[0] == url[-1] and url[0] in "\"'":
-        return "is in quotes; pass it without them"
+        return "is in quotes: pass it without them"
     parts, problem = checks.read_url(url)
     return problem or _address_problem(parts) or _path_problem(url)
 
@@ -160,7 +160,7 @@ def _path_problem(url: str) -> str | None:
     if added is None:
         return None
     option = " and environment='sandbox'" if added[1] else ""
-    return f"must end before {added[0]}, which payclient adds; write {url[: added.start()]}{option}"
+    return f"must end before {added[0]}, which payclient adds: write {url[: added.start()]}{option}"
 
 
 def _is_host(host: str) -> bool:

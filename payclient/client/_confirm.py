@@ -113,10 +113,10 @@ class Wait:
         message = f"{quote(self.reference)} {saw} after {after}"
         words, seen = () if callable(self.until) else sorted(self.until), {word.casefold() for word in self._statuses}
         if any(word.casefold() in seen for word in words):
-            message += f"; statuses are compared exactly, and until has {', '.join(map(quote, words))}"
+            message += f": statuses are compared exactly, and until has {', '.join(map(quote, words))}"
         error = errors.WaitDeadlineError(message, **self._seen(now))
         if isinstance(failure, errors.CouldNotAskError):
-            message += "; at the end the service could not be asked"
+            message += ", and at the end the service could not be asked"
             error = errors.WaitUnansweredError(message, retry_after=failure.retry_after, **self._seen(now))
         error.__cause__ = failure
         return error
@@ -133,13 +133,13 @@ class Wait:
 @frozen(kw_only=True)
 class FieldDifference(Returnable):
     """
-    One field of a transaction that is not as expected; its text is safe to print.
+    One field of a transaction that is not as expected. Its text is safe to print.
 
     Attributes:
         field: Its name: `merchant_reff`, `amount`, `status`, `amount_received`, or `reference` when there is no such
             transaction.
-        expected: The expected value; for `status`, the accepted words, sorted.
-        found: The value of the service; None if it gives none.
+        expected: The expected value. For `status`, the accepted words, sorted.
+        found: The value of the service. None if it gives none.
     """
 
     field: str
@@ -159,8 +159,8 @@ class Confirmation(Returnable):
     Attributes:
         reference: The reference that was looked up.
         compared: The fields that were compared.
-        differences: The fields that are not as expected; empty if it is confirmed.
-        transaction: The service's transaction; None without one.
+        differences: The fields that are not as expected. Empty if it is confirmed.
+        transaction: The service's transaction. None without one.
     """
 
     _computed = ("is_confirmed",)
@@ -172,7 +172,7 @@ class Confirmation(Returnable):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether all compared fields are equal; also the truth value of the confirmation."""
+        """Whether all compared fields are equal. Also the truth value of the confirmation."""
         return self.transaction is not None and not self.differences
 
     def __bool__(self) -> bool:
@@ -186,7 +186,7 @@ _is_amount = must_be(
 
 
 def _to_stated(given: object) -> str | None:
-    """Return a text without surrounding spaces, or None; refuse one that says nothing, and so would not be compared."""
+    """Return a text without surrounding spaces, or None. Refuse an empty one, which would not be compared."""
     if not isinstance(given, str | None):
         raise unfit("merchant_reff", "a string or None", type(given).__name__)
     text = text_stated(given)
@@ -203,7 +203,7 @@ class Claim:
     status: Collection[str] = field(validator=is_condition)
 
     def against(self, found: Transaction | None) -> Confirmation:
-        """Compare the claim with the service's transaction; None without one."""
+        """Compare the claim with the service's transaction. None without one."""
         return Confirmation(
             reference=self.reference,
             compared=("amount", "status") if self.merchant_reff is None else ("merchant_reff", "amount", "status"),

@@ -135,7 +135,7 @@ class Lookup:
         if observer is None:
             return
         if not callable(observer):
-            message = f"tracing must yield a callable that gets the attempts, or None; got {type(observer).__name__}"
+            message = f"tracing must yield a callable that gets the attempts, or None, got {type(observer).__name__}"
             raise TypeError(message)
         self.observers = (*self.observers, observer)
         self.headers = getattr(observer, "headers", None)
@@ -144,7 +144,7 @@ class Lookup:
         for observer in self.observers:
             if asyncio.iscoroutine(made := observer(attempt)):
                 made.close()
-                raise TypeError("on_attempt gave a coroutine, which would never be awaited; pass a plain function")
+                raise TypeError("on_attempt gave a coroutine, which would never be awaited: pass a plain function")
 
     def exceeded(
         self, at_most: float | None, progress: Progress

@@ -16,7 +16,7 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
     425, malformed). An untrusted certificate or a refused tunnel is final: each lookup gets that error at once. It
     never starts an outage, and three in a row end one.
 2.  It is left when its caller gives it up, or its deadline ends it, after more than a quarter of a second and twice
-    the slowest of the recent responses. An attempt that is given up sooner says nothing.
+    the slowest of the recent responses. An attempt that is given up sooner is no evidence.
 3.  An outage begins when three attempts in a row for two references, or ten for one, have failed, were left or are in
     flight, and nothing was answered meanwhile. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed
     or were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them.
@@ -28,7 +28,7 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
     reference has failed or was rejected before, or is in flight, no attempt may have been sent for a second. So a
     reference that always fails takes no probe from the others.
 6.  A probe belongs to the client: it has a new connection and the whole `timeout`. Its caller gets a rejection after
-    the time allowed, which is 1.3 s or twice the slowest recent response, or leaves; the response still counts.
+    the time allowed, which is 1.3 s or twice the slowest recent response, or leaves. The response still counts.
 7.  Evidence has an age: it is void when nothing was in flight for five seconds. An outage is then on trial.
 8.  After an outage the limiter starts slowly: all rejected lookups may come back at once.
 
@@ -62,10 +62,10 @@ _BESIDE = 20  # failures in a row at the most that are beside answers
 _MAX_AGE = 5.0  # seconds
 _MAX_FAILING = 1000  # references
 _SWITCHES, _ALTERNATING = 3, 30.0  # from failures to answers, and seconds
-_LONG_ROW = 7.0  # times the usual one; by chance, one in a thousand is so long
+_LONG_ROW = 7.0  # times the usual one. By chance, one in a thousand is so long
 _SOONER = 0.9  # share of the fastest recent answer
-_FORGETTING = 0.1  # weight of a new value; a faster, or a slower, answer counts at once
-_MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
+_FORGETTING = 0.1  # weight of a new value. A faster, or a slower, answer counts at once
+_MIN_ROUND_TRIP = 1e-6  # seconds. In a test a response may take no time
 _NEVER = math.inf, 0  # when a reference first failed, and the status of its last failure
 
 
@@ -121,8 +121,8 @@ class References:
     """
 
     failing: dict[str, tuple[float, int]] = field(factory=dict)  # infinite if it was only rejected. See `_NEVER`
-    slowest: float = 0.0  # of the recent answers; 0 before the first
-    _fastest: float = 1e3  # of the recent answers; longer than any before the first
+    slowest: float = 0.0  # of the recent answers. 0 before the first
+    _fastest: float = 1e3  # of the recent answers. Longer than any before the first
     _switches: dict[int, deque[float]] = field(factory=dict)  # by status: when references that failed so were answered
     _in_a_row: int = 0  # failures since the last answer
     _usual_row: float = 0.5
@@ -233,7 +233,7 @@ class Outage:
             self._schedule(now + _MIN_FAILING)
 
     def ended(self, ticket: Ticket, reference: str, now: float, end: End, failure: str = "", status: int = 0) -> None:
-        """Record how an attempt ended; one whose caller has left may be answered later."""
+        """Record how an attempt ended. One whose caller has left may be answered later."""
         self._in_flight.pop(ticket.number, None)
         self._ended_at, took = now, now - ticket.started_at
         match end:
@@ -295,7 +295,7 @@ class Outage:
     # The beginning
 
     def due_at(self) -> float:
-        """Return when an outage begins if nothing is answered until then; infinite if that takes more attempts."""
+        """Return when an outage begins if nothing is answered until then. Infinite if that takes more attempts."""
         row, slowest = self._row, _SLOWER * self.references.slowest
         gap = max(slowest, _SLOWER * self._longest_gap)
         attempts, references, since = row.length, {*row.references}, row.since
@@ -370,7 +370,7 @@ class Outage:
     def rejection(self) -> OutageError:
         probe_due_in = max(0.0, self._probed_at + _PROBE_GAP - self._clock.now())
         return OutageError(
-            f"the service does not answer; the last failure was {self.last_failure}",
+            f"the service doesn't answer: the last failure was {self.last_failure}",
             sent="no",
             last_failure=self.last_failure,
             outage_seconds=self.seconds(),
@@ -378,7 +378,7 @@ class Outage:
         )
 
     def count(self, error: OutageError) -> None:
-        """Record that a caller is told of a rejection; until then its lookup may become the probe."""
+        """Record that a caller is told of a rejection. Until then its lookup may become the probe."""
         self.rejected += 1
         error.refused = self.rejected - self._rejected_before
         if error.is_first:

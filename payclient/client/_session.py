@@ -98,7 +98,7 @@ class Session:
         if self._is_closed:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
-            problem = "it was made in another process; make a client after the fork"
+            problem = "it was made in another process: make a client after the fork"
         else:
             try:
                 loop = asyncio.get_running_loop()
@@ -139,7 +139,7 @@ class Session:
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         if not self._is_closed and self._abort():
-            message = f"unclosed {self._name}; use it in `async with`, or await its aclose()"
+            message = f"unclosed {self._name}: use it in `async with`, or await its aclose()"
             warn(message, ResourceWarning, source=self)
 
     def _end_waits(self) -> None:

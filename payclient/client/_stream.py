@@ -174,7 +174,7 @@ class Stream:
     """The workers of one stream, its block, and the iterator over their outcomes, for any number of readers."""
 
     # A row is in one place at a time: in the input; read from an async input (`_following`); with a worker
-    # (`_asking`); in `_deferred`; in `_ready`.
+    # (`_asking`). In `_deferred`; in `_ready`.
     # One of the workers without a row has the turn: it waits for the input and for the first deferred row at the same
     # time, and the others wait for the turn. A worker that gets a row starts another one, once the service has been
     # reached. A worker ends when the input is exhausted and no row is deferred, or when nothing new is begun.
@@ -243,7 +243,7 @@ class Stream:
         if not self._started:
             self._refuse()
         if self._reader is not None and self._reader is asyncio.current_task():  # other tasks may read the rest
-            raise RuntimeError("this stream has been read to its end; open another one")
+            raise RuntimeError("this stream has been read to its end: open another one")
         return self
 
     async def __anext__(self) -> Outcome:
@@ -262,7 +262,7 @@ class Stream:
                 raise failure or StopAsyncIteration
             self._wakeup.clear()
             since = await self._wait(since)
-        message = "the block of this stream has ended; read inside `async with client.stream_transactions(...)`"
+        message = "the block of this stream has ended: read inside `async with client.stream_transactions(...)`"
         raise RuntimeError(message)
 
     def close(self, failure: errors.ClientClosedError | None) -> Collection[asyncio.Task[None]]:
@@ -286,7 +286,7 @@ class Stream:
             return self._clock.now()  # the source may have to wait for its next reference
         if self._busy_since + self._stall_timeout <= stalls_at:  # unless it became busy only just now
             message = (
-                f"no lookup succeeded for {self._stall_timeout:g} s; "
+                f"no lookup succeeded for {self._stall_timeout:g} s: "
                 "the references without an outcome can be asked for again"
             )
             stalled = errors.DeadlineExceededError(message)

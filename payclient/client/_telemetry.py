@@ -12,7 +12,7 @@ from payclient.protocol import Returnable
 @frozen(kw_only=True)
 class Attempt:
     """
-    One HTTP exchange, for logs, metrics and traces; it holds no key and no payload.
+    One HTTP exchange, for logs, metrics and traces. It holds no key and no payload.
 
     Attributes:
         reference: The requested reference.
@@ -23,7 +23,7 @@ class Attempt:
             of a deadline or an outage that ended the lookup and the attempt.
         url: Where it was sent.
         request_id: The service's identifier of the request, if it sent one.
-        deviations: The fields that were not as documented; `other` for anything outside of them.
+        deviations: The fields that were not as documented. `other` for anything outside of them.
         is_throttled: Whether the service throttled it, as `Stats.throttled` counts.
     """
 
@@ -44,20 +44,20 @@ class Stats(Returnable):
     A snapshot of the counters of a client, for all its views together.
 
     Attributes:
-        lookups: Lookups started; concurrent ones of the same reference count once.
+        lookups: Lookups started. Those of the same reference at the same time count once.
         attempts: HTTP exchanges made.
         retries: Attempts after the first of their lookup.
         throttled: Attempts that the service throttled (usually 429).
         in_flight: Attempts in flight now.
         limit: Attempts that the limiter allows in flight now.
-        paused_seconds: Seconds left of the pause that the service asked for; 0 without one.
+        paused_seconds: Seconds left of the pause that the service asked for. 0 without one.
         refused: Lookups that were refused in an outage.
-        outage_seconds: For how long the outage was observed; 0 without one, or it is no longer known to go on.
-        last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
+        outage_seconds: For how long the outage was observed. 0 without one, or it is no longer known to go on.
+        last_failure: Class and text of the last failed attempt since the last response. "" without one.
         waiting: Lookups that wait for their turn now.
         is_overloaded: Whether more lookups come than can be answered: some have waited for seconds without a break.
-        asked_ago: Seconds since the last attempt was sent; None without one.
-        answered_ago: Seconds since the service answered last, whatever it said; None if it never did.
+        asked_ago: Seconds since the last attempt was sent. None without one.
+        answered_ago: Seconds since the service answered last, with any answer. None if it never did.
     """
 
     _computed = ("is_ready",)
@@ -87,4 +87,4 @@ OnAttempt: TypeAlias = Callable[[Attempt], object]
 """Gets one record per attempt, on the event loop, so it must not block."""
 
 Tracing: TypeAlias = Callable[[], AbstractContextManager[OnAttempt | None]]
-"""Entered around each lookup; yields a function that gets the records of its attempts, and whose `headers` are sent."""
+"""Entered around each lookup. Yields a function that gets the records of its attempts, and whose `headers` are sent."""

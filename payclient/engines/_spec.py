@@ -23,7 +23,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 
 def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not _VARIABLE.fullmatch(value):  # not shown: it may be the key itself
-        message = f"{attribute.name} must be the name of an environment variable; the key itself has no place here"
+        message = f"{attribute.name} must be the name of an environment variable, not the key"
         raise ConfigurationError(message)
 
 
@@ -81,11 +81,11 @@ def _to_rules(rules: Rules | str) -> str:
         message = f"rules must be Rules, or the JSON of rules_as_json, got {type(rules).__name__} that is neither"
         raise ConfigurationError(message) from error
     if kept.lines.are_summed:
-        message = "rules must not sum lines: an engine judges each row for itself; reconcile the whole ledger instead"
+        message = "rules must not sum lines: an engine judges each row for itself. Reconcile the whole ledger instead"
         raise ConfigurationError(message)
     if left_out := next((name for name in _OF_WHOLE_LEDGERS if getattr(kept.ledger, name)), None):
         message = (
-            f"rules must not declare {left_out} for the ledger: an engine leaves no row out; filter the rows before"
+            f"rules must not declare {left_out} for the ledger: an engine leaves no row out, so filter the rows before"
         )
         raise ConfigurationError(message)
     return json.dumps(rules_as_json(kept), sort_keys=True)

@@ -44,7 +44,7 @@ from payclient.reconcile.ledger._parquet import column_values, only_used
 try:
     import pyarrow as pa  # type: ignore[import-untyped]
 except ModuleNotFoundError as _missing:
-    _message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
+    _message = "payclient.engines.arrow needs pyarrow: pip install 'payclient[parquet]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 
@@ -219,7 +219,7 @@ def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
     known = {*check_use(columns, rules.ledger, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
     if unused := [name for name in columns.ignored if name not in known]:
         # A verdict, which could name them, is missing, and a batch is too small to judge by their cells.
-        message = f"nothing uses the columns {', '.join(map(quote, unused))}; choose each in the columns of the rules"
+        message = f"nothing uses the columns {', '.join(map(quote, unused))}: choose each in the columns of the rules"
         raise LedgerError(f"{message}, or leave it out with ignore={(*spec.ignore, *unused)!r}", line=1)
     return columns
 
@@ -260,7 +260,7 @@ def _schema(spec: LookupSpec, schema: _Schema, ours: dict[str, Any]) -> _Schema:
     kept = [] if schema is None else [schema.field(_place(schema, name)) for name in _kept(spec, schema)]
     fields = [_arrow.field(spec.prefix + name, kind) for name, kind in ours.items()]
     if taken := {field.name for field in kept} & {field.name for field in fields}:
-        problem = f"a kept column has the name of an output column: {', '.join(sorted(taken))}; set a prefix"
+        problem = f"a kept column has the name of an output column: {', '.join(sorted(taken))}, so set a prefix"
         raise ConfigurationError(problem)
     return _arrow.schema([*kept, *fields])
 
@@ -273,7 +273,7 @@ def _place(schema: _Schema, name: str) -> int:
     places: list[int] = schema.get_all_field_indices(name)
     if len(places) != 1:
         found = f"{len(places)} columns are" if places else "no column is"
-        raise ConfigurationError(f"{found} called {name!r}; the columns are {', '.join(schema.names)}")
+        raise ConfigurationError(f"{found} called {name!r}: the columns are {', '.join(schema.names)}")
     return places[0]
 
 

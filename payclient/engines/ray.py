@@ -16,7 +16,7 @@ try:  # imported by name, so types can be checked where Ray, which is large, is 
     _ray: Any = import_module("ray")
     _data: Any = import_module("ray.data")
 except ModuleNotFoundError as _missing:
-    _message = "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"
+    _message = "payclient.engines.ray needs Ray Data: pip install 'payclient[ray]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient.engines._spec import LookupSpec
@@ -107,7 +107,7 @@ def write(ds: _Dataset, output: str) -> None:
     """
     files, path = _files.FileSystem.from_uri(output) if "://" in output else (_files.LocalFileSystem(), output)
     if files.get_file_info(_files.FileSelector(path, allow_not_found=True)):
-        problem = f"{output} is not empty, and rows would be added to it; delete it or choose another folder"
+        problem = f"{output} is not empty, and rows would be added to it: delete it or choose another folder"
         raise ConfigurationError(problem)
     files.create_dir(path, recursive=True)  # without rows, Ray makes none
     ds.write_parquet(output)
@@ -122,10 +122,10 @@ def _check_cluster(spec: LookupSpec, cpus: float) -> None:
     there = _ray.cluster_resources().get("CPU", 0)
     if there < cpus + 1:
         problem = f"the workers need {cpus:g} CPUs, and reading and writing one more, but the cluster has {there:g}"
-        raise ConfigurationError(f"{problem}: Ray would wait forever; use fewer workers, or set cpus below 1")
+        raise ConfigurationError(f"{problem}: Ray would wait forever, so use fewer workers, or set cpus below 1")
     if spec.key_variable in (_ray.get_runtime_context().runtime_env.get("env_vars") or {}):
         problem = (
-            f"{spec.key_variable} is in the runtime_env, which Ray shows on the dashboard; use key_file, "
+            f"{spec.key_variable} is in the runtime_env, which Ray shows on the dashboard: use key_file, "
             "or set the variable on the nodes"
         )
         raise ConfigurationError(problem)

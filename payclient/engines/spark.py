@@ -16,7 +16,7 @@ try:  # imported by name, so types can be checked where PySpark, which is large,
     _types: Any = import_module("pyspark.sql.types")
     _of_arrow: Any = import_module("pyspark.sql.pandas.types")
 except ModuleNotFoundError as _missing:
-    _message = "payclient.engines.spark needs PySpark; install it with: pip install 'payclient[spark]'"
+    _message = "payclient.engines.spark needs PySpark: pip install 'payclient[spark]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient.engines._spec import LookupSpec, ReconcileSpec
@@ -112,7 +112,7 @@ def _check_session(session: _Session, spec: LookupSpec) -> None:
         raise ConfigurationError("spark.speculation must be off: a second copy of a slow task repeats its lookups")
     variable = f"spark.executorEnv.{spec.key_variable}"
     if session.conf.get(variable, "") != "":
-        problem = f"{variable} is set, and Spark shows it on its pages and in its logs; use a secret or key_file"
+        problem = f"{variable} is set, and Spark shows it on its pages and in its logs: use a secret or key_file"
         raise ConfigurationError(problem)
 
 

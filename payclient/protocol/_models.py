@@ -158,6 +158,6 @@ def missing_amount(amount: int, fee: int | None, received: int | None) -> int:
 
 
 def text_stated(text: str | None) -> str | None:
-    """Return *text* without surrounding spaces. None if it is empty or a dash, and so says nothing."""
+    """Return *text* without surrounding spaces. None if it is empty or a dash, and so means nothing."""
     text = (text or "").strip()
     return text if any(map(str.isalnum, text)) else None

@@ -62,7 +62,7 @@ REFUSED_KEY_MESSAGES = frozenset(
         *("unauthenticated", "unauthorized", "authentication failed", "api key tidak valid"),
     }
 )
-"""Messages that are believed to mean "the key is refused" when the status does not say so."""
+"""Messages that are believed to mean "the key is refused" when the status is not clear."""
 
 _RECORDS = _words("data detail details record records row rows")
 _WEIGHTLESS = _words(
@@ -203,17 +203,17 @@ _KEPT_HEADERS = frozenset(
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _CERTIFICATE_PAGE = re.compile(r"no required ssl certificate was sent|the ssl certificate error", re.IGNORECASE)
 """The answers of nginx to a client without a certificate, or with one that it does not accept."""
-_NEEDS_CERTIFICATE = "the service wants a client certificate that it accepts; pass client_cert and client_key"
+_NEEDS_CERTIFICATE = "the service wants a client certificate that it accepts: pass client_cert and client_key"
 _CHALLENGED = "a gateway in front of the service challenges this client"
 """As browsers are, when there are too many requests: about load, not about the caller."""
-_WHY_DENIED = "; the key, this IP address or a gateway may be why"
+_WHY_DENIED = ": the key, this IP address or a gateway may be the reason"
 _PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\s]+)')
 """Removed from excerpts: a payment code is enough to pay with."""
 _EVIDENT = frozenset({200, 400, 404, 410, 422})
 _BELIEVED_WITH = {Meaning.NOT_FOUND: _EVIDENT, Meaning.NO_DATA: _EVIDENT, Meaning.BARE: frozenset({404})}
 """The statuses where words for "not found" are believed. Any other contradicts them."""
-_UNKNOWN_WORDS = 'message: a 404 in words that may not mean "no such transaction"; if they do, pass not_found_messages'
-_NOT_THE_OPERATION = "message: about an address or a method, not about a transaction; check base_url"
+_UNKNOWN_WORDS = 'message: a 404 in words that may not mean "no such transaction": if they do, pass not_found_messages'
+_NOT_THE_OPERATION = "message: about an address or a method, not about a transaction: check base_url"
 _MAX_PARTIAL = 256
 """Characters that the first few characters of a key can take up when escaped."""
 _EXCERPT = 400
@@ -301,7 +301,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
     texts = _texts(value) if is_object(value) else []
     said = Meaning.UNKNOWN
     if is_declined and status not in (401, 403, 408, 425, 429):  # its words are explicit
-        # At any depth, because other fields may say that the service is down.
+        # At any depth, because other fields may mention that the service is down.
         all_texts = (text[: _EXCERPT * 8] for _, text in _leaves(value, ("reference",)) if isinstance(text, str))
         said = meaning(texts, reference, response.not_found_messages, beside=islice(all_texts, _MAX_BESIDE))
     words = "; ".join(texts)
@@ -371,9 +371,9 @@ def _other_reference(value: object, reference: str) -> str:
 def _problem(response: ErrorResponse, value: object) -> str:
     status = response.status_code
     if 300 <= status < 400:
-        return f"redirect to {response.headers.get('location', 'nowhere')}, which is not followed; check base_url"
+        return f"redirect to {response.headers.get('location', 'nowhere')}, which is not followed: check base_url"
     if status == 404:
-        return "a 404 that is not from the transaction service; check base_url"
+        return "a 404 that is not from the transaction service: check base_url"
     if response.problem:
         return f"{response.problem}{_looks_like(response.text)}"
     if not is_object(value):

@@ -130,7 +130,7 @@ class ApiKey:
         self.redact = Redaction(self._text) if len(self._text) >= _MIN_REDACTED else str
         del key  # a traceback may include the local variables of its frames
         if problem:
-            advice = "" if self._text else "; pass api_key=… or set PAYCLIENT_API_KEY"
+            advice = "" if self._text else ": pass api_key=… or set PAYCLIENT_API_KEY"
             raise ConfigurationError(f"api_key {problem}{advice}", option="api_key", problem=problem)
 
     def authorization(self) -> str:
@@ -147,18 +147,18 @@ class ApiKey:
         return "ApiKey('…')"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an API key cannot be pickled or copied; configure it where it is used")
+        raise TypeError("an API key can't be pickled or copied: configure it where it is used")
 
 
 def _problem(key: object) -> str:
-    """Return the problem with the key and its place, never its text. "" if there is none."""
+    """Return the problem with the key and its place, never its text. "" without one."""
     text = key.strip() if isinstance(key, str) else ""
     place = next((i for i, character in enumerate(text) if not "!" <= character <= "~"), None)
     problems = (
         (not isinstance(key, str), f"must be a string, got {type(key).__name__}"),
         (not text, "is empty"),
-        (len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`", "is in quotes; pass it without them"),
-        (_HEADER.match(text), "begins with 'Bearer', which payclient adds; pass the key alone"),
+        (len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`", "is in quotes: pass it without them"),
+        (_HEADER.match(text), "begins with 'Bearer', which payclient adds: pass only the key"),
         (place is not None, f"has a character at position {place} that is not visible ASCII"),
         (len(text) > _MAX_LENGTH, f"must have at most {_MAX_LENGTH} characters, got {len(text)}"),
     )

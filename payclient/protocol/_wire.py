@@ -48,14 +48,14 @@ def check_reference(reference: object) -> str:
         problem = f"has a character at position {place} that does not print ({reference[place]!a})"
     else:  # the only blank that prints
         place = 0 if reference[0] == " " else len(reference) - 1
-        problem = f"has a blank at position {place}; strip it, because a reference is sent exactly as given"
+        problem = f"has a blank at position {place}: strip it, because a reference is sent exactly as given"
     raise errors.InvalidReferenceError(f"reference {problem}")
 
 
 def check_references(references: object) -> None:
     """Refuse a single reference instead of a list: its characters would be looked up one by one."""
     if isinstance(references, str | bytes | bytearray):
-        problem = f"one {type(references).__name__}; use get_transaction for a single one"
+        problem = f"one {type(references).__name__}: use get_transaction for a single one"
     elif not isinstance(references, Iterable | AsyncIterable):
         problem = type(references).__name__
     else:
@@ -64,7 +64,7 @@ def check_references(references: object) -> None:
 
 
 def inflate(body: bytes, coding: str, *, limit: int) -> tuple[bytes, str]:
-    """Return the body without its coding, and the problem with it: "" if there is none."""
+    """Return the body without its coding, and the problem with it: "" without one."""
     # The client asks for `identity`, but a proxy may compress.
     coding = coding.strip()
     if coding.lower() in ("", "identity"):
@@ -193,7 +193,7 @@ def _without_key(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def _read(response: Response) -> tuple[bytes, str, Any]:
-    """Return the body to show in errors, the problem with it ("" if there is none), and its JSON value."""
+    """Return the body to show in errors, the problem with it ("" without one), and its JSON value."""
     body = response.body
     if response.is_truncated or len(body) > BODY_LIMIT:
         return body, f"body: longer than {BODY_LIMIT} bytes", None

@@ -52,7 +52,7 @@ def check_own(path: Path) -> None:
 
 
 def _no_regular_file(path: str) -> OSError:
-    return OSError(errno.EINVAL, "not a regular file; remove it, or choose another folder", path)
+    return OSError(errno.EINVAL, "not a regular file: remove it, or choose another folder", path)
 
 
 @frozen(kw_only=True)

@@ -1,8 +1,8 @@
 """
 Reconcile a ledger against a lookup function.
 
-The phases run one after the other: read the whole ledger; look up each reference; look up each difference a second
-time; judge every row. No lookup is in flight when a row is yielded, so a caller may stop iterating at any time.
+The phases run one after the other: read the whole ledger, look up each reference, look up each difference a second
+time, judge every row. No lookup is in flight when a row is yielded, so a caller may stop iterating at any time.
 With the journal of an interrupted run, each phase resumes where that run stopped.
 """
 
@@ -100,7 +100,7 @@ async def reconcile(  # noqa: PLR0913  one option each, only by name
 
     Args:
         entries: The ledger. Read completely before the first lookup.
-        lookup: Looks up one reference, such as `client.get_transaction`; raises a `PayClientError`
+        lookup: Looks up one reference, such as `client.get_transaction`. Raises a `PayClientError`
             when it cannot.
         confirm: Looks up a reference whose answer differs a second time. By default *lookup*, with `fresh=True` if it
             has such an argument, as `client.get_transaction` has: over a new connection, sharing no earlier request.
@@ -140,7 +140,7 @@ async def reconcile(  # noqa: PLR0913  one option each, only by name
     """
     rules.check_zone()
     if isinstance(entries, str | bytes):
-        raise TypeError(f"entries must be ledger entries, got {type(entries).__name__}; read a file with open_ledger")
+        raise TypeError(f"entries must be ledger entries, got {type(entries).__name__}: read a file with open_ledger")
     if canary is not None:
         check_canary(canary)
     check_count("concurrency", concurrency)
@@ -359,7 +359,7 @@ class _Reconciler:
 
     def _check_stop(self) -> None:
         if self._stop is not None and self._stop.is_set():
-            raise StoppedError("the reconciliation was stopped; what was answered is kept")
+            raise StoppedError("the reconciliation was stopped, and its answers are kept")
 
     async def _look_up(self, reference: str) -> Transaction:
         """Look up *reference*, and commit the answer before the worker takes the next one."""

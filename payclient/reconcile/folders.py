@@ -242,7 +242,7 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
     journal = folder / JOURNAL
     # SQLite would put the log of a killed run into the journal, and so change the folder.
     if os.path.lexists(folder / f"{JOURNAL}-wal"):
-        return f"{JOURNAL}-wal is there, so its run is under way or was killed; let it end first"
+        return f"{JOURNAL}-wal is there, so its run is under way or was killed: let it end first"
     for name, what in problems.items():
         return f"{name}: {what}"
     listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}

@@ -11,7 +11,7 @@ from payclient.testing._service import ASGIApp
 try:
     import uvicorn
 except ModuleNotFoundError as missing:
-    message = "payclient.testing.serve needs uvicorn; install it with: pip install 'payclient[testing]'"
+    message = "payclient.testing.serve needs uvicorn: pip install 'payclient[testing]'"
     raise ModuleNotFoundError(message, name=missing.name) from missing
 
 

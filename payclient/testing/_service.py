@@ -421,11 +421,11 @@ class FakeService:
         return self._counts[reference]
 
     def admit(self, started_at: float) -> AbstractContextManager[Reply | None]:  # noqa: ARG002  for subclasses
-        """Return a block around one request, which yields a reply that is sent instead of an answer; here, None."""
+        """Return a block around one request, which yields a reply that is sent instead of an answer. Here, None."""
         return nullcontext()
 
     def fault(self) -> Reply | None:
-        """Return the reply that a valid request without a script gets instead of its answer; here, None."""
+        """Return the reply that a valid request without a script gets instead of its answer. Here, None."""
         return None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:

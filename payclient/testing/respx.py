@@ -25,7 +25,7 @@ from payclient.testing._service import Assumptions, Reply, envelope
 try:
     import respx
 except ModuleNotFoundError as _missing:
-    _message = "payclient.testing.respx needs respx; install it with: pip install 'payclient[testing]'"
+    _message = "payclient.testing.respx needs respx: pip install 'payclient[testing]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 __all__ = ["answered", "envelope", "found", "not_found", "throttled", "unavailable"]

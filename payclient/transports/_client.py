@@ -35,7 +35,7 @@ _RESPONSE = "payclient.response"
 _SMALLEST_PART = 64
 """Minimum size that a part counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
 _told: set[str] = set()
-"""Mockers of respx that know `PoolAdapter`; pytest-httpx2 brings the one for httpcore2."""
+"""Mockers of respx that know `PoolAdapter`. The one for httpcore2 is from pytest-httpx2."""
 
 
 def _library_of(client: object) -> ModuleType:

@@ -25,7 +25,7 @@ _PASSING = (408, 425, 429)
 """Statuses of a proxy that are worth a retry, besides 5xx."""
 _NO_AUTHORITY = (18, 19, 20, 21)
 """OpenSSL's codes for an unknown authority, such as a proxy's that intercepts TLS."""
-_UNKNOWN_AUTHORITY = "; if your company has an authority, pass its certificate as ca_file"
+_UNKNOWN_AUTHORITY = ": if your company has an authority, pass its certificate as ca_file"
 _UNNAMED = re.compile(r"\[Errno (\d+)\] Connect call failed \([^)]*\)")
 """An error of asyncio, which gives the address instead of the words of the system."""
 _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
@@ -82,7 +82,7 @@ class Progress:
 
 
 def progress_of(error: BaseException | None) -> Progress:
-    """Return the progress that is attached to *error* or to one of its causes. An empty one if there is none."""
+    """Return the progress that is attached to *error* or to one of its causes. An empty one without any."""
     for link in chain(error):
         progress = getattr(link, _ATTRIBUTE, None)
         if isinstance(progress, Progress):
@@ -110,7 +110,7 @@ def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_la
     if refusal := _tls_refusal(error):
         return progress.with_step("tls").failure(errors.TLSVerificationError, f"{_peer(origin, progress)} {refusal}")
     if any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in chain(error)):
-        message = f"no file descriptor left for a connection to {origin}; raise `ulimit -n` or lower max_concurrency"
+        message = f"no file descriptor left for a connection to {origin}: raise `ulimit -n` or lower max_concurrency"
         return progress.with_step(progress.step or "connect").failure(errors.ConnectionFailedError, message)
     if refused := [link for link in chain(error) if isinstance(link, TunnelError)]:
         return _no_tunnel(refused[0], progress)
@@ -143,7 +143,7 @@ def translated(error: Exception, origin: Origin, *, library: Any, answered: bool
         return errors.ConfigurationError(f"the http_client cannot send this request: {reason_of(error)}")
     progress = progress_of(error)
     if isinstance(error, library.PoolTimeout):
-        message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"
+        message = f"the http_client had no free connection to {origin}: raise its limits or lower max_concurrency"
         return errors.ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
         return not_connected(error, origin, progress, is_late=isinstance(error, library.ConnectTimeout))
@@ -213,18 +213,18 @@ def _tls_refusal(error: Exception) -> str | None:
         if isinstance(link, ssl.SSLError):
             words = (link.reason or "handshake failed").replace("_", " ").lower()
             if link.reason in _NOT_TLS:
-                return f"does not speak TLS on this port ({words}); check the scheme and the port of base_url"
+                return f"does not speak TLS on this port ({words}): check the scheme and the port of base_url"
             return _refused_certificate(link) or f"and this client do not agree on TLS ({words})"
     return None
 
 
 def _refused_certificate(error: BaseException) -> str:
-    """Return the refusal of the client's certificate, or that it is missing, in words; or an empty text."""
+    """Return the refusal of the client's certificate, or that it is missing, in words, or an empty text."""
     for link in chain(error):
         alert = (link.reason or "").partition("_ALERT_")[2] if isinstance(link, ssl.SSLError) else ""
         words = f"(alert {alert.replace('_', ' ').lower()})"
         if alert in _WANTS_CERTIFICATE:
             return f"refused the TLS handshake {words}; {_FOR_A_CERTIFICATE}"
         if alert in _REFUSES_CERTIFICATE:
-            return f"refused the client certificate {words}; pass client_cert and client_key that it accepts"
+            return f"refused the client certificate {words}: pass client_cert and client_key that it accepts"
     return ""

@@ -111,7 +111,7 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
     given = {name for name, value in options.items() if value is not None}
     proxy = Proxy(options.pop("proxy")) if options.get("proxy") is not None else None
     if given and not is_ours:
-        message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"
+        message = f"{', '.join(sorted(given))}: for payclient's own transports, so set it on what you pass instead"
         raise ConfigurationError(message)
     if not isinstance(trust_env := options.get("trust_env", True), bool):
         raise unfit("trust_env", "True or False", repr(trust_env))
@@ -121,7 +121,7 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
     if proxy is None and not is_loopback(parts.hostname or ""):
         proxy = _environment_proxy(parts, trust_env=trust_env)
     if proxy is not None and parts.scheme != "https":
-        problem = "takes no plain http, because the proxy would see the API key; use an https base_url"
+        problem = "takes no plain http, because the proxy would see the API key: use an https base_url"
         raise invalid_option(proxy.source, problem)
     kept: dict[str, Any] = {name: options[name] for name in ("connect_timeout", "keepalive") if name in given}
     return Network(proxy, _make_context(options) if given & _TRUST else None, **kept)
@@ -221,7 +221,7 @@ def make_transport(
     try:
         import httpx2  # noqa: PLC0415  an extra
     except ModuleNotFoundError:
-        message = "the transport 'httpx2' needs httpx2; install it with: pip install 'payclient[httpx2]'"
+        message = "the transport 'httpx2' needs httpx2: pip install 'payclient[httpx2]'"
     else:
 
         class Httpx2Transport(HttpxTransport):
@@ -244,7 +244,7 @@ def _own_transport(given: object) -> Transport:
 
 
 def resolve_transport(given: str | None) -> TransportName:
-    """Return the name from the argument, or from `PAYCLIENT_TRANSPORT`, or else `httpx`; raises as `make_transport`."""
+    """Return the name from the argument, or from `PAYCLIENT_TRANSPORT`, or else `httpx`. Raises as `make_transport`."""
     name = OPTIONS["transport"].value(given)
     if given is None:
         name = name or "httpx"

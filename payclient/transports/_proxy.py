@@ -38,8 +38,8 @@ _MAX_HEAD = 16 * 1024
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?:[ \r\n]|$)")
 _BEGINNING = b"HTTP/1."
-_REFUSED_LOGIN = "; check its user and password (payclient speaks Basic, and neither NTLM nor Kerberos)"
-_WANTS_LOGIN = "; it wants a user and a password: http://user:password@host:port"
+_REFUSED_LOGIN = ": check its user and password (payclient speaks Basic, and neither NTLM nor Kerberos)"
+_WANTS_LOGIN = ", because it wants a user and a password: http://user:password@host:port"
 _OF_HTTPX = ("https", "socks5", "socks5h")
 """Proxies that a client of httpx can use."""
 
@@ -76,7 +76,7 @@ class Proxy:
 
 
 def as_proxy(given: str | Proxy | None) -> Proxy | None:
-    """Return *given* as a proxy; raises as that does."""
+    """Return *given* as a proxy. Raises as that does."""
     try:
         return given if given is None or isinstance(given, Proxy) else Proxy(given)
     finally:
@@ -137,13 +137,13 @@ def _read(url: object) -> tuple[SplitResult, str]:
     """Return the parts of *url* and the problem with it. The problem never quotes the URL."""
     text = url.strip() if isinstance(url, str) else ""
     parts, problem = read_url(text if "://" in text else f"http://{text}")
-    advice = "; pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
+    advice = ": pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
     is_more = parts.path not in ("", "/") or parts.query or parts.fragment
     problems = (
         (not isinstance(url, str), f"must be text like http://host:port, got {type(url).__name__}"),
         (problem, problem),
-        (parts.scheme != "http", f"must be an http:// proxy; payclient cannot use one of {parts.scheme}://{advice}"),
-        (not parts.hostname, "names no host; it must be like http://host:port"),
+        (parts.scheme != "http", f"must be an http:// proxy: payclient can't use one of {parts.scheme}://{advice}"),
+        (not parts.hostname, "names no host: it must be like http://host:port"),
         (is_more, "must not hold a path, a query or a fragment"),
     )
     found = next((text for holds, text in problems if holds), "")

@@ -68,7 +68,7 @@ LIBRARY, SITE = (f"{Path(sysconfig.get_path(name)).resolve()}/" for name in ("st
 
 @contextmanager
 def served():
-    """Serve every reference from another process until the block ends; give the address."""
+    """Serve every reference from another process until the block ends: give the address."""
     body = json.dumps({"success": True, "data": {**SAMPLE, "reference": "@"}})
     with subprocess.Popen([sys.executable, "-c", SERVER, body], stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -73,7 +73,7 @@ def test_variables(configured, monkeypatch):
         ("PAYCLIENT_BASE_URL", "pay.example", "PAYCLIENT_BASE_URL must begin with https://"),
         ("PAYCLIENT_ENVIRONMENT", "prod", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got 'prod'"),
         ("PAYCLIENT_ENVIRONMENT", "", "PAYCLIENT_ENVIRONMENT must be 'live' or 'sandbox', got ''"),
-        ("PAYCLIENT_API_KEY", "Bearer x", "PAYCLIENT_API_KEY begins with 'Bearer', which payclient adds; "),
+        ("PAYCLIENT_API_KEY", "Bearer x", "PAYCLIENT_API_KEY begins with 'Bearer', which payclient adds: "),
     ]:
         with monkeypatch.context() as patched:
             patched.setenv(variable, value)
@@ -87,8 +87,8 @@ def test_variables(configured, monkeypatch):
 def test_network(configured, subtests):
     """The options of the network reach the client, which refuses them in the words of the command line."""
     for option, value, message in [
-        ("--proxy", "socks5://p", "--proxy must be an http:// proxy; payclient cannot use one of socks5://"),
-        ("--proxy", "http://p", "--proxy takes no plain http, because the proxy would see the API key; use an"),
+        ("--proxy", "socks5://p", "--proxy must be an http:// proxy: payclient can't use one of socks5://"),
+        ("--proxy", "http://p", "--proxy takes no plain http, because the proxy would see the API key: use an"),
         # A password is no argument: other users of the machine can read those. It is not repeated either.
         ("--proxy", "http://a:b@p:3128", "--proxy has a user name or a password, which others could read"),
         ("--ca-file", "/no/file", "--ca-file /no/file cannot be read: No such file or directory\n"),

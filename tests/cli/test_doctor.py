@@ -59,7 +59,7 @@ def test_healthy(configured, service):
     assert "sandbox, from PAYCLIENT_ENVIRONMENT" in result.out
     assert ", from PAYCLIENT_BASE_URL" in result.out
     assert re.search(r"fingerprint [0-9a-f]{12}, from PAYCLIENT_API_KEY", result.out)
-    assert re.search(r"the service accepts the key, and has no such transaction, answered in \d+\.", result.out)
+    assert re.search(r"the service accepts the key, and doesn't have this transaction, answered in \d+\.", result.out)
     asked = len(service.requests)
 
     result = configured("doctor", "T1", "--json")
@@ -151,7 +151,7 @@ def test_refusing_proxy(doctor, authority):
             checks, status = doctor(*options)
         assert (status, checks["lookup"]["state"]) == (3, "wrong")
         found.append(checks["lookup"])
-    assert "(407 Proxy Authentication Required); it wants a user" in found[0]["text"]
+    assert "(407 Proxy Authentication Required), because it wants a user" in found[0]["text"]
     assert "[step proxy, " in found[0]["text"]
     assert found[1]["advice"] == "if this network wants you to sign in first, open a page in a browser"
 
@@ -181,7 +181,7 @@ def test_authorities_of_a_variable(doctor, monkeypatch):
 
 PAGE = {"body": "<!DOCTYPE html><title>Sign in</title>", "headers": {"Content-Type": "text/html"}}
 ANSWERS = [
-    (Reply(status=404, body="no such page"), 3, "HTTP 404", "this service may have no sandbox"),
+    (Reply(status=404, body="no such page"), 3, "HTTP 404", "this service may lack a sandbox"),
     (Reply(status=302, headers={"Location": "/"}), 3, "HTTP 302", "check --base-url against the URL above"),
     (Reply(status=200, **PAGE), 75, "HTTP 200", "check --base-url against the URL above; if this network wants"),
     (Reply(status=503), 75, "HTTP 503", "try again later"),

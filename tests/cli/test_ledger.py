@@ -47,7 +47,7 @@ first rows, as read:
 by status:
   Lunas  2 rows  22,000
   Batal   1 row  15,000
-these words have no meaning; say in the rules file for each which one it has:
+give each of these words a meaning in the rules file:
 [statuses]  # paid, pending, canceled, expired, failed, refunded
 "Lunas" = "?"
 "Batal" = "?"
@@ -55,11 +55,11 @@ duplicates: 1 row
   T1: 2 rows
 rejected: 2 rows
   1 row, first on line 5: reference: the cell is empty; amount: 'abc' is not a number; --null abc reads it as an empty cell
-  1 row, first on line 6: is a totals row: it says 'TOTAL'; its amount is not added to the total; --skip-totals leaves it out
+  1 row, first on line 6: is a totals row: it has 'TOTAL', and its amount is not added to the total; --skip-totals leaves it out
 totals rows: 37,000, which would be counted twice
 not used: Catatan: a 1, b 1, c 1, (empty) 1
-  use one that matters with --column FIELD=NAME, or say what its words mean in [lines.kind] of the rules
-  file; only one that says nothing about the payments is ignored, with --ignore-column NAME
+  use a column that matters with --column FIELD=NAME, or give its words a meaning in [lines.kind] of the
+  rules; ignore one that isn't about the payments with --ignore-column NAME
 """  # noqa: E501  as it is printed
     )
 

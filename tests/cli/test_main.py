@@ -109,10 +109,7 @@ def test_missing_extra(monkeypatch, capsys):
     for name in ("payclient.cli._app", "payclient.cli._streams", "rich.cells"):
         monkeypatch.delitem(sys.modules, name)
     status = cli.main(["--version"])
-    assert (status, capsys.readouterr().err) == (
-        2,
-        "payclient: rich missing; install with: pip install 'payclient[cli]'\n",
-    )
+    assert (status, capsys.readouterr().err) == (2, "payclient: rich missing: pip install 'payclient[cli]'\n")
 
 
 def test_version(monkeypatch, capsys):
@@ -151,7 +148,7 @@ def test_bug(configured, monkeypatch):
     result = configured("get", "T1")
     assert (result.status, result.err.splitlines()[-2:]) == (
         70,
-        ["AssertionError: a <U+001B>[31mslip", "payclient: this is a bug of payclient; please report the lines above"],
+        ["AssertionError: a <U+001B>[31mslip", "payclient: this is a bug of payclient: please report the lines above"],
     )
 
 

@@ -36,7 +36,7 @@ SAID = {
         "no column is called 'Beleg' (did you mean 'Belegnummer'?)",
         ("reconcile beleg.csv --out new --column reference=Belegnummer",),
     ),
-    "reconcile word.csv --out new": ('write the status that it means: statuses.Fertig = "?"', ("explain new T1",)),
+    "reconcile word.csv --out new": ('Write the status that it means: statuses.Fertig = "?"', ("explain new T1",)),
     f"{RUN} --assume-status paid": ("no status is assumed, because a column is used as the status", ()),
     f"{RUN} --dry-run": ("unknown option --dry-run", ("reconcile --help",)),
     f"{RUN} --thousands .": ("key thousands of [ledger]", ("ledger ledger.csv --thousands . --save-rules rules.toml",)),
@@ -45,7 +45,7 @@ SAID = {
     f"{RUN} --fail-on worst": ("info, low, medium, high, critical, partial, got 'worst'", ("reconcile --help",)),
     "wait T1": ('Unknown command "wait"', ("--help",)),
     "get 'T1 '": ("strip it", ()),
-    "get - ledger": ("header of a ledger; give one reference per line", ("get --help",), FILES["ledger.csv"]),
+    "get - ledger": ("header of a ledger: give one reference per line", ("get --help",), FILES["ledger.csv"]),
     "get - semicolons": ("header of a ledger", ("get --help",), "Reference;Betrag\nT1;5\n"),
     "get - header": ("header of a ledger", ("get --help",), "reference\nT1\n"),
     "get - references": ("T1         Paid", (), "T1\nT2\n"),
@@ -96,9 +96,9 @@ def test_german(configured, tmp_path, monkeypatch):
         call = result.following[0]
     assert said == [
         (
-            "payclient: no column is called reference; the columns are 'Zahlungen November 2026'; "
+            "payclient: no column is called reference: the columns are 'Zahlungen November 2026'; "
             "row 4 has such columns; then the column 'Betrag brutto' holds what looks like money and is not used "
-            "(and so is 'Auszahlung'); "
+            "(and so is 'Auszahlung'): "
             "the amount is what the customer paid; --ignore-column NAME leaves a column out\n"
             "Next: payclient ledger zahlungen.xlsx --header-row 4 --column 'amount=Betrag brutto'\n"
             "Or: payclient ledger zahlungen.xlsx --header-row 4 --column amount=Auszahlung\n"

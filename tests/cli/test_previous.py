@@ -105,7 +105,7 @@ def test_work_list(night, first, command, tmp_path, edit):
     result = night("21", "--previous", "20", "--quiet", lines=["T1,14000,Paid"])
     assert (result.status, result.err) == (
         1,
-        ("payclient: 20/report.xlsx was edited; what it says counts once it is taken: payclient decisions does that\n"),
+        ("payclient: 20/report.xlsx was edited, and its decisions are not imported: payclient decisions does that\n"),
     )
     assert command("diff", "20", "21", "--quiet").status == 0
     assert command("verify", "20").status == 1

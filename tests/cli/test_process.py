@@ -64,7 +64,7 @@ def test_sandbox_in_the_background(configured):
         configured("get", *["T0000000001DEMO"] * 20, "--base-url", url, "--deadline", "0.5")
         process.terminate()
         _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.splitlines()[-1]) == (0, "serving; Ctrl-C stops")
+    assert (process.returncode, err.splitlines()[-1]) == (0, "serving until Ctrl-C")
 
 
 def test_get_is_light(configured):
@@ -156,7 +156,7 @@ def test_reconcile_interrupted(reconciling, server, service, tmp_path, number):
     with reconciling() as process:
         assert held.wait(60)
         process.send_signal(number)
-        while "stopping; lookups in flight may finish within 15 s" not in process.stderr.readline():
+        while "stopping, but lookups in flight may finish within 15 s" not in process.stderr.readline():
             pass
         released.set()
         _, err = process.communicate(timeout=60)
@@ -164,7 +164,7 @@ def test_reconcile_interrupted(reconciling, server, service, tmp_path, number):
     again = f"payclient reconcile {tmp_path / 'ledger.csv'} --out {report} --max-concurrency {CONCURRENCY}"
     assert err.splitlines()[-2:] == [
         f"the answers so far are in {report / 'journal.sqlite'}; to resume: {again}",
-        "payclient: the reconciliation was stopped; what was answered is kept",
+        "payclient: the reconciliation was stopped, and its answers are kept",
     ]
     assert answered(report) == len({request.reference for request in service.requests}) < ROWS
 

@@ -55,10 +55,10 @@ BREAKS: amount and status of 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
 
 the worst of 2 breaks:
   line 3, T2: high, underpaid, 2,000 at stake: amount is 9,000 in the ledger and 7,000 at the service, which is 2,000 less
-  line 4, T3: high, missing_at_service, 1 at stake: the service knows no transaction 'T3'; the ledger has an amount of 1
+  line 4, T3: high, missing_at_service, 1 at stake: the service knows no transaction 'T3', but the ledger has an amount of 1
 
 rejected, to be corrected in the ledger, or to be skipped by its rules:
-  line 5: amount: '1.5E+07' looks damaged by a spreadsheet; export the column as whole numbers
+  line 5: amount: '1.5E+07' looks damaged by a spreadsheet: export the column as whole numbers
 
                       rows  ledger paid  service paid  difference
 matched                  1       15,000        15,000           0
@@ -144,7 +144,7 @@ REFUSED = [
     (
         "--column amuont=Betrag",
         *GOOD,
-        "the ledger cannot be read like this: columns: there is no field 'amuont' (did you mean 'amount'?); ",
+        "the ledger cannot be read like this: columns: there is no field 'amuont' (did you mean 'amount'?): ",
     ),
     ("--column betrag=amount", *GOOD, "payclient: --column takes the field first: --column amount=betrag"),
     ("--column amount=A --column amount=B", *GOOD, "payclient: --column was given twice for amount: 'A' and 'B'"),
@@ -378,6 +378,6 @@ def test_unknown_words(night):
     header = "reference,amount,status,payment_method"
     result = night("report", lines=["T1,15000,bezahlt,Überweisung", "T2,7000,Paid,VA"], header=header)
     before = result.err.partition("BREAKS")[0]
-    assert 'write the status that it means: statuses.bezahlt = "?"' in before
-    assert 'if the service calls it VA, for example: methods."Überweisung" = "VA"' in before
+    assert 'Write the status that it means: statuses.bezahlt = "?"' in before
+    assert 'If the service calls it VA, for example: methods."Überweisung" = "VA"' in before
     assert "'VA' of" not in before

@@ -36,7 +36,7 @@ def test_shown(command, report):
     assert lines[-6:] == [
         *("", "2 breaks:", ""),
         "1. high underpaid T2: amount is 9,000 in the ledger and 7,000 at the service, which is 2,000 less",
-        "2. high missing_at_service T3: the service knows no transaction 'T3'; the ledger has an amount of 1",
+        "2. high missing_at_service T3: the service knows no transaction 'T3', but the ledger has an amount of 1",
         "Next: payclient explain report T2",
     ]
 

@@ -41,7 +41,7 @@ def test_changed_since(report, command):
     (report / "manifest.json").write_text(json.dumps(manifest, indent=1))
     result = command("verify", "report")
     assert result.status == 1
-    assert "; sign it again" not in command("sign", "report", "--prepared", "Ana").out
+    assert ": sign it again" not in command("sign", "report", "--prepared", "Ana").out
     assert command("verify", "report").status == 0
     (report / "signatures.jsonl").write_text("{}\n")
     assert "signatures.jsonl is damaged" in command("verify", "report").out

@@ -124,7 +124,7 @@ def test_told(reconcile, tmp_path):
     assert (result.status, result.following[0][-2:]) == (2, ["--statement-column", "reference=Trx"])
     result = reconcile("--statement-column", "reference=Trx", **statement)
     assert "columns of the statement: reference = 'Trx', amount" in result.err.splitlines()
-    suggestion = "payclient: the statement: 1 row has amounts that cannot be read; all can be read with decimal = "
+    suggestion = "payclient: the statement: 1 row has amounts that cannot be read: all can be read with decimal = "
     assert suggestion in result.err
     assert 'decimal = "," under [statement.reading] and thousands = "." under [statement.reading]' in result.err
     assert "payclient: the statement settlement.csv: none of 1 line can be used\n" in result.err
@@ -178,7 +178,7 @@ def test_rows_left_out(reconcile, tmp_path):
     lines = ["payment,T1,15000,", "payout,,,-9000", "payout,X,5,"]
     result = reconcile("--rules", "rules.toml", header="type,reference,amount,net", lines=lines, out="other")
     assert result.status == 0
-    assert "payclient: 2 lines of the statement left out, as the rules say: -8,995" in result.err.splitlines()
+    assert "payclient: 2 lines of the statement left out by the rules: -8,995" in result.err.splitlines()
 
 
 def test_rejudged(reconcile, command, tmp_path):

@@ -24,7 +24,7 @@ LEFT_OUT = {
         "skipped 1 row in USD: line 4; amount 5",
         "skipped 1 row of totals: line 5; amount 24,000",
     ],
-    "statement": ["the column 'memo', which is not used", "1 line of the statement left out, as the rules say: 1"],
+    "statement": ["the column 'memo', which is not used", "1 line of the statement left out by the rules: 1"],
 }
 PERIOD = "2026-11-01 08:00:00 to 2026-11-02 10:00:00, by the creation of 2 rows"
 RULES_CHANGED = "Rules that changed since the previous run: "

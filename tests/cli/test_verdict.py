@@ -122,7 +122,7 @@ def test_place(more, place):
 
 
 def test_lists():
-    """Patterns among the breaks, and what is still there although it was said to be corrected, have a list each."""
+    """Patterns among the breaks, and what is still there although it was marked as corrected, have a list each."""
     tally = Tally()
     tally.add(row(1, Code.UNDERPAID))
     pattern = Pattern(kind=PatternKind.DIFFERENCE, values=("fee", 5), rows=40, amount=4000)
@@ -133,7 +133,7 @@ def test_lists():
     assert lines[lines.index("patterns among the breaks:") + 1] == (
         "  40 rows (4,000): fee is 5 more at the service; [tolerances.fee] above = 5, if the difference is expected"
     )
-    assert lines[lines.index("said to be corrected:") + 1] == f"  {in_words(decision)}"
+    assert lines[lines.index("marked as corrected:") + 1] == f"  {in_words(decision)}"
 
 
 def test_open_for_long():

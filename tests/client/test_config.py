@@ -64,8 +64,8 @@ def test_live_unless_said():
 @pytest.mark.parametrize(
     ("resolve", "message"),
     [
-        (resolve_base_url, "base_url is not set; pass base_url=… or set PAYCLIENT_BASE_URL"),
-        (resolve_api_key, "api_key is empty; pass api_key=… or set PAYCLIENT_API_KEY"),
+        (resolve_base_url, "base_url is not set: pass base_url=… or set PAYCLIENT_BASE_URL"),
+        (resolve_api_key, "api_key is empty: pass api_key=… or set PAYCLIENT_API_KEY"),
     ],
     ids=["base_url", "api_key"],
 )
@@ -146,11 +146,11 @@ REFUSED_URLS = {
     "ipv4-too-large": ("https://256.1.1.1", NO_HOST),
     "ipv4-too-long": ("https://1.2.3.4.5", NO_HOST),
     "punycode-of-nothing": ("https://xn--", NO_HOST),
-    "quotes": ("'https://pay.example'", "is in quotes; pass it without them"),
+    "quotes": ("'https://pay.example'", "is in quotes: pass it without them"),
     **{
         url: (
             f"https://pay.example{url}",
-            f"must end before {ending}, which payclient adds; write https://pay.example{right}",
+            f"must end before {ending}, which payclient adds: write https://pay.example{right}",
         )
         for url, ending, right in (
             ("/api", "/api", ""),

@@ -266,7 +266,7 @@ async def test_rejection(caplog):
     assert (first.sent, first.last_failure, first.outage_seconds, first.retry_after) == ("no", DOWN, 1.5, 0.5)
     assert second.retry_after == 1.0  # one is due, but was not allowed
     assert str(first) == (
-        "the service does not answer; the last failure was ServiceError: down (for 1.5 s; 1 refused; next try in 0.5 s)"
+        "the service doesn't answer: the last failure was ServiceError: down (for 1.5 s; 1 refused; next try in 0.5 s)"
     )
     outage.sent(Ticket(9, 3.0, 1), "T9", clock)
     outage.ended(Ticket(9, 3.0, 1), "T9", 3.1, End.ACCEPTED)

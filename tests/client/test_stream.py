@@ -459,7 +459,7 @@ async def test_stall(count):
     """Without any outcome for `stall_timeout` the stream ends; the error has a cause and says what to do."""
     with pytest.raises(DeadlineExceededError) as caught:
         await collect(failing(DOWN), map(str, range(count)))
-    expected = "no lookup succeeded for 900 s; the references without an outcome can be asked for again"
+    expected = "no lookup succeeded for 900 s: the references without an outcome can be asked for again"
     assert (str(caught.value), type(caught.value.__cause__)) == (expected, ServiceError)
     assert now() == pytest.approx(900, abs=1)
 

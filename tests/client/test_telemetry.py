@@ -135,6 +135,6 @@ async def test_tracing_that_yields_no_observer(yielded):
     if yielded is None:
         assert (await pay.get_transaction("T1")).reference == "T1"
         return
-    with pytest.raises(TypeError, match="tracing must yield a callable that gets the attempts, or None; got int"):
+    with pytest.raises(TypeError, match="tracing must yield a callable that gets the attempts, or None, got int"):
         await pay.get_transaction("T1")
     assert transport.sent == []

@@ -134,7 +134,7 @@ def test_almost_the_word():
     wait = begun(until={"paid", "settled"})
     wait.take(seen("Paid"), 101.0)
     assert str(wait.exceeded(1000.0)) == (
-        "'T1' is 'Paid' after 900 s and 1 lookup; statuses are compared exactly, and until has 'paid', 'settled'"
+        "'T1' is 'Paid' after 900 s and 1 lookup: statuses are compared exactly, and until has 'paid', 'settled'"
     )
 
 

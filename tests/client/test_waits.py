@@ -101,7 +101,7 @@ async def test_outage_to_the_end():
     transport = timeline({"T1": [(0, "Pending"), (10, DOWN)]})
     error = await fails(client(transport).wait_for("T1", until=PAID, deadline=100.0), WaitUnansweredError)
     assert (error.__cause__.status_code, error.transaction.status) == (503, "Pending")
-    text = f"'T1' is 'Pending' after 100 s and {error.lookups} lookups; at the end the service could not be asked"
+    text = f"'T1' is 'Pending' after 100 s and {error.lookups} lookups, and at the end the service could not be asked"
     assert (str(error), error.is_retryable, error.is_first) == (text, True, True)
 
 

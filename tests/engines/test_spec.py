@@ -106,8 +106,8 @@ def test_key(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("module", "needed", "message"),
     [
-        ("spark", "pyspark", "payclient.engines.spark needs PySpark; install it with: pip install 'payclient[spark]'"),
-        ("ray", "ray", "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"),
+        ("spark", "pyspark", "payclient.engines.spark needs PySpark: pip install 'payclient[spark]'"),
+        ("ray", "ray", "payclient.engines.ray needs Ray Data: pip install 'payclient[ray]'"),
     ],
 )
 def test_missing(monkeypatch, module, needed, message):

@@ -22,7 +22,7 @@ FAULTS = (
     Fault(
         "407 with a challenge",
         [send(http(b"", "407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="x"')), close],
-        says="refused the tunnel (407 Proxy Authentication Required); check its user and password",
+        says="refused the tunnel (407 Proxy Authentication Required): check its user and password",
         **REFUSED,
     ),
     Fault(

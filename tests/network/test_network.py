@@ -195,7 +195,7 @@ async def test_environment(ask, world, monkeypatch):
 async def test_password(ask, world):
     """A proxy that wants a password gets it, and refuses a wrong one and none."""
     assert (await ask(world.service, proxy=f"http://clerk:{PASSWORD}@{world.locked}")).reference == "T1"
-    with pytest.raises(ProxyRefusedError, match=r"407 Proxy Authentication Required.*; it wants a user"):
+    with pytest.raises(ProxyRefusedError, match=r"407 Proxy Authentication Required.*because it wants a user"):
         await ask(world.service, proxy=f"http://{world.locked}")
     with pytest.raises(ProxyRefusedError, match=r"\(40[137] .*"):
         await ask(world.service, proxy=f"http://clerk:wrong@{world.locked}")
@@ -219,7 +219,7 @@ def squid(world):
 async def test_squid(ask, world, squid):
     """Squid opens a tunnel for a user, and refuses it without one, and to a port that it does not allow."""
     assert (await ask(world.service, proxy=f"http://clerk:{PASSWORD}@{squid}")).reference == "T1"
-    with pytest.raises(ProxyRefusedError, match=r"407 Proxy Authentication Required.*; it wants a user"):
+    with pytest.raises(ProxyRefusedError, match=r"407 Proxy Authentication Required.*because it wants a user"):
         await ask(world.service, proxy=f"http://{squid}")
     with pytest.raises(ProxyRefusedError, match=r"refused the tunnel \(403 Forbidden\)"):
         await ask("https://localhost:9", proxy=f"http://clerk:{PASSWORD}@{squid}")

@@ -258,7 +258,7 @@ def test_one_row_or_all(text, fatal):
 def test_unknown_words_name_the_option():
     """The error of a 404 with an unknown message quotes it and names `not_found_messages`."""
     assert refused(said("Kode tak dikenal"), 404).message == (
-        'unexpected answer: message: a 404 in words that may not mean "no such transaction"; '
+        'unexpected answer: message: a 404 in words that may not mean "no such transaction": '
         "if they do, pass not_found_messages: Kode tak dikenal (HTTP 404)"
     )
 

@@ -204,5 +204,5 @@ def test_client_certificate(subtests):
             answer = ErrorResponse(status, {}, page, "body: not JSON", str, lambda: NOW)
             error = refuse(answer, None, "R-1")
             assert type(error) is kind
-            wanted = "the service wants a client certificate that it accepts; pass client_cert and client_key"
+            wanted = "the service wants a client certificate that it accepts: pass client_cert and client_key"
             assert (error.message == f"{wanted} (HTTP {status})") == (kind is errors.PermissionDeniedError)

@@ -43,18 +43,18 @@ def test_authorization():
 def test_refused():
     """A key that cannot be sent is refused with the fault and its place."""
     cases = {
-        "empty": ("", "api_key is empty; pass api_key=… or set PAYCLIENT_API_KEY"),
-        "white-space": (" \n", "api_key is empty; pass api_key=… or set PAYCLIENT_API_KEY"),
+        "empty": ("", "api_key is empty: pass api_key=… or set PAYCLIENT_API_KEY"),
+        "white-space": (" \n", "api_key is empty: pass api_key=… or set PAYCLIENT_API_KEY"),
         "none": (None, "api_key must be a string, got NoneType"),
         "bytes": (b"hunter2", "api_key must be a string, got bytes"),
         "not-ascii": ("hunter2é", "api_key has a character at position 7 that is not visible ASCII"),
         "space": ("hunter2 x", "api_key has a character at position 7 that is not visible ASCII"),
         "header": ("hunter2\r\nX: 1", "api_key has a character at position 7 that is not visible ASCII"),
         "nul": ("hunter2\x00", "api_key has a character at position 7 that is not visible ASCII"),
-        "quotes": ('"hunter2"', "api_key is in quotes; pass it without them"),
-        "single-quotes": (" 'Bearer hunter2'\n", "api_key is in quotes; pass it without them"),
+        "quotes": ('"hunter2"', "api_key is in quotes: pass it without them"),
+        "single-quotes": (" 'Bearer hunter2'\n", "api_key is in quotes: pass it without them"),
         **{
-            text: (text, "api_key begins with 'Bearer', which payclient adds; pass the key alone")
+            text: (text, "api_key begins with 'Bearer', which payclient adds: pass only the key")
             for text in ("Bearer hunter2", "bearer\thunter2", "Bearer:hunter2", "Authorization: Bearer hunter2")
         },
         "too-long": ("k" * 4097, "api_key must have at most 4096 characters, got 4097"),
@@ -87,7 +87,7 @@ def test_cannot_be_copied(duplicate):
     """A key that would be written to disk or to another process by accident is an error."""
     with pytest.raises(TypeError) as caught:
         duplicate(ApiKey(KEY))
-    assert str(caught.value) == "an API key cannot be pickled or copied; configure it where it is used"
+    assert str(caught.value) == "an API key can't be pickled or copied: configure it where it is used"
 
 
 def test_has_no_dictionary():

@@ -23,7 +23,7 @@ HEADERS = request_headers("t")
 GOOD_BYTES = json.dumps(GOOD).encode()
 
 
-NOT_FOLLOWED = ", which is not followed; check base_url"
+NOT_FOLLOWED = ", which is not followed: check base_url"
 
 
 def parse(body=GOOD_BYTES, status=200, headers=None, **more):
@@ -271,7 +271,7 @@ def test_message(subtests):
         "500-words": (said("oops"), 500, "the service cannot answer now: oops"),
         "404": ({"success": False}, 404, "no such transaction: no message"),
         "404-words": (said("unknown reference"), 404, "no such transaction: unknown reference"),
-        "403-words": (said("IP"), 403, "access denied: IP; the key, this IP address or a gateway may be why"),
+        "403-words": (said("IP"), 403, "access denied: IP: the key, this IP address or a gateway may be the reason"),
         "403-about-reference": (said("reference"), 403, "the service declined: reference"),
     }
     for case, (body, status, message) in cases.items():
@@ -284,7 +284,7 @@ def test_unexpected_status():
     cases = (
         (302, {"location": "https://a.example/"}, f"redirect to https://a.example/{NOT_FOLLOWED}"),
         (300, {}, f"redirect to nowhere{NOT_FOLLOWED}"),
-        (404, {}, "a 404 that is not from the transaction service; check base_url"),
+        (404, {}, "a 404 that is not from the transaction service: check base_url"),
         (418, {}, "body: empty"),
     )
     check_table(cases, lambda status, headers: failure(b"", status, headers).problem)
@@ -371,7 +371,7 @@ def test_bomb():
     assert peak < 1024 * 1024
 
 
-STRIP = "; strip it, because a reference is sent exactly as given"
+STRIP = ": strip it, because a reference is sent exactly as given"
 
 
 def test_accepted(subtests):

@@ -29,7 +29,7 @@ OUTAGE = (4.0, 8.0)
 
 @contextmanager
 def uvicorn(app, *options, loop):
-    """Run `uvicorn` on a free port until the block ends; give its address."""
+    """Run `uvicorn` on a free port until the block ends: give its address."""
     command = [sys.executable, "-m", "uvicorn", app, "--port=0", f"--loop={loop}", "--no-access-log", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -433,7 +433,7 @@ def test_short_received():
 SENTENCES = (
     (
         {"merchant_reff": "inv-1"},
-        "merchant_reff is 'INV-1' in the ledger and 'inv-1' at the service; only letter case or spacing differs",
+        "merchant_reff is 'INV-1' in the ledger and 'inv-1' at the service: only letter case or spacing differs",
     ),
     ({"merchant_reff": "X"}, "merchant_reff is 'INV-1' in the ledger and 'X' at the service"),
     ({"payment_method": "QR"}, "payment_method is 'VA' in the ledger and 'QR' at the service"),

@@ -16,7 +16,7 @@ from payclient.reconcile import Journal, JournalError, JournalWriteError
 from payclient.reconcile.journal.tables import SET_NOTE, TABLES, VERSION, Buffer, Database, checksum
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are those of POSIX")
-ON_ANOTHER = "; choose another folder for a new run"
+ON_ANOTHER = ": choose another folder for a new run"
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def test_version_of_the_tables():
 
 def test_in_use(path):
     """A second run on one journal is refused, and changes nothing."""
-    in_use = f"{path} is in use by another process; wait for it, or {ON_ANOTHER[2:]}"
+    in_use = f"{path} is in use by another process: wait for it, or {ON_ANOTHER[2:]}"
     with Journal(path):
         assert refusal(path) == in_use
     with held(path):

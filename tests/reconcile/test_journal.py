@@ -211,7 +211,7 @@ async def test_stopped(path):
         return await lookup(reference)
 
     with Journal(path) as journal:
-        with pytest.raises(StoppedError, match="what was answered is kept"):
+        with pytest.raises(StoppedError, match="its answers are kept"):
             await rows_of(ledger_of(names), stopping, journal, stop=stop)
         assert len(lookup.asked) - stored_in(journal) == 0
         rest = Lookup({name: paid(name) for name in names})
@@ -314,7 +314,7 @@ async def test_other_ledger(path):
             await rows_of(ledger, lookup, journal)
         told.append(str(caught.value))
     assert told == [
-        f"the journal {path} began with another ledger: {found}; choose another folder" for _, found in OTHERS
+        f"the journal {path} began with another ledger: {found}: choose another folder" for _, found in OTHERS
     ]
     with Journal(path) as journal:
         assert (await rows_of(BEGUN, lookup, journal), lookup.asked) == (rows, [])

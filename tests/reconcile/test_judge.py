@@ -153,7 +153,7 @@ def test_sentences():
         (
             judged(NOT_FOUND, TWICE, rows=2),
             [
-                "the service knows no transaction 'T1'; the ledger has an amount of 100",
+                "the service knows no transaction 'T1', but the ledger has an amount of 100",
                 "2 rows of the ledger have the reference 'T1'",
             ],
         ),

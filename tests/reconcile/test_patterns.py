@@ -330,11 +330,11 @@ def test_before_the_first_lookup():
     words.add(RejectedEntry(line=99, reason="x", status="odd"))
     first, second = map(in_words, words.found())
     assert first == (
-        "status 'bezahlt' of 2 rows is not known, so none of them can match; write the status that it means: "
+        "status 'bezahlt' of 2 rows has no meaning, so none of them can match. Write the status that it means: "
         'statuses.bezahlt = "?"'
     )
     assert second == (
-        "payment_method 'Überweisung' of 2 rows is not in the rules; if the service calls it VA, for example: "
+        "payment_method 'Überweisung' of 2 rows is not in the rules. If the service calls it VA, for example: "
         'methods."Überweisung" = "VA"'
     )
     lines = "\n".join(each.rpartition(": ")[2] for each in (first, second))

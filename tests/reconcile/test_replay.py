@@ -142,5 +142,5 @@ async def test_identity(tmp_path):
 
 def test_no_ledger():
     """A journal without its whole ledger is refused."""
-    with Journal() as journal, pytest.raises(JournalError, match="has not read its whole ledger"):
+    with Journal() as journal, pytest.raises(JournalError, match="hasn't read its whole ledger"):
         judge_again(journal, rules=STRICT)

@@ -97,7 +97,7 @@ INEXACT = [-1, 101, 0.5, "half", " 5", "1_0", "1e1", "", "0.0000001", Decimal("N
 REFUSED = (
     # What a file can say is refused by the tests of a file, too.
     (Rules, "columns", [{"amount": " "}, {"amount": 1}], "columns.amount must be the name of a column, got "),
-    (Rules, "tolerances", [{"expdate": Tolerance()}], "tolerances: there is no field 'expdate'; the fields are "),
+    (Rules, "tolerances", [{"expdate": Tolerance()}], "tolerances: there is no field 'expdate': the fields are "),
     (Rules, "grace", [timedelta(seconds=-1), timedelta(milliseconds=1), 3600], f"grace must be {DURATION}"),
     (Rules, "time_zone", [timezone(timedelta(seconds=1)), 7], f"time_zone must be {ZONE}"),
     (Rules, "accepted", [[ACCEPTED, OTHER, ACCEPTED]], "accepted: underpaid of 'T1' is listed twice"),
@@ -453,7 +453,7 @@ def _opened(text, **options):
     return open_ledger(io.StringIO(text), **options)
 
 
-KINDS_WITHOUT_MEANING = r"a column is read as kind; say which of its words .* in the table \[{}\]"
+KINDS_WITHOUT_MEANING = r"a column is read as kind: list its words .* in the table \[{}\]"
 
 
 async def test_kind_without_meaning():

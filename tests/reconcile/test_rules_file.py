@@ -94,17 +94,17 @@ def test_everything(tmp_path):
 
 REFUSED = (
     ("below = 500", "below = -500", 9, "tolerances.amount.below must be a whole number that is not negative, got -500"),
-    ("below = 500", "beneath = 500", 9, "tolerances.amount: there is no key 'beneath'; the keys are above, below, "),
+    ("below = 500", "beneath = 500", 9, "tolerances.amount: there is no key 'beneath': the keys are above, below, "),
     ("0.5\n", "nan\n", 10, "tolerances.amount.above_percent must be a percentage from 0 to 100 "),
     ("{ above = 1 }", "1", 12, "tolerances.fee must be a table of keys and values, got 1"),
     ("above = 1 ", "up = 1 ", 12, "tolerances.fee: there is no key 'up'"),
-    ("fee =", "fees =", 12, "tolerances: there is no field 'fees' (did you mean 'fee'?); the fields are amount, fee, "),
+    ("fee =", "fees =", 12, "tolerances: there is no field 'fees' (did you mean 'fee'?): the fields are amount, fee, "),
     ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', or '2 business days', got 36"),
     *(
         ("Asia/Jakarta", zone, 1, "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got ")
         for zone in ("Asia/Nowhere", "../../etc", "Asia", "")
     ),
-    ("[columns]", "[column]", 6, "there is no key 'column' (did you mean 'columns'?); the keys are time_zone, grace, "),
+    ("[columns]", "[column]", 6, "there is no key 'column' (did you mean 'columns'?): the keys are time_zone, grace, "),
     ("amount =", "sum =", 7, "columns: there is no field 'sum'"),
     ('"Betrag"', "3", 7, "columns.amount must be the name of a column, got 3"),
     ('"paid"', '"paidd"', 14, "statuses.Settled must be one of paid, pending, "),
@@ -121,7 +121,7 @@ REFUSED = (
     ("service = 99", "service = 9.9", 23, "accepted.service must be text or a whole number"),
     ("underpaid", "underpaidd", 20, "accepted.code must be one of "),
     ('["amount"]', '"amount"', 3, "require must be a list of texts, each with a word in it, got 'amount'"),
-    ('["amount"]', '["sum"]', 3, "require: there is no field 'sum'; the fields are "),
+    ('["amount"]', '["sum"]', 3, "require: there is no field 'sum': the fields are "),
     ('["Rabatt"]', "[1]", 4, "ignore_columns must be a list of texts, each with a word in it, got "),
     ('["Kode tak dikenal"]', '["…"]', 5, "not_found_messages must be a list of texts, each with a word in it"),
     ("flat = 4000", "flat = ", 16, "it is not TOML: Invalid value"),
@@ -152,7 +152,7 @@ REFUSED_ALONE = (
     (
         "[ledger]\ndecimals = 1",
         2,
-        "ledger: there is no key 'decimals' (did you mean 'decimal'?); the keys are encoding, ",
+        "ledger: there is no key 'decimals' (did you mean 'decimal'?): the keys are encoding, ",
     ),
     ('[ledger]\nencoding = "utf-8"\ndecimal = ";"', 3, "ledger.decimal must be a point or a comma, got ';'"),
     ('[ledger]\ndecimal = ","\nthousands = ","', 2, "ledger.decimal and thousands must differ"),
@@ -183,7 +183,7 @@ def test_refused():
     texts.append(
         (
             *(TEXT + TEXT[TEXT.index("[[accepted]]") :], 27),
-            "accepted: underpaid of 'T1' is listed twice; keep one, with one last day",
+            "accepted: underpaid of 'T1' is listed twice: keep one, with one last day",
         )
     )
     misses = []
@@ -221,7 +221,7 @@ def test_unreadable_file(tmp_path):
     (tmp_path / "rules.toml").write_bytes(b"a = 1\nb = '\xe9'\n")
     for name, message in (
         ("none.toml", "the rules file none.toml cannot be read: No such file or directory"),
-        ("rules.toml", "rules.toml, line 2: it is not UTF-8; save the file in that encoding"),
+        ("rules.toml", "rules.toml, line 2: it isn't UTF-8: save the file in that encoding"),
     ):
         with pytest.raises(RulesError) as caught:
             read_rules(tmp_path / name)

@@ -32,8 +32,8 @@ def ledger_of(references, *, days=None):
 ANSWERS = {each: paid(each) for each in "ABCDEFGH"}
 HALF = (
     "Rows of the ledger: 8 before + 0 new - 5 left = 3; amounts in all states: 72 before + 0 new - 45 left = 27. "
-    "5 rows that matched before, with 45, left the ledger, although it still covers their time (no row says when it "
-    "was created): 'D', 'E', 'F', 'G', 'H'. Export it again, or declare may_leave = true in the rules."
+    "5 rows that matched before, with 45, left the ledger, although it still covers their time (no row has its time of "
+    "creation): 'D', 'E', 'F', 'G', 'H'. Export it again, or declare may_leave = true in the rules."
 )
 
 

@@ -127,7 +127,7 @@ def test_sign_of_fees():
 def test_unusable():
     """A line whose kind or status is not known is rejected, with the rule that helps."""
     odd = usable_line(line(2, amount=5, kind="Reserve"), BY_KIND)
-    assert odd.reason == "kind: 'Reserve' is not listed in the rules; add it under [statement.kind]"
+    assert odd.reason == "kind: 'Reserve' is not listed in the rules: add it under [statement.kind]"
     assert (odd.amount, odd.reference) == (5, "T")
     assert "give it a meaning under [statuses]" in usable_line(line(2, status="Lunas"), PLAIN).reason
     fine = line(2, amount=5, status="Paid")

@@ -133,7 +133,7 @@ async def test_other_kinds():
     """A kind that the rules do not list is never guessed; one that they leave out is counted with its money."""
     (row,) = await rows_of([line(2, 100, "charge"), line(5, 1, "Reversal")], paid(100), BY_KIND)
     assert row.bucket is Bucket.REJECTED
-    assert row.reason.startswith("kind: 'Reversal' on line 5 is not listed in the rules; add it to charge, refund, fee")
+    assert row.reason.startswith("kind: 'Reversal' on line 5 is not listed in the rules: add it to charge, refund, fee")
     payout = RejectedEntry(line=3, reason="reference: the cell is empty", amount=-97, kind="Payout")
     fee = RejectedEntry(line=4, reason="reference: the cell is empty", amount_received=-3, kind="fee")
     with Journal() as journal:
@@ -142,7 +142,7 @@ async def test_other_kinds():
         assert [row.bucket for row in rows] == [Bucket.MATCHED]
         left_out = [*map(in_words, journal.ignored)]
     words = (("fee", -3), ("payout", -97))  # a fee without a reference is of no payment
-    assert left_out == [f"1 line of the kind '{word}' left out, as the rules say: {money}" for word, money in words]
+    assert left_out == [f"1 line of the kind '{word}' left out by the rules: {money}" for word, money in words]
     # A line of a run that rules of later leave out is no charge by them.
     before = attrs.evolve(
         BY_KIND, lines=attrs.evolve(BY_KIND.lines, kind=attrs.evolve(KINDS, fee=["payout"], ignore=[]))

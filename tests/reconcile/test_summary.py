@@ -306,12 +306,12 @@ def test_acceptances():
     )
     (notice,) = summary(rules=Rules(accepted=[attrs.evolve(ANA, owner="A\x1b[2Jna")])).acceptances
     assert in_words(notice) == (
-        "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, matches no row; remove it"
+        "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, matches no row: remove it"
     )
 
 
 def test_still_there():
-    """A break that was said to be corrected in the ledger is listed where it is still there; no other decision is."""
+    """A break that was marked as corrected in the ledger is listed where it is still there; no other decision is."""
     said = {"run": "20", "owner": "Ana", "by": "ana", "at": NOON, "evidence": ""}
     corrected, raised = (
         Decision(reference="T1", code=code, resolution=resolution, **said)

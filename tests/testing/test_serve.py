@@ -106,4 +106,4 @@ async def test_chosen_port(service):
 def test_without_uvicorn():
     """Without uvicorn the fake service works, and `serve` says what to install."""
     run = subprocess.run([sys.executable, "-c", WITHOUT_UVICORN], capture_output=True, text=True, check=True)
-    assert run.stdout == "payclient.testing.serve needs uvicorn; install it with: pip install 'payclient[testing]'\n"
+    assert run.stdout == "payclient.testing.serve needs uvicorn: pip install 'payclient[testing]'\n"

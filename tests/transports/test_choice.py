@@ -45,5 +45,5 @@ def test_extra_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(ConfigurationError) as caught:
         AsyncClient(api_key=KEY, base_url="https://pay.example", transport="httpx2")
-    expected = "the transport 'httpx2' needs httpx2; install it with: pip install 'payclient[httpx2]'"
+    expected = "the transport 'httpx2' needs httpx2: pip install 'payclient[httpx2]'"
     assert (str(caught.value), caught.value.__context__) == (expected, None)

@@ -95,7 +95,7 @@ def test_no_proxy(entry, excepted, monkeypatch):
         ({"proxy": "socks5://p"}, {}, "proxy must be an http:// proxy"),
         ({}, {"PAYCLIENT_PROXY": "socks5://p"}, "PAYCLIENT_PROXY must be an http:// proxy"),
         ({}, {"ALL_PROXY": "socks5://p"}, "ALL_PROXY must be an http:// proxy"),
-        ({}, {"HTTPS_PROXY": "https://p"}, r"HTTPS_PROXY must be .*; pass http_client=httpx.AsyncClient\(proxy=…\)"),
+        ({}, {"HTTPS_PROXY": "https://p"}, r"HTTPS_PROXY must be .*: pass http_client=httpx.AsyncClient\(proxy=…\)"),
         ({"trust_env": "no"}, {}, "trust_env must be True or False, got 'no'"),
     ],
 )

@@ -12,7 +12,7 @@ from payclient import ConfigurationError
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError, as_proxy
 
 PASSWORD = "p-canary-51d2e84b"
-OWN_CLIENT = "; pass http_client=httpx.AsyncClient(proxy=…) for it"
+OWN_CLIENT = ": pass http_client=httpx.AsyncClient(proxy=…) for it"
 OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -35,17 +35,17 @@ def test_refused(subtests):
     """What is not the address of an HTTP proxy is refused in words, which name the option."""
     cases = (
         (3128, "must be text like http://host:port, got int"),
-        ("https://proxy:3129", f"must be an http:// proxy; payclient cannot use one of https://{OWN_CLIENT}"),
-        ("socks5://proxy:1080", f"must be an http:// proxy; payclient cannot use one of socks5://{OWN_CLIENT}"),
-        ("quic://proxy", "must be an http:// proxy; payclient cannot use one of quic://"),
-        ("http://", "names no host; it must be like http://host:port"),
+        ("https://proxy:3129", f"must be an http:// proxy: payclient can't use one of https://{OWN_CLIENT}"),
+        ("socks5://proxy:1080", f"must be an http:// proxy: payclient can't use one of socks5://{OWN_CLIENT}"),
+        ("quic://proxy", "must be an http:// proxy: payclient can't use one of quic://"),
+        ("http://", "names no host: it must be like http://host:port"),
         ("http://proxy:0", "names port 0, which cannot be connected to"),
         ("http://proxy:port", "is not a URL: its host or port cannot be read"),
         ("http://proxy/pac", "must not hold a path, a query or a fragment"),
         ("http://proxy?x=1", "must not hold a path, a query or a fragment"),
         ("http://a b", "must be visible ASCII without white space"),
         ("http://proxy\r\nX: 1", "must be visible ASCII without white space"),
-        ("", "names no host; it must be like http://host:port"),
+        ("", "names no host: it must be like http://host:port"),
     )
     for url, problem in cases:
         with subtests.test(url=url, problem=problem):
@@ -125,7 +125,7 @@ def test_closed(subtests):
             b"HTTP/1.1 407 x\r\n\r\n",
             False,
             (
-                "refused the tunnel (407 Proxy Authentication Required); it wants a user and a password: "
+                "refused the tunnel (407 Proxy Authentication Required), because it wants a user and a password: "
                 "http://user:password@host:port"
             ),
             407,
@@ -134,7 +134,7 @@ def test_closed(subtests):
             b"HTTP/1.1 407 x\r\n\r\n",
             True,
             (
-                "refused the tunnel (407 Proxy Authentication Required); check its user and password "
+                "refused the tunnel (407 Proxy Authentication Required): check its user and password "
                 "(payclient speaks Basic, and neither NTLM nor Kerberos)"
             ),
             407,

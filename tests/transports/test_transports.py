@@ -261,7 +261,7 @@ async def test_refused_client_certificate(connect, kind_of, version):
                     await pay.get_transaction("T1")
                 outcomes[alert] = (type(caught.value), pay.stats.attempts)
                 if alert in REFUSALS:
-                    said = rf"localhost:\d+ refused the .* \(alert {REFUSALS[alert]}\); .*pass client_cert"
+                    said = rf"localhost:\d+ refused the .* \(alert {REFUSALS[alert]}\): .*pass client_cert"
                     assert re.match(said, caught.value.message)
                     assert (caught.value.step, caught.value.sent) == ("tls", "no")
     once_more = (ConnectionFailedError, 4) if version is ssl.TLSVersion.TLSv1_3 else (TLSVerificationError, 1)

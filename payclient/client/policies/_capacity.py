@@ -7,10 +7,10 @@ How much the service takes, learnt from the results of attempts: a number in fli
     in time, so a raised limit is found. A cut lowers `w_max` by half of that tenth, so that those who share a limit
     converge.
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
-    only if an attempt was accepted since. An attempt that started before the last cut says nothing.
+    only if an attempt was accepted since. An attempt that started before the last cut is no evidence.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
     closed times that are regular, or longer than the open ones, as of a limit per minute, it is the mean over both;
-    closed is a pause, or after four refusals in a row. A refusal is often told sooner than an acceptance. Then it is in
+    closed is a pause, or after four refusals in a row. A refusal often comes sooner than an acceptance. Then it is in
     a row only if nothing has been accepted for two round trips, or nothing else is in flight: the attempts before it
     may still be accepted.
 4.  A refusal of an attempt with more others in flight than any earlier one that was accepted shows a limit of
@@ -20,16 +20,16 @@ How much the service takes, learnt from the results of attempts: a number in fli
 5.  Slow start: at the start, after a pause, an outage and a closed time, few may be in flight, and one more for each
     accepted attempt.
 6.  Some failures of the service are normal. Two of them are worth a refusal in rule 4. If, of the last 50, requests
-    exceed twice the accepted ones, a fifth fewer may be in flight; if ten times, failures count as refusals. A seventh
+    exceed twice the accepted ones, a fifth fewer may be in flight. If ten times, failures count as refusals. A seventh
     more is enough if those that failed had more in flight: others share that limit. Then as many as the accepted had
-    may be in flight. Nothing else counts: not latency, because the service has other users; not cancellation.
+    may be in flight. Nothing else counts: neither latency, because the service has other users, nor cancellation.
 7.  Some services refuse a share of the requests at any rate: one of several nodes does, or other clients use up a
     limit that allows no burst. If the share refused does not fall to less than half although cuts have lowered the
     rate, what is still refused is normal. Then each accepted attempt pays for somewhat more than that, and only a
     refusal that is not paid for may cut. An awaited lookup has little time: for it, 3 % are normal from the start, and
     a rate lower by 15 % is enough to tell. For a row or a poll it is 60 %, because most limits are not of this kind.
 8.  Workers that share a key grow more slowly, because each sees only its own refusals.
-9.  After half a minute without an attempt nothing is known; pauses that the service asked for are not counted.
+9.  After half a minute without an attempt nothing is known. Pauses that the service asked for are not counted.
 
 Sources: rule 1, CUBIC (RFC 9438), and the adaptive mode of botocore; rule 6, "Site Reliability Engineering", chapter
 "Handling Overload".
@@ -48,7 +48,7 @@ _BURST = 0.3  # seconds of the rate that may be used at once
 _MIN_CUT_GAP = 1.0  # seconds
 _MIN_RATE = 0.5  # per second, of all workers together: the longest delay after the end of a storm is two seconds
 _WINDOW = 2.0  # the throughput is measured over these seconds
-_ROUND_TRIP, _MIN_ROUND_TRIP = 0.1, 0.001  # seconds; the first is a guess, for the pace of refusals only
+_ROUND_TRIP, _MIN_ROUND_TRIP = 0.1, 0.001  # seconds. The first is a guess, for the pace of refusals only
 _FORGET = 30.0  # seconds without an attempt, after which nothing is known
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
@@ -69,7 +69,7 @@ _UNLIKELY = 0.02  # a row of refusals less likely than this is not chance
 _SHORT = 0.5  # share of time that the service is open, if an allowance is used up
 _SAME_PERIOD = 1.25  # ratio of two times from opening to opening that are regular
 _LONG = 1.0  # seconds without an acceptance that mean it was closed
-_LONG_ROW = 4  # refusals without a pause; fewer are chance
+_LONG_ROW = 4  # refusals without a pause. Fewer are chance
 
 
 @frozen
@@ -122,7 +122,7 @@ class Capacity:
         self._slow_start = min(self._slow_start, self._initial)
         self._idle_since = math.inf  # the last attempt, or the end of a pause
         self.round_trip: float = _ROUND_TRIP  # mean seconds from a grant to an accepted response
-        self._bound = math.inf  # number in flight; its time stands below
+        self._bound = math.inf  # number in flight. Its time stands below
         self._bound_at = 0.0
         self.w_max: float = math.inf  # good throughput per second; infinite: no limit has been met
         self._cut_at = -math.inf
@@ -151,7 +151,7 @@ class Capacity:
         self._min_rate = _MIN_RATE / workers
 
     def recover(self) -> None:
-        """Begin slow start again after an outage, whose failures said nothing about a bound."""
+        """Begin slow start again after an outage, whose failures were no evidence of a bound."""
         self._bound = math.inf
         self.start_slowly()
 
@@ -172,7 +172,7 @@ class Capacity:
         return min(self._max, self._bound * (1 + ((now - self._bound_at) / (_DOUBLING * self._shared)) ** 3))
 
     def rate(self, now: float) -> float:
-        """Return the attempts per second that may start; infinite if no limit was met."""
+        """Return the attempts per second that may start. Infinite if no limit was met."""
         if self._is_row():
             base = 1 / self.round_trip if self.w_max == math.inf else self.w_max
             return max(self._min_rate, base * 0.5 ** (self._in_a_row - 1))
@@ -207,7 +207,7 @@ class Capacity:
         return paced_at if self.tokens >= 1 - 1e-6 else max(paced_at, now + (1 - self.tokens) / rate)
 
     def take(self, now: float) -> None:
-        """Record that an attempt starts now; while there is no rate, it costs no token, or it would be a debt later."""
+        """Record that an attempt starts now. While there is no rate, it costs no token, or it would be a debt later."""
         self.sent_at = self._idle_since = now
         self.tokens = self.tokens - 1 if self.tokens > 1 else 0.0
 

@@ -5,7 +5,7 @@ The queue of attempts: their order and their times. `Capacity` learns the number
     behind is next. Rows and polls are first in, first out, and awaited lookups are too, until their queue has stood
     for fifteen seconds: then the newest is first, because more come than can be answered. A shorter queue loses none.
 2.  A caller with too little time left for an answer gets no slot while others wait.
-3.  A caller who cannot be answered in time is told at once: by the place in the queue, a pause, and the rate.
+3.  A caller who cannot be answered in time is refused at once: by the place in the queue, a pause, and the rate.
 4.  A pause that the service asks for stops all attempts, is never shortened, and is bounded: then one attempt asks.
 5.  `max_rate` is kept by a gap between grants, shortened only to compensate for a late timer. Workers start at random
     offsets.
@@ -32,12 +32,12 @@ from payclient.errors import OverloadedError
 MAX_PAUSE = 300.0
 """Seconds of a pause that are believed: then one attempt asks whether it is still meant."""
 _MAX_PASSED = 8
-"""Grants to those with priority while others wait; the next grant is theirs."""
+"""Grants to those with priority while others wait. The next grant is theirs."""
 _ROUND_TRIPS = 1.2
 """Mean round trips that a caller has to have left for a slot."""
 _STANDING = 15.0
 """Seconds for which a queue may stand before the newest is first."""
-_MAX_LATENESS = 0.01  # seconds; up to this, a late timer is compensated for
+_MAX_LATENESS = 0.01  # seconds. Up to this, a late timer is compensated for
 
 _Result: TypeAlias = Ticket | Exception
 """A failure is a result, because a future takes no `StopIteration` as its exception."""
@@ -53,7 +53,7 @@ class Priority(IntEnum):
 
 @define(eq=False, repr=False)
 class _Turn:
-    """A place in a queue; the highest key is next."""
+    """A place in a queue. The highest key is next."""
 
     key: tuple[float, int]
     priority: Priority
@@ -67,7 +67,7 @@ _key = attrgetter("key")
 class Limiter:
     """A queue for attempts, with a learnt capacity and one pause for the whole client."""
 
-    # May be created outside of an event loop; is bound to the first loop that acquires from it.
+    # May be created outside of an event loop, and is bound to the first loop that acquires from it.
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Limiter:
         return f"the limit of attempts in flight is {self.limit:.2g}"
 
     def paused_seconds(self) -> float:
-        """Return the seconds left of the pause that the service asked for; 0.0 if there is none."""
+        """Return the seconds left of the pause that the service asked for. 0.0 without one."""
         return 0.0 if self._loop is None else max(0.0, self.paused_until - self._loop.time())
 
     def earliest_answer(self, place: int = 0) -> float:
@@ -149,7 +149,7 @@ class Limiter:
         return self._grant(now, priority)
 
     def probe(self) -> Ticket | None:
-        """Return a ticket above the limit, or None if no probe is due; error as in `acquire_now`."""
+        """Return a ticket above the limit, or None if no probe is due. Raises as `acquire_now`."""
         if self._closed is not None:
             raise self._closed()
         now = self._now()
@@ -232,7 +232,7 @@ class Limiter:
             self.capacity.pause(self._now(), self.paused_until)
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
-        """Change the rate, and the number of workers if given; the learnt limit stays."""
+        """Change the rate, and the number of workers if given. The learnt limit stays."""
         self._workers = workers or self._workers
         self.capacity.share(self._workers)
         was, self._gap = self._gap, 0.0 if max_rate is None else self._workers / max_rate
@@ -256,7 +256,7 @@ class Limiter:
         return self._now()
 
     def _opens_at(self, now: float) -> float:
-        """Return the time of the next grant if nothing is released before; `inf` if only a release allows one."""
+        """Return the time of the next grant if nothing is released before. `inf` if only a release allows one."""
         paced_at = self.capacity.opens_at(now)  # after an idle time this lowers the limit
         if (self._probing and self.in_flight >= self._max) or self._in_flight >= self.capacity.limit(now):
             return math.inf
@@ -301,7 +301,7 @@ class Limiter:
         )
 
     def _grant_due(self) -> None:
-        """Grant the tickets that are due, and set a timer for the next; a failure goes to the next waiter."""
+        """Grant the tickets that are due, and set a timer for the next. A failure goes to the next waiter."""
         while (priority := self._next_priority()) is not None:
             queue = self._queues[priority]
             granted: _Result | None = None

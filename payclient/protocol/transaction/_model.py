@@ -43,7 +43,7 @@ class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data. T
 
 
 def _shown(name: str, value: object) -> str:
-    """Describe a JSON value in a few words; never a payment code."""
+    """Describe a JSON value in a few words. Never a payment code."""
     if value is _ABSENT:
         return "absent"
     if name == "payment_code" and value is not None and value != "":

@@ -17,7 +17,7 @@ _OF_ERROR = {"type": str, "detail": str, "http_status": int}
 
 
 def schema(kind: Any, read: Callable[[Mapping[str, Any]], Any] | None) -> core_schema.CoreSchema:
-    """Return the schema of a class; an instance is taken as it is, and its JSON only if it can be read."""
+    """Return the schema of a class. An instance is taken as it is, and its JSON only if it can be read."""
     # So money is exact here too, and the payment code is masked in the output.
 
     def validated(value: object) -> object:

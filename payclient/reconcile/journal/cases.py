@@ -216,7 +216,7 @@ class Answers:
         return int(self._value(f"SELECT count(DISTINCT id / 2) {FOUND}"))
 
     def known_good(self) -> Any:
-        """Return a reference that was found. None if there is none yet."""
+        """Return a reference that was found. None without one yet."""
         return self._value("SELECT reference FROM answers WHERE answer = 'found' LIMIT 1")
 
     def last_to_confirm_at(self) -> datetime | None:
@@ -347,7 +347,7 @@ class StoredLines:
         return self.is_complete
 
     def _refuse(self, how: str) -> None:
-        message = f"the journal {self._database.path} began with another {self._what}: {how}; choose another folder"
+        message = f"the journal {self._database.path} began with another {self._what}: {how}: choose another folder"
         raise JournalError(message)
 
 

@@ -318,7 +318,7 @@ class Database:
             raise _refusal(self.path, error) from error
 
     def fetch(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query; raises as `read`."""
+        """Return all rows of a query. Raises as `read`."""
         return list(self.read(query, parameters))
 
     @contextmanager
@@ -349,7 +349,7 @@ class Database:
                     self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Commit, unless a write failed, and release the file; safe to call twice."""
+        """Commit, unless a write failed, and release the file. Safe to call twice."""
         if not self._is_open:
             return
         self._is_open = False
@@ -417,7 +417,7 @@ def _check_ended(path: Path) -> None:
     """Refuse a journal with a write-ahead log: only SQLite can put both together, and would change the folder."""
     if _log_of(path).exists():
         message = (
-            f"the run in {path.parent} is under way, or was killed; run the same command again to end it, "
+            f"the run in {path.parent} is under way, or was killed: run the same command again to end it, "
             f"or payclient report {path.parent} to judge it as it is"
         )
         raise JournalError(message)
@@ -443,7 +443,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 def _refusal(path: Path | None, error: Exception) -> JournalError | JournalWriteError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
-        return JournalError(f"{path} is in use by another process; wait for it, or {_ANOTHER}", is_busy=True)
+        return JournalError(f"{path} is in use by another process: wait for it, or {_ANOTHER}", is_busy=True)
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return JournalError(f"{path} is damaged, or not a journal of payclient ({error}); {_ANOTHER}")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

@@ -155,7 +155,7 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
 
 @frozen
 class StateTotal:
-    """Rows and money in one state, on both sides; at the service each reference once."""
+    """Rows and money in one state, on both sides. The service's side has each reference once."""
 
     ledger_rows: int = 0
     ledger_amount: int = 0
@@ -358,7 +358,7 @@ class Pattern:
         kind: The kind of this feature.
         values: What the rows share, in the order of its kind.
         rows: Breaks that have it. A break may be in several patterns.
-        amount: The amount at stake in them, as `Row.at_stake` has it; of each payment, the largest.
+        amount: The amount at stake in them, as in `Row.at_stake`, with the largest of each payment.
         lines: The ledger lines of the first few.
     """
 

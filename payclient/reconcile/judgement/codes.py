@@ -118,16 +118,16 @@ class Step(BridgeStep):
     DUPLICATES = "duplicates", "the reference is counted on a row before"
     UNDERPAID = "underpaid", "paid on both sides, but less at the service"
     OVERPAID = "overpaid", "paid on both sides, but more at the service"
-    RECORDED_NOT_PAID = "recorded_not_paid", "paid in the ledger alone"
-    REFUND_NOT_RECORDED = "refund_not_recorded", "refunded at the service alone"
-    REFUND_NOT_MADE = "refund_not_made", "refunded in the ledger alone"
-    PAID_NOT_RECORDED = "paid_not_recorded", "paid at the service alone"
+    RECORDED_NOT_PAID = "recorded_not_paid", "paid only in the ledger"
+    REFUND_NOT_RECORDED = "refund_not_recorded", "refunded only at the service"
+    REFUND_NOT_MADE = "refund_not_made", "refunded only in the ledger"
+    PAID_NOT_RECORDED = "paid_not_recorded", "paid only at the service"
     LATE_PAYMENT = "late_payment", "paid at the service, but closed in the ledger"
     UNKNOWN_STATUS = "unknown_status", "one side uses a word that is not known"
     OTHER_BREAKS = "other_breaks", "other differences, which move no paid money"
     AMOUNT_NOT_STATED = "amount_not_stated", "the ledger has no amount"
     STATUS_NOT_COMPARED = "status_not_compared", "the ledger has no status, and none was assumed"
-    NOT_IN_LEDGER = "not_in_ledger", "paid at the service, and listed by the statement alone"
+    NOT_IN_LEDGER = "not_in_ledger", "paid at the service, but listed only by the statement"
     OPEN = "open", "pending, or within the grace period"
     CARRIED = "carried", "rows of the previous run that the ledger does not list any more"
     UNUSABLE = "unusable", "neither answer of the service can be used"
@@ -260,7 +260,7 @@ class Code(Described):
     SETTLED_NOT_PAID = (
         *("settled_not_paid", Severity.CRITICAL, Trait.STATEMENT, _MONEY, None, None),
         "Settled, but not paid",
-        "The statement lists it, but the service does not say that it is paid. Ask the provider what was settled.",
+        "The statement lists it, but it isn't paid at the service. Ask the provider what was settled.",
     )
     PAID_TWICE = (
         *("paid_twice", Severity.CRITICAL, Trait.NONE, ("merchant_reff", "status"), None, None),
@@ -272,7 +272,7 @@ class Code(Described):
         "Paid before, and not any more",
         (
             "The service had it as paid in an earlier run, but not now. Hold delivery, and ask the service why. "
-            "It stays open until it is paid again, the ledger changes to what the service says, or it is accepted."
+            "It stays open until it is paid again, the ledger agrees with the service, or it is accepted."
         ),
     )
     RECORDED_NOT_PAID = (
@@ -328,7 +328,7 @@ class Code(Described):
         "Left the ledger",
         (
             "It matched in an earlier run, but the ledger does not list it any more, although it covers its time. "
-            "Export the ledger again, or accept it. It stays open until it is back, or the rules say may_leave = true."
+            "Export the ledger again, or accept it. It stays open until it is back, or the rules have may_leave = true."
         ),
     )
     SETTLED_DIFFERENTLY = (
@@ -354,7 +354,7 @@ class Code(Described):
     NET_DIFFERS = (
         *("net_differs", Severity.HIGH, Trait.NUMBERS, ("amount_received",), PatternKind.FACTOR, None),
         "Other net amount",
-        "The amount paid out is not the one that the ledger expects. Look at the fee first.",
+        "The amount paid out isn't what the ledger expects. Look at the fee first.",
     )
     SHORT_RECEIVED = (
         *("short_received", Severity.HIGH, Trait.NUMBERS, ("amount", "fee", "amount_received", "status"), None, None),
@@ -379,7 +379,7 @@ class Code(Described):
     STALE_PENDING = (
         *("stale_pending", Severity.MEDIUM, *_OF_STATUS, None),
         "Pending past its expiry",
-        "The expiry has passed, and at least one side still says pending. Close it, or ask the service.",
+        "The expiry has passed, and at least one side is still pending. Close it, or ask the service.",
     )
     PENDING_ON_ONE_SIDE = (
         *("pending_on_one_side", Severity.MEDIUM, *_OF_STATUS, None),
@@ -389,7 +389,7 @@ class Code(Described):
     METHOD_DIFFERS = (
         *("method_differs", Severity.MEDIUM, Trait.NONE, ("payment_method",), PatternKind.WORDS, None),
         "Other payment method",
-        "It was paid another way than recorded; the fee may differ too.",
+        "It was paid another way than recorded, so the fee may differ too.",
     )
     PAYMENT_CODE_DIFFERS = (
         *("payment_code_differs", Severity.MEDIUM, Trait.NONE, ("payment_code",), PatternKind.WORDS, None),

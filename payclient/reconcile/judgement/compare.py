@@ -36,7 +36,7 @@ def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
 
 
 def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
-    """Return whether a row is younger than *limit* at the time of an answer; never if it has an unknown age."""
+    """Return whether a row is younger than *limit* at the time of an answer. Never if it has an unknown age."""
     created = entry.created_at
     if not limit or not isinstance(created, datetime):
         return False
@@ -167,7 +167,7 @@ def _reff(ours: str | None, theirs: str | None) -> Iterator[Finding]:
     elif ours != theirs:
         key, code = reff_key(ours), Code.MERCHANT_REFF_DIFFERS
         is_spelling = key is not None and key == reff_key(theirs)
-        found = _differs(code, "merchant_reff", ours, theirs, "; only letter case or spacing differs" * is_spelling)
+        found = _differs(code, "merchant_reff", ours, theirs, ": only letter case or spacing differs" * is_spelling)
         yield evolve(found, severity=Severity.MEDIUM) if is_spelling else found
 
 
@@ -294,9 +294,9 @@ def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedE
         return entry
     problem = ""
     if rules.statement.kind_of(entry.kind) is None:
-        problem = f"kind: {quote(entry.kind)} is not listed in the rules; add it under [statement.kind]"
+        problem = f"kind: {quote(entry.kind)} is not listed in the rules: add it under [statement.kind]"
     elif isinstance(entry.status, str) and rules.read_status(entry.status) is None:
-        problem = f"status: {quote(entry.status)} is not known; give it a meaning under [statuses]"
+        problem = f"status: {quote(entry.status)} is not known: give it a meaning under [statuses]"
     if not problem:
         return entry
     amount, net = _stated(entry)

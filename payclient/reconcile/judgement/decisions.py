@@ -65,7 +65,7 @@ class Decision:
         reference: Reference of the row.
         code: Code of the finding. `unresolved` for an unresolved row.
         owner: Who is responsible. Empty if not given.
-        resolution: The decision. None if there is none yet.
+        resolution: The decision. None without one yet.
         until: The last day of what is accepted. None for any other resolution.
         comment: Why.
         ledger: The ledger's side of the finding.
@@ -174,7 +174,7 @@ def _read(line: bytes, previous: str) -> tuple[Decision, str]:
 
 
 def with_decisions(rules: Rules, decisions: Iterable[Decision]) -> Rules:
-    """Return *rules* with the acceptances; of a rule and a decision about one difference, the decision counts."""
+    """Return *rules* with the acceptances. A decision about a difference wins over a rule about it."""
     latest = {decision.key: decision for decision in decisions}
     accepted = [each for decision in latest.values() if (each := decision.acceptance) is not None]
     known = {(each.reference, each.code): each for each in (*rules.accepted, *accepted)}

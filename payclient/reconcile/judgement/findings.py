@@ -119,11 +119,11 @@ class Finding:
 
     Attributes:
         code: The kind of finding.
-        sentence: A description with the values of both sides; safe to print.
+        sentence: A description with the values of both sides. Safe to print.
         ledger: The ledger's value.
         service: The service's value.
         severity: The severity of its code if not given.
-        waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
+        waived: Why it does not count, such as `within the tolerance of 500 below`. Safe to print, empty if it counts.
         is_accepted: Whether a person accepted it, and no rule waives it.
         history: Its age, in a run that has a previous one. None if it is not a break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`. Negative for a fee below its schedule.
@@ -210,7 +210,7 @@ class Row:
     One ledger row, reconciled, or one payment, if the rules put the rows of a reference together.
 
     Attributes:
-        entry: The ledger's side; of a payment of several lines their sum, with the line of the first.
+        entry: The ledger's side. A payment of several lines has their sum, and the line of the first.
         bucket: The result.
         findings: The most severe first, waived ones last.
         transaction: The service's last answer, if it has one.
@@ -229,7 +229,7 @@ class Row:
         other_side: The statement's lines for the reference. None without a statement.
         reused_from: Name of the earlier run that the answer is from. Empty if this run looked the reference up.
         state_before: The service's state, or word, in the previous run, if it had another one. Empty otherwise.
-        was_paid: This run has no trustworthy answer, and the last one of an earlier run said that it is paid.
+        was_paid: This run has no trustworthy answer, and the last one of an earlier run found it paid.
         is_material: As much is at stake as the rules call material.
     """
 
@@ -269,7 +269,7 @@ class Row:
 
     @property
     def line(self) -> int:
-        """Line in the ledger; of several the first."""
+        """Line in the ledger, or the first of several."""
         return self.entry.line
 
     @property

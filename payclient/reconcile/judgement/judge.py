@@ -67,7 +67,7 @@ def _said(line: Entry) -> str:
 def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
     problems = {
         Kind.IGNORE: "left out by rules that came after the ledger was read",
-        None: "not listed in the rules; add it to charge, refund, fee or ignore under [lines.kind]",
+        None: "not listed in the rules: add it to charge, refund, fee or ignore under [lines.kind]",
     }
     for line in lines:
         if problem := problems.get(rules.lines.kind_of(line.kind)):
@@ -326,7 +326,7 @@ class _Judgement:
         if last.transaction is not None:
             yield from compare(entry, last.transaction, at=last.at, rules=rules)
         else:
-            expected = f"; the ledger has an amount of {entry.amount:,}" if isinstance(entry.amount, int) else ""
+            expected = f", but the ledger has an amount of {entry.amount:,}" if isinstance(entry.amount, int) else ""
             sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
             ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
             yield Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=excuse(entry, last.at, rules))

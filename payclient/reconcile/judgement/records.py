@@ -237,7 +237,7 @@ class ReferenceRecord:
 
 ListedRow: TypeAlias = tuple[str, int, int, str | None, bool]
 """
-Rows of the previous ledger: reference, empty without one; number; amount; creation as text; and whether they matched.
+Rows of the previous ledger: reference (empty without one), number, amount, creation as text, and whether they matched.
 """
 
 Records: TypeAlias = Callable[

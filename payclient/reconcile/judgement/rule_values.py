@@ -129,7 +129,7 @@ def has_only(*names: str) -> Validator:
     def check(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
         if unknown := next((name for name in value if name not in names), None):
             meant = did_you_mean(unknown, names)
-            message = f"{attribute.name}: there is no field {quote(unknown)}{meant}; the fields are {', '.join(names)}"
+            message = f"{attribute.name}: there is no field {quote(unknown)}{meant}: the fields are {', '.join(names)}"
             raise RulesError(message, key=(attribute.name, unknown))
 
     return check
@@ -380,14 +380,14 @@ def check_currencies(ledger: Ledger, statement: Ledger) -> None:
     if ours and theirs and ours != theirs:
         message = (
             f"the statement {statement.fingerprint.name} has amounts in {theirs}, and the ledger in {ours}, which are "
-            "never compared; give the statement of the same currency"
+            "never compared: give the statement of the same currency"
         )
         raise LedgerError(message)
 
 
 def without_meaning(table: str) -> RulesError:
     """Return the refusal of a column of kinds, of which each line would count as a charge."""
-    message = f"a column is read as kind; say which of its words are a charge, refund or fee in the table [{table}]"
+    message = f"a column is read as kind: list its words for a charge, refund or fee in the table [{table}]"
     return RulesError(f"{message} of the rules file", key=tuple(table.split(".")))
 
 

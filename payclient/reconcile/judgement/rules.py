@@ -96,7 +96,7 @@ class FeeSchedule:
             raise RulesError(message, key=("maximum",))
 
     def fee_of(self, amount: int) -> int:
-        """Return the fee on *amount*, in the same unit; never negative, even if the amount is."""
+        """Return the fee on *amount*, in the same unit. Never negative, even if the amount is."""
         fee = self.flat + _ROUNDINGS[self.rounding](amount * Fraction(self.percent) / 100)
         fee = max(fee, self.minimum)
         return fee if self.maximum is None else min(fee, self.maximum)
@@ -163,7 +163,7 @@ class Accepted:
 
     @property
     def waiver(self) -> str:
-        """The reason in one sentence; safe to print."""
+        """The reason in one sentence. Safe to print."""
         return escape_unprintable(f"accepted by {self.owner} until {self.expires}: {self.reason}", max_length=400)
 
 
@@ -225,7 +225,7 @@ def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
     for word, meaning in words.items():
         status, name = values.to_member(Status, meaning, "statuses", word), normalise(word)
         if not any(map(str.isalpha, word)):
-            message = f"statuses: {quote(word)} is not a word; a number cannot have a meaning, as it may have several"
+            message = f"statuses: {quote(word)} is not a word: a number may have several meanings"
             raise RulesError(message, key=("statuses", word))
         if known.setdefault(name, status) is not status:
             message = f"statuses.{word} must be {known[name]}, as the same word in other letters is, got {status}"
@@ -273,7 +273,7 @@ def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
     seen: set[tuple[Code, str]] = set()
     for place, each in enumerate(given):
         if (each.code, each.reference) in seen:
-            message = f"accepted: {each.code} of {quote(each.reference)} is listed twice; keep one, with one last day"
+            message = f"accepted: {each.code} of {quote(each.reference)} is listed twice: keep one, with one last day"
             raise RulesError(message, key=("accepted", place))
         seen.add((each.code, each.reference))
     return tuple(sorted(given, key=lambda each: (each.reference, each.code)))
@@ -403,7 +403,7 @@ class Rules:
         limits = {"grace": self.grace, "settles_within": has_statement and self.statement.settles_within}
         for name in (name for name, limit in limits.items() if limit and used and "created_at" not in used):
             problem = (
-                f"needs the age of each row, and no column of the ledger is read as created_at; choose one with "
+                f"needs the age of each row, and no column of the ledger is read as created_at: choose one with "
                 f"--column created_at=NAME, or leave {name} out"
             )
             raise RulesError(f"{name} {problem}", key=(name,), option=name, problem=problem, needs_column=True)

@@ -47,7 +47,7 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise RulesError(f"{name}, line {line}: it is not UTF-8; save the file in that encoding", line=line) from error
+        raise RulesError(f"{name}, line {line}: it isn't UTF-8: save the file in that encoding", line=line) from error
     return parse_rules(text, name=name)
 
 
@@ -131,7 +131,7 @@ def _made(kind: Any, key: Key, value: Any) -> Any:
 def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any:
     known = {each.name: each for each in fields(kind) if each.init}
     if unknown := next((name for name in table if name not in known), None):
-        message = f"there is no key {quote(unknown)}{did_you_mean(unknown, known)}; the keys are {', '.join(known)}"
+        message = f"there is no key {quote(unknown)}{did_you_mean(unknown, known)}: the keys are {', '.join(known)}"
         raise RulesError(f"{dotted}: {message}" if key else message, key=(*key, unknown))
     if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
         raise RulesError(f"{dotted} has no {missing[0]}; {' and '.join(missing)} must be given", key=key)

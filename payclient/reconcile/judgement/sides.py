@@ -124,7 +124,7 @@ _MAX_NAMED = 20
 
 
 def named_lines(lines: Sequence[int]) -> str:
-    """Return the numbers of *lines* in words, such as `lines 3, 7 and 12`; of very many the first ones."""
+    """Return the numbers of *lines* in words, such as `lines 3, 7 and 12`, or the first of very many."""
     numbers = [str(line) for line in lines[:_MAX_NAMED]]
     if len(lines) > _MAX_NAMED:
         return f"lines {', '.join(numbers)} and {len(lines) - _MAX_NAMED:,} more"

@@ -140,7 +140,7 @@ class Leakage:
 
 class AcceptanceState(StrEnum):
     """
-    The state of an acceptance in one run; of several rows with its reference, the first of these counts.
+    The state of an acceptance in one run. If several rows have its reference, the first of these counts.
 
     Attributes:
         CHANGED: The difference is no longer the one that was accepted, so it counts.
@@ -321,13 +321,13 @@ class Summary:
 
 EXIT_STATUSES: Mapping[int, str] = MappingProxyType(
     {
-        3: "nothing was found, so the key or the environment may be wrong; name a reference that exists with --canary",
+        3: "nothing was found, so the key or the environment may be wrong: name a reference that exists with --canary",
         1: "breaks of at least medium severity, rejected rows, or columns newly left out (--fail-on moves the line)",
         75: "incomplete; the same command resumes",
         0: "nothing to do",
     }
 )
-"""The exit statuses of a run that has ended, in words; of several, the first one here counts."""
+"""The exit statuses of a run that has ended, in words. The first that applies counts."""
 
 
 class Verdict(StrEnum):

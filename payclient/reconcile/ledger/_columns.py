@@ -125,7 +125,7 @@ def read_code(cell: Any) -> str | None:
         return cell
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text):
-        raise CellProblem("{} looks damaged by a spreadsheet; export the column as text", quote(text))
+        raise CellProblem("{} looks damaged by a spreadsheet: export the column as text", quote(text))
     return text
 
 
@@ -162,7 +162,7 @@ def _only_text(value: Any) -> str:
         return ""
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
-    raise CellProblem(f"{{}} is {what}; store the column as text", shown(value))
+    raise CellProblem(f"{{}} is {what}: store the column as text", shown(value))
 
 
 def shown(value: Any) -> str:
@@ -200,7 +200,7 @@ MAX_WORDS = 4
 
 SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
 _LETTERS = {"p": 1, "n": -1}
-"""Positive and negative; next to an amount they may be a currency."""
+"""Positive and negative. Next to an amount they may be a currency."""
 _VALUE = re.compile(r"(?:[^\d\s]*\d){5}\S*\Z")  # more digits than a name has, in one word
 _NEUTRAL = frozenset(word_list("direction", "neutral"))
 _CURRENCIES = frozenset(word_list("money", "currencies"))
@@ -217,7 +217,7 @@ class Columns:
     Attributes:
         used: The column's name in the header, by field.
         ignored: The names of the other columns, in their order.
-        places: Position of each used column, by field; from 0.
+        places: Position of each used column from 0, by field.
         header: Every cell of the header, in order.
     """
 
@@ -232,7 +232,7 @@ def read_only(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns as users give them; one without a name is called by its number, such as `#5`."""
+    """Return the names of columns as users give them. One without a name is called by its number, such as `#5`."""
     return tuple(name.strip() or f"#{number}" for number, name in enumerate(header, 1))
 
 
@@ -264,7 +264,7 @@ def find_columns(
                 places[field] = _only(names, field, found)
     value = None if any(map(field_of, names)) else next(filter(_VALUE.match, names), None)
     if "reference" not in places:
-        message = f"no column is called reference; the columns are {listed(names)}"
+        message = f"no column is called reference: the columns are {listed(names)}"
         once = [] if value else [name for name in _like_references(names) if names.count(name) == 1]
         raise LedgerError(message, line=1, remedies=choices("reference", once))
     if value is not None:  # the payment in it would be lost
@@ -280,7 +280,7 @@ def find_columns(
 
 
 def _like_references(names: Sequence[str]) -> Iterable[str]:
-    """Return the names that have a word for a reference, then the names of order numbers; without any, all others."""
+    """Return the names that have a word for a reference, then the names of order numbers. Without any, all others."""
     fields = {name: field_of(name) for name in names}
     words = ("reference", *SYNONYMS["reference"])
     free = [name for name in names if fields[name] is None]
@@ -295,7 +295,7 @@ def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
         raise TypeError(message)
     if unknown := next((name for name in chosen if name not in FIELDS), None):
         meant = did_you_mean(unknown, FIELDS)
-        raise ValueError(f"columns: there is no field {unknown!r}{meant}; the fields are {', '.join(FIELDS)}")
+        raise ValueError(f"columns: there is no field {unknown!r}{meant}: the fields are {', '.join(FIELDS)}")
     return chosen
 
 
@@ -313,7 +313,7 @@ def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
     if len(places) > 1:
         twice = " and ".join(f"column {place + 1} ({quote(names[place])})" for place in places)
         once = [name for place in places if names.count(name := names[place]) == 1]
-        raise LedgerError(f"{twice} both mean {field}; rename one", line=1, remedies=choices(field, once))
+        raise LedgerError(f"{twice} both mean {field}: rename one", line=1, remedies=choices(field, once))
     return places[0]
 
 
@@ -322,7 +322,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sign_of(text: str) -> int | None:
-    """Return 1 for a text that means credit, -1 for debit; None if it is neither. Case and accents do not matter."""
+    """Return 1 for a text that means credit, -1 for debit. None if it is neither. Case and accents do not matter."""
     # A short text such as `Debit Transfer` means what its only word of direction does, if the others change nothing.
     name = normalise_name(text)
     if sign := SIGNS.get(text.strip("()")) or SIDES.get(name) or _LETTERS.get(name):
@@ -335,7 +335,7 @@ def sign_of(text: str) -> int | None:
 
 
 def is_currency(symbol: str) -> bool:
-    """Return whether *symbol* is the code, the name or the sign of a currency; `rb` and `k` may be a thousand."""
+    """Return whether *symbol* is the code, the name or the sign of a currency. `rb` and `k` may be a thousand."""
     is_sign = len(symbol) <= 4 and any(category(each) == "Sc" for each in symbol)
     return is_sign or symbol.strip(".").casefold() in _CURRENCIES
 
@@ -354,6 +354,6 @@ IGNORING = Remedy((Way("ignore_column", "NAME"),), "leaves a column out", is_dec
 
 def refuse_unused(names: Sequence[str], what: str, field: str, use: Sequence[Remedy] = ()) -> NoReturn:
     others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
-    which = "; the amount is what the customer paid" if field == "amount" and names[1:] and not use else ""
+    which = ": the amount is what the customer paid" if field == "amount" and names[1:] and not use else ""
     message = f"the column {quote(names[0])} {what}{others}{which}"
     raise LedgerError(message, line=1, remedies=[*(use or choices(field, names)), IGNORING])

@@ -65,7 +65,7 @@ class TimeFormat:
         names = _DIRECTIVE.findall(text)
         if unknown := next((name for name in names if name not in _PARTS), None):
             parts = " ".join(f"%{name}" for name in _PARTS)
-            raise invalid_option("date_format", f"has no %{unknown}; its parts are {parts}")
+            raise invalid_option("date_format", f"has no %{unknown}: its parts are {parts}")
         kinds = ["Y" if name == "y" else "m" if name in "bB" else name for name in names if name and name != "%"]
         hours = {"H", "I", "p"}.intersection(kinds)
         is_whole = {"Y", "m", "d"} <= set(kinds) and len(kinds) == len(set(kinds))
@@ -107,7 +107,7 @@ class TimeReader:
         """Return a time without a zone, or None for an empty cell."""
         # A time is refused with a zone, a fraction of a second or two readings, or without a time of day.
         if isinstance(cell, datetime):
-            return _exact(cell, cell, advice="; store it without")
+            return _exact(cell, cell, advice=": store it without")
         text = _text_of(cell)
         if text is None:
             return None
@@ -135,7 +135,7 @@ class TimeReader:
             raise CellProblem("{} is not a time written {}", quote(text), formats)
         if any(read != found[0][0] for read, _ in found):
             both = " and ".join(quote(form.text) for _, form in found)
-            raise CellProblem("{} is another day with each of {}; declare one of them", quote(text), both)
+            raise CellProblem("{} is another day with each of {}: declare one of them", quote(text), both)
         return found[-1]
 
 
@@ -145,7 +145,7 @@ def _in_iso(text: str, pattern: re.Pattern[str], wanted: str) -> datetime:
         day, clock, zone = match.groups() if match else ("", "", "")
         return datetime.fromisoformat(f"{day} {clock or '00:00'}{_offset(zone) if zone else ''}")
     except ValueError:  # including the 31st of February
-        raise CellProblem(f"{{}} is not a time {wanted}; declare the format that it has", quote(text)) from None
+        raise CellProblem(f"{{}} is not a time {wanted}: declare the format that it has", quote(text)) from None
 
 
 def _offset(zone: str | None) -> str:
@@ -155,9 +155,9 @@ def _offset(zone: str | None) -> str:
 def _exact(time: datetime, cell: object, *, has_time: bool = True, advice: str = "") -> datetime:
     problem = ""
     if time.tzinfo is not None:
-        problem = f"has a time zone, but the service's times have none{advice}"
+        problem = f"has a time zone, unlike the service's times{advice}"
     elif time.microsecond:
-        problem = "has a fraction of a second; the service's times have none"
+        problem = "has a fraction of a second, unlike the service's times"
     elif not has_time:
         problem = "is a date without a time of day"
     if problem:
@@ -221,7 +221,7 @@ _are_debits = must_be(
 
 def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, str) and value.casefold() in SIDES:
-        problem = f"must be a currency, and {quote(value)} says credit or debit; try debit for negative"
+        problem = f"must be a currency, but {quote(value)} means credit or debit: try debit for negative"
         raise invalid_option(attribute.name, problem)
     if not isinstance(value, str) or any(category(each) not in _IN_SYMBOL and each not in " /" for each in value):
         raise unfit(attribute.name, "the sign or the letters of a currency, such as Rp", quote(value))
@@ -271,7 +271,7 @@ class Dialect:
         thousands: The mark between its thousands: `.`, `,`, `space` for any space, plain, no-break, narrow or thin, or
             `apostrophe` for a straight or a curly one.
         negative: The notation of amounts below zero: `trailing` as in `15000-`, `parentheses` as in `(15000)`, `debit`
-            as in `15000 DB` next to `15000 CR`, with the words that banks use; or `leading` alone, as in `-15000`,
+            as in `15000 DB` next to `15000 CR`, with the words that banks use, only `leading`, as in `-15000`,
             which is also read with each of the others.
         minor_units: Decimal places of an amount that the service counts as whole units: 2 if it counts cents.
         currency_prefix: A currency's sign or letters before an amount, such as `Rp`. It may be missing.

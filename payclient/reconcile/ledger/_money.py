@@ -30,7 +30,7 @@ _PLAIN, _NEVER = re.compile(f"[0-9]{{1,{_MAX_DIGITS}}}"), re.compile("(?!)")
 _CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
 _STRANGE = re.compile("[*#!?~^]+")
 _NEARLY = 0.0001
-_DIGITS_ONLY = "write it with digits only, or declare how it is written"
+_DIGITS_ONLY = "write only digits, or declare how it is written"
 
 
 class MoneyReader:
@@ -77,7 +77,7 @@ class MoneyReader:
         sign, digits = sum(signs) or 1, whole.lstrip("0")
         if fraction == "000" and 1 <= len(digits) <= 3 and self._dialect.decimal is None:
             number = f"-{digits}" if sign < 0 else digits
-            message = "{} may mean {} or {}000; write it with digits only, or declare what the point is"
+            message = "{} may mean {} or {}000: write only digits, or declare what the point is"
             ways = [Remedy((Way(name, "."),), "declares it") for name in ("decimal", "thousands")]
             raise CellProblem(message, quote(text), number, number, remedies=ways)
         return _scaled(sign, whole, fraction, self._places, text)
@@ -87,7 +87,7 @@ class MoneyReader:
             return self._decimal(Decimal(value)) if self._places else value
         if isinstance(value, float) and abs(value) < _MAX_FLOATING:  # false for what is not a number
             if not self._places and 0 < abs(value - round(value)) < _NEARLY:
-                message = "{} is nearly {:,}, and not quite; a formula made it: round it there, as with ROUND(…, 0)"
+                message = "{} is nearly {:,}, but not quite. A formula made it: round it there, as with ROUND(…, 0)"
                 raise CellProblem(message, shown(value), round(value))
             # The digits that spreadsheets keep are enough for a scale.
             return self._decimal(Decimal(f"{value:.15g}" if self._places else repr(value)))
@@ -162,10 +162,10 @@ def _signs(match: re.Match[str]) -> list[int]:
 def _refusal(text: str, dialect: Dialect) -> CellProblem:
     """Return the problem with *text*, and the option that would declare it."""
     if text.startswith("="):
-        message = "{} is a formula of a spreadsheet; export the values of the column, as whole numbers"
+        message = "{} is a formula of a spreadsheet: export the values of the column, as whole numbers"
         return CellProblem(message, quote(text))
     if found := damage(text):
-        return CellProblem("{}; export the column as whole numbers", found)
+        return CellProblem("{}: export the column as whole numbers", found)
     number = _NUMBER.search(text)
     if number is None:
         empty = Remedy((Way("null", text),), "reads it as an empty cell")
@@ -175,7 +175,7 @@ def _refusal(text: str, dialect: Dialect) -> CellProblem:
     if declaring := next(_missing(before, behind, dialect), None):
         return CellProblem("{} is not a number as declared", quote(text), remedies=[declaring])
     if mark := _STRANGE.search(f"{before} {behind}"):
-        message = "{}: {} may say something about the amount; export it in a column by itself"
+        message = "{}: {} may change the amount: export it in a column by itself"
         return CellProblem(message, quote(text), quote(mark[0]))
     if not inside and (hidden := invisible(number[0])) and dialect.thousands != "space":
         spaces = Remedy((Way("thousands", "space"),), "reads it if it groups thousands")
@@ -224,7 +224,7 @@ class SignLaw:
             return number
         if in_cell == -beside:
             side = "below" if in_cell < 0 else "above"
-            message = f"{{:,}} is {side} zero by its own sign, and {{}} says otherwise"
+            message = f"{{:,}} is {side} zero by its own sign, but not by {{}}"
             raise CellProblem(message, number, self._said_by, remedies=self._remedies)
         if beside < 0:
             self._debits.setdefault(in_cell < 0, number)
@@ -232,7 +232,7 @@ class SignLaw:
                 signed, bare = self._debits[True], self._debits[False]
                 message = (
                     f"amounts that {self._said_by} makes debits have a minus ({signed:,}) and none ({bare:,}), "
-                    "so one of them is not a debit; write them all in one way"
+                    "so one of them is not a debit: write them all in one way"
                 )
                 raise LedgerError(message)
         return beside * abs(number)

@@ -32,7 +32,7 @@ LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
 """The format of a ledger."""
 
 LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
-"""A path, or a stream that is open for reading; a stream is never closed by payclient."""
+"""A path, or a stream that is open for reading. A stream is never closed by payclient."""
 
 _FORMATS: Mapping[LedgerFormat, tuple[str, str, bytes]] = {
     "csv": ("CSV", "csv tsv txt", b""),
@@ -48,11 +48,11 @@ SUFFIXES: Mapping[str, LedgerFormat] = {
 
 _REFUSED = {
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",): (
-        "this is an old .xls file or has a password; save it as .xlsx without a password"
+        "this is an old .xls file or has a password: save it as .xlsx without a password"
     ),
-    (b"\x1f\x8b",): "this is compressed with gzip; decompress it first, as with gunzip",
+    (b"\x1f\x8b",): "this is compressed with gzip: decompress it first, as with gunzip",
     (b"<html", b"<!doctype", b"<table", b"<?xml", b"<meta", b"mime-version:"): (
-        "this is a web page or XML, whatever its name says; open it in a spreadsheet, and save it as .xlsx"
+        "this is a web page or XML, not a ledger: open it in a spreadsheet, and save it as .xlsx"
     ),
 }
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
@@ -105,12 +105,12 @@ class Source:
                 self._size += len(chunk)
                 yield chunk
         except UnicodeError as error:
-            raise LedgerError(f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode") from error
+            raise LedgerError(f"the text stream cannot be read as UTF-8 ({error}): open it in binary mode") from error
         except OSError as error:
             raise LedgerError(f"the file cannot be read: {error.strerror or error}") from error
 
     def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
-        """Return all bytes as one seekable file; `close` closes it."""
+        """Return all bytes as one seekable file. `close` closes it."""
         if self.path is not None:
             deque(chunks, maxlen=0)  # the fingerprint needs all of it
             file = cast(IO[bytes], self._stream)
@@ -120,7 +120,7 @@ class Source:
                 file.writelines(chunks)
             except OSError as error:
                 message = (
-                    f"the stream cannot be copied to a temporary file: {error.strerror}; give the file by its path"
+                    f"the stream cannot be copied to a temporary file: {error.strerror}, so give the file by its path"
                 )
                 raise LedgerError(message) from error
         file.seek(0)
@@ -147,14 +147,14 @@ class Source:
 
 class Ledger:
     """
-    An open ledger, made by `open_ledger`; iterate over it once for its entries.
+    An open ledger, made by `open_ledger`. Iterate over it once for its entries.
 
     Attributes:
         format: The format of the file.
         columns: The columns by field.
-        delimiter: The delimiter of a CSV ledger; None for other formats.
+        delimiter: The delimiter of a CSV ledger. None for other formats.
         dialect: How it was declared to be written.
-        header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
+        header_row: Line of the file, or row of the sheet, that names the columns. 0 if the format has none.
         unread_sheets: The other sheets with rows, if none was chosen by name.
 
     Note:
@@ -162,7 +162,7 @@ class Ledger:
         the file, except for the texts of an XLSX file. Empty rows are skipped.
 
     Raises:
-        LedgerError: While iterating, when the rest of the file cannot be trusted; at the end, when an unused column
+        LedgerError: While iterating, when the rest of the file cannot be trusted. At the end, when an unused column
             seems to hold money, or when no row was read and that is not allowed.
     """
 
@@ -210,7 +210,7 @@ class Ledger:
         self._table.reader.check_cells()
         if not self._has_rows and not self._allow_empty:
             sheets = () if self.excluded else [each.name for each in self.unread_sheets]
-            elsewhere = f"; there are rows in {', '.join(map(quote, sheets))}" if sheets else ""
+            elsewhere = f": there are rows in {', '.join(map(quote, sheets))}" if sheets else ""
             ways = [Remedy((Way("sheet", each),), "reads them") for each in sheets]
             ways.append(Remedy((Way("allow_empty"),), "accepts that", is_decision=True))
             raise LedgerError(f"the file {self._emptiness}{elsewhere}", remedies=ways)
@@ -223,7 +223,7 @@ class Ledger:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for people; complete when all rows have been read."""
+        """Warnings for people. Complete when all rows have been read."""
         nothing = () if self._has_rows or self.excluded else (f"nothing was read: the file {self._emptiness}",)
         return (*self._table.reader.warnings, *map(str, self.excluded), *nothing)
 
@@ -234,17 +234,17 @@ class Ledger:
 
     @property
     def currency(self) -> str:
-        """The currency of its amounts, in capitals; empty if it has none, or before a row has been read."""
+        """The currency of its amounts, in capitals. Empty if it has none, or before a row has been read."""
         return self._scope.currency
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
-        """The rows that are left out, by reason; complete when all rows have been read."""
+        """The rows that are left out, by reason. Complete when all rows have been read."""
         return self._scope.excluded
 
     @property
     def unused(self) -> tuple[UnusedColumn, ...]:
-        """The columns, neither used nor ignored, that may say what a row means; complete when all rows were read."""
+        """The columns, neither used nor ignored, that may matter for a row. Complete when all rows were read."""
         return self._table.reader.unused.found(are_ignored=False)
 
     @property
@@ -254,7 +254,7 @@ class Ledger:
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """Declarations for the amounts and times that are refused; complete when all rows have been read."""
+        """Declarations for the amounts and times that are refused. Complete when all rows have been read."""
         return tuple(self._table.reader.suggester.suggestions())
 
     def refusal(self, message: str) -> LedgerError:
@@ -264,12 +264,12 @@ class Ledger:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Size and checksum; of the whole ledger when all rows have been read."""
+        """Size and checksum. They are complete when all rows have been read."""
         return self._source.fingerprint
 
     def check_unchanged(self) -> None:
         """
-        Check that the file has not changed since it was read; call it before a report is written.
+        Check that the file has not changed since it was read. Call it before a report is written.
 
         Raises:
             LedgerChangedError: When it has changed. A stream cannot be checked.
@@ -348,15 +348,15 @@ def open_ledger(
     Args:
         ledger: A path, or an open stream, such as standard input.
         columns: The column's name by field, for names that are not recognised.
-        delimiter: For CSV; if not given, comma, semicolon, tab or pipe is recognised from the header.
-        sheet: For XLSX; the first visible sheet if not given.
-        ignore: Columns to leave unused; the others that may say what a row means are `Ledger.unused`.
+        delimiter: For CSV. If not given, comma, semicolon, tab or pipe is recognised from the header.
+        sheet: For XLSX. The first visible sheet if not given.
+        ignore: Columns to leave unused. The others that may matter for a row are `Ledger.unused`.
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
         dialect: How numbers and times are written, in which encoding, and more.
         is_statement: Whether it is the second list of a reconciliation, in which a row with `amount_received` needs no
             `amount`.
-        format: The format; if not given, recognised from the file name or the first bytes.
+        format: The format. If not given, recognised from the file name or the first bytes.
 
     Note:
         The header is read at once, the rows lazily. A stream in XLSX or Parquet is first copied to
@@ -374,7 +374,7 @@ def open_ledger(
 
 
 def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger:
-    """Open *ledger*; the remedies of an error are joined with those of up to *joined* others."""
+    """Open *ledger*. The remedies of an error are joined with those of up to *joined* others."""
     columns, dialect = given["columns"], given["dialect"]
     find = partial(_columns.find_columns, chosen=columns, ignored=given["ignore"])
     scope = Scope(dialect, is_statement=given["is_statement"])
@@ -461,7 +461,7 @@ def check_use(
     """
     if unknown := next((name for name in required if name not in COMPARED), None):
         meant = did_you_mean(unknown, COMPARED)
-        raise ValueError(f"require: there is no field {unknown!r}{meant}; the fields are {', '.join(COMPARED)}")
+        raise ValueError(f"require: there is no field {unknown!r}{meant}: the fields are {', '.join(COMPARED)}")
     names = _columns.column_names(columns.header)
     if not names:
         return ()  # an empty file lacks columns

@@ -44,7 +44,7 @@ def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> Table:
 
 def damaged(error: Exception) -> LedgerError:
     detail = escape_unprintable(" ".join(str(error).split()), max_length=200)
-    return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}); export it again")
+    return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}): export it again")
 
 
 def only_used(columns: Columns, *, and_of: Collection[str] = ()) -> Columns:

@@ -77,9 +77,9 @@ class Entry:
         payment_method: Short code of the method.
         payment_code: Code that the payer pays with.
         expdate: Expiry, without a time zone, because the service gives none.
-        created_at: Time of the record, with or without a time zone; not compared, but gives the age of the row.
-        kind: The ledger's word for what the line is to its payment, such as a charge or a refund; not compared.
-        payout: The payout that a line of a statement is part of; not compared, and not stored.
+        created_at: Time of the record, with or without a time zone. Not compared, but gives the age of the row.
+        kind: The ledger's word for what the line is to its payment, such as a charge or a refund. Not compared.
+        payout: The payout that a line of a statement is part of. Not compared, and not stored.
 
     All but `line` and `reference` may be left out, and are then not compared.
 
@@ -123,19 +123,19 @@ def checked_entry(values: Mapping[str, Any]) -> Entry:
 @frozen(kw_only=True)
 class RejectedEntry:
     """
-    One line of the ledger that cannot be used; reported, never dropped.
+    One line of the ledger that cannot be used. Reported, never dropped.
 
     Attributes:
         line: Position in the ledger.
         reason: The problem with it, and its remedy.
         reference: The reference as written, if there is one.
         amount: The amount for the ledger's total, if it is readable.
-        amount_received: The amount received, if it is readable; of a statement, or a ledger with kinds.
+        amount_received: The amount received in a statement or a ledger with kinds, if it is readable.
         status: The ledger's word for the state, if it is readable.
         kind: The ledger's word for what the line is to its payment, if it is readable.
-        payout: The payout that a line of a statement is part of; not stored.
-        problems: Its problems without their values, to count rows with the same ones; not stored.
-        remedies: What would help; not stored.
+        payout: The payout that a line of a statement is part of. Not stored.
+        problems: Its problems without their values, to count rows with the same ones. Not stored.
+        remedies: What would help. Not stored.
     """
 
     line: int
@@ -159,7 +159,7 @@ _Problem: TypeAlias = tuple[str, CellProblem]
 """A field, or nothing, and the problem with its cell."""
 _NEEDED = ("reference", "amount")
 _DIRECTED = ("amount", "amount_received")
-"""Fields whose sign is the direction of the row; a fee is not one."""
+"""Fields whose sign is the direction of the row. A fee is not one."""
 _DEBIT = "-"
 """Before the name of a field, its cell in the column of debits."""
 _KNOWN = {"reference", "kind"}
@@ -252,7 +252,7 @@ class _Signs:
             problems.append((name, problem))
 
     def check(self, side: Side) -> Iterator[str]:
-        """Check that no word may mean something else next to another; yield what is odd about the fees."""
+        """Check that no word may mean something else next to another. Yield what is odd about the fees."""
         if None in self._words and len(self._words) == 2:  # such as the `C` of `A` and `C`
             unknown, known = quote(self._words[None]), quote(self._words.get(1) or self._words[-1])
             message = (
@@ -313,7 +313,7 @@ class RowReader:
         if self._long[True] >= _MIN_LONG and not self._long[False]:
             found.append(
                 f"all references of more than {_KEPT_DIGITS} digits have only 0 after these, as numbers of a "
-                "spreadsheet have: their last digits may be lost; export the column as text"
+                "spreadsheet have: their last digits may be lost: export the column as text"
             )
         if year := self._buddhist_year:
             found.append(f"there are times of the year {year}, which is {year - _BUDDHIST} if it is a Buddhist year")
@@ -333,7 +333,7 @@ class RowReader:
         return time
 
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
-        """Return the entry, or a rejected entry with all problems; None if the row is left out."""
+        """Return the entry, or a rejected entry with all problems. None if the row is left out."""
         # With a *misfit*, the row does not fit the header, and is read only if it has as many cells.
         if self._skips and self._scope.leaves_out_like(line, cells, self._amount_of(cells)):
             self._totals.is_whole = False
@@ -351,7 +351,7 @@ class RowReader:
         if (reason := self._totals.reason(reference, amount, cells)) is not None:
             return self._total(line, values, reason)
         if problems and tuple(cells) == self.columns.header:
-            again = CellProblem("is the header again; were two files joined?")
+            again = CellProblem("is the header again: were two files joined?")
             return self._rejected(line, cells, values, [("", again)])
         if self._refused:
             self.suggester.refuse(self._refused)
@@ -442,7 +442,7 @@ class RowReader:
         place, first = self._first_bad_created_at
         self.warnings[place] = (
             f"{quote(self.columns.used['created_at'])}: {plural(self._bad_created_at, 'cell')} cannot be read: "
-            f"{first}; grace doesn't apply to such a row"
+            f"{first}: grace doesn't apply to such a row"
         )
 
 
@@ -452,9 +452,9 @@ NO_COLUMNS = Columns({}, (), {}, ())
 
 @frozen(kw_only=True)
 class Table:
-    """The columns and rows of an open ledger, in any format; an empty one if nothing is given."""
+    """The columns and rows of an open ledger, in any format. An empty one if nothing is given."""
 
-    # `rows` is read once, in order; None stands for a skipped row. `header_row` is 0 if the format lacks one.
+    # `rows` is read once, in order. None stands for a skipped row. `header_row` is 0 if the format lacks one.
     # `unread_sheets` are the others that have rows, if no sheet was chosen.
 
     reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
@@ -471,7 +471,7 @@ _Row = TypeVar("_Row")
 def read_header(
     rows: Iterator[tuple[int, _Row]], names_of: Callable[[_Row], Sequence[str]], find: Finder, scope: Scope, empty: _Row
 ) -> tuple[int, _Row, RowReader]:
-    """Return the number of the header, its row, and the reader of the rows below; 0 and *empty* if there is no row."""
+    """Return the number of the header, its row, and the reader of the rows below. 0 and *empty* if there is no row."""
     # *rows* are the non-empty rows, with their numbers. The caller reads on below the header.
     wanted, above = scope.dialect.header_row, 0
     for line, row in rows:

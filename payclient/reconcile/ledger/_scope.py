@@ -73,12 +73,12 @@ class Totals:
             if amount is not None and self._are_skipped:
                 self._groups.append((group[0], [int(group[1]), amount]))
         elif rows and self.is_whole and amount is not None and amount not in (total, total_since):
-            message = "is a totals row that says {:,}, and the rows above it add up to {:,}: rows may be missing"
+            message = "is a totals row with {:,}, but the rows above it add up to {:,}: rows may be missing"
             return CellProblem(message, amount, total)
         else:
-            why = f"it says {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
+            why = f"it has {quote(found)}" if found is not None else f"{amount:,} is the sum of the rows above"
         out = Remedy((Way("skip_totals"),), "leaves it out")
-        return CellProblem("is a totals row: {}; its amount is not added to the total", why, remedies=[out])
+        return CellProblem("is a totals row: {}, and its amount is not added to the total", why, remedies=[out])
 
     def _count(self, amount: int | None, *, is_numbered: bool, is_named: bool) -> None:
         self._are_numbered = self._are_numbered and (is_numbered or not is_named)
@@ -167,7 +167,7 @@ class Scope:
 
     def check_columns(self, used: Mapping[str, str]) -> None:
         if self._wanted and used and "currency" not in used:
-            message = "only the rows of one currency are to be read, and no column is called currency; choose one"
+            message = "only the rows of one currency are to be read, and no column is called currency: choose one"
             raise LedgerError(message, line=1, refused=Way("only_currency", self.dialect.only_currency))
 
     def leaves_out_totals(self, line: int, amount: object) -> bool:
@@ -183,7 +183,7 @@ class Scope:
         return self._leave_out(f"like {quote(found)}" if found else "", line, amount)
 
     def leaves_out(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> bool:
-        """Return whether the row on *line* is outside, which is then counted; a missing currency is a problem."""
+        """Return whether the row on *line* is outside, which is then counted. A missing currency is a problem."""
         return self._leave_out(self._other_currency(line, values, problems), line, values.get("amount"))
 
     def _other_currency(self, line: int, values: Mapping[str, Any], problems: list[tuple[str, CellProblem]]) -> str:

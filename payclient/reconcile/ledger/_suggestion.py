@@ -66,8 +66,8 @@ class Suggestion:
     Attributes:
         what: `amounts` or `times`.
         rows: Rows with a cell that is refused.
-        cell: The first one; with several readings, one that they read differently.
-        remedies: The options of each reading of all cells; more than one if it is ambiguous.
+        cell: The first one. With several readings, one that they read differently.
+        remedies: The options of each reading of all cells. More than one if it is ambiguous.
         values: How each of them reads that cell.
     """
 
@@ -79,7 +79,7 @@ class Suggestion:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the cells have several readings; only the owner of the ledger knows the right one."""
+        """Whether the cells have several readings. Only the owner of the ledger knows the right one."""
         return len(self.remedies) > 1
 
     def __str__(self) -> str:
@@ -91,8 +91,8 @@ class Suggestion:
         each = zip(self.remedies, self.values, strict=True)
         ways = " or ".join(f"{way.words(side)} ({first}{quote(self.cell)} → {value})" for way, value in each)
         if not self.is_ambiguous:
-            return f"{refused}; all can be read with {ways}"
-        return f"{refused}; they are ambiguous: all can be read with {ways}; declare the one that is meant"
+            return f"{refused}: all can be read with {ways}"
+        return f"{refused}. They are ambiguous: all can be read with {ways}, so declare the right one"
 
 
 def combined(suggestions: Iterable[Suggestion]) -> list[Remedy]:
@@ -117,7 +117,7 @@ class Suggester:
         """Amounts or times with a refused cell that no declaration can make readable."""
 
     def add_amount(self, cell: str, *, is_needed: bool = False) -> None:
-        """Remember a cell of an amount, read or refused; one that *is_needed* must not be empty."""
+        """Remember a cell of an amount, read or refused. One that *is_needed* must not be empty."""
         if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and every notation reads all of these alike
             self._shapes.setdefault("", cell)
             return
@@ -203,7 +203,7 @@ def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
 
 
 def _around(cells: list[str], dialect: Dialect) -> Dialect | None:
-    """Return *dialect* with the declarations needed for currency, sign and empty cells; None if none can be right."""
+    """Return *dialect* with the declarations needed for currency, sign and empty cells. None if none can be right."""
     filled = [cell for cell in cells if _DIGITS.search(cell)]
     given: dict[str, Any] = {"null": (*dialect.null, *(cell for cell in cells if cell not in filled))}
     if dialect.negative == "leading" and any("(" in cell for cell in filled):
@@ -245,7 +245,7 @@ _time_format = cache(TimeFormat)
 
 
 def _time_parts(cell: str) -> tuple[re.Match[str] | None, str | None]:
-    """Return the day with its two marks, and the format of the rest; None for what is unknown."""
+    """Return the day with its two marks, and the format of the rest. None for what is unknown."""
     match = _DAY.match(cell)
     if match is None:
         return None, None
@@ -275,7 +275,7 @@ def _may_be_money(text: str) -> bool:
 
 
 def may_be_money(text: str) -> bool:
-    """Return whether *text* is an amount in any notation that can be declared; the reader itself is asked."""
+    """Return whether *text* is an amount in any notation that can be declared. The reader itself is asked."""
     return _may_be_money(_DIGITS.sub(_as_long, text))
 
 

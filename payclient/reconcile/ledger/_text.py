@@ -46,7 +46,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
     encoding = UTF_8 if start.startswith(codecs.BOM_UTF8) else encoding
     if encoding == "utf-16" and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         ways = [Remedy((Way("encoding", name),), "reads it") for name in ("utf-16-le", "utf-16-be")]
-        message = "there is no byte order mark of UTF-16 at the start; declare which UTF-16 it is, or another encoding"
+        message = "there is no byte order mark of UTF-16 at the start: declare which UTF-16 it is, or another encoding"
         raise LedgerError(message, line=1, offset=0, remedies=ways)
     decoder, newlines = codecs.getincrementaldecoder(encoding)(), io.IncrementalNewlineDecoder(None, translate=True)
     rest, line, offset, place = "", 1, 0, None
@@ -72,7 +72,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
             where, why, remedies = problem
             raise LedgerError(f"{where} (line {line}){why}", line=line, offset=place, remedies=remedies)
         if len(rest) > _MAX_LINE:
-            raise LedgerError(f"line {line} is longer than {_MAX_LINE} characters; this is not a ledger", line=line)
+            raise LedgerError(f"line {line} is longer than {_MAX_LINE} characters, so this is not a ledger", line=line)
     if rest:
         yield rest
 
@@ -88,17 +88,14 @@ def _undecodable(
     if offset == 0 and data[0] in (0xFE, 0xFF):
         return where, _UTF_16, (_READ_UTF_16,)
     if len(data) <= 3 and codecs.utf_8_decode(data, "ignore", False)[1] == 0:
-        return where, ": the file ends in the middle of a character; it is truncated", ()
+        return where, ": the file ends in the middle of a character: it is truncated", ()
     return where, _OLDER, (Remedy((Way("encoding", "cp1252"),), "reads Excel's CSV in Western Europe and America"),)
 
 
 _ANOTHER = "declare another encoding"
 _UTF_16 = ": the file is UTF-16 or damaged"
 _READ_UTF_16 = Remedy((Way("encoding", "utf-16"),), "reads it if it is UTF-16")
-_OLDER = (
-    " is not UTF-8: the file is in an older encoding, which cannot be recognised; say which one it is, or save it as "
-    "CSV UTF-8"
-)
+_OLDER = " is not UTF-8: the file is in an older encoding, which can't be recognised: name it, or save it as CSV UTF-8"
 
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -177,10 +174,10 @@ def _records(lines: Iterator[str], delimiter: str, *, before: int) -> Iterator[t
 def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
     if "field larger" in detail:
         most = f"{csv.field_size_limit():,} characters"
-        message = f"line {line}: a cell has more than {most}; perhaps a quote before it does not close"
+        message = f"line {line}: a cell has more than {most}: perhaps a quote before it doesn't close"
         return LedgerError(message, line=line)
     what = "a quote opens and does not close on the same line, so rows after it would be lost"
-    message = f"line {line}: {what if is_open else 'the quotes do not pair'} ({detail}); correct or double the quote"
+    message = f"line {line}: {what if is_open else 'the quotes do not pair'} ({detail}): correct or double the quote"
     return LedgerError(message, line=line)
 
 
@@ -194,7 +191,7 @@ def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> Tabl
         header = tuple(_object(text))
     except JSONProblem as problem:
         message = (
-            f"line {line}: {problem}; JSON Lines has one whole object in each line, "
+            f"line {line}: {problem}: JSON Lines has one whole object in each line, "
             "which jq -c makes of objects and jq -c '.[]' of a list"
         )
         raise LedgerError(message, line=line) from None
@@ -221,7 +218,7 @@ def _object_rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterato
             continue
         misfit, unknown = None, () if value.keys() <= keys else [key for key in value if key not in keys]
         if meant := [key for key in unknown if (field_of(key) or "created_at") not in used]:
-            message = "has {}, which the first row does not have; give all rows the same keys, null where empty"
+            message = "has {}, which the first row does not have: give all rows the same keys, null where empty"
             misfit = CellProblem(message, ", ".join(map(quote, meant)))
         row = reader.read(line, [value.get(key) for key in header], misfit)
         for key in unknown if row is not None else ():

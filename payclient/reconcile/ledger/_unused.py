@@ -207,7 +207,7 @@ def _words_of(name: str) -> set[str]:
 
 
 class Unused:
-    """The columns of a ledger that nothing uses, with what their cells may say."""
+    """The columns of a ledger that nothing uses, with the possible meanings of their cells."""
 
     def __init__(self, columns: Columns, used: Collection[int], reader: MoneyReader) -> None:
         self._used, self._reader = columns.used, reader
@@ -241,7 +241,7 @@ class Unused:
             known.add(cell)
 
     def found(self, *, are_ignored: bool) -> tuple[UnusedColumn, ...]:
-        """Return what the columns, ignored by name or not, may say about the rows; complete at the end."""
+        """Return what the columns, ignored by name or not, may mean for the rows. Complete at the end."""
         columns = (each for each in self._columns if (each.name in self.ignored) is are_ignored)
         return tuple(found for each in columns if (found := each.found(self._rows)) is not None)
 
@@ -262,4 +262,4 @@ class Unused:
         few = [each for each in unused if len(each.words) <= _MAX_WORDS]
         directions = [each.name for each in few if {*map(_columns.sign_of, each.words)} == {1, -1}]
         if {"direction", "kind"}.isdisjoint(self._used) and directions:
-            refuse_unused(directions, "says credit and debit and is not used", "direction")
+            refuse_unused(directions, "has words for credit and debit and is not used", "direction")

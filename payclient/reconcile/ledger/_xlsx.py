@@ -178,7 +178,7 @@ _MAX_COLUMNS = 16_384
 _MAX_SHEETS = 3
 """Of those that are proposed."""
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
-_NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
+_NO_RESULT = Unreadable("is a formula without a stored result: open the file in a spreadsheet program and save it")
 
 _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
 _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
@@ -212,13 +212,13 @@ def _damage_refused() -> Generator[None]:
         raise
     except _DAMAGE as error:
         message = (
-            f"the XLSX file is damaged ({escape_unprintable(str(error), max_length=200)}); open it and save it again"
+            f"the XLSX file is damaged ({escape_unprintable(str(error), max_length=200)}): open it and save it again"
         )
         raise LedgerError(message) from error
 
 
 def _refuse_document_type(*_: object) -> None:
-    raise LedgerError("the XLSX file has a document type inside, which no spreadsheet program writes; it is refused")
+    raise LedgerError("the XLSX file has a document type inside, which no spreadsheet program writes: it is refused")
 
 
 def _take_ended(top: Element, wanted: Sequence[str]) -> list[Element]:
@@ -265,7 +265,7 @@ class _Workbook:
                 starts = (target for kind, target in self._relations("").values() if kind == "officeDocument")
                 root = next(starts, root)
             if root not in self._zip.NameToInfo:
-                message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
+                message = "there is no workbook in this zip file: save the ledger as .xlsx, or unpack what is inside"
                 raise LedgerError(message)
             relations = self._relations(root)
             parts = {kind: target for kind, target in relations.values() if target in self._zip.NameToInfo}
@@ -282,15 +282,15 @@ class _Workbook:
         info = self._zip.getinfo(part)
         name = escape_unprintable(info.filename, max_length=80)
         if info.file_size > max_bytes:
-            message = f"{name} is larger than {max_bytes // _MIB} MiB; this is not a ledger, or one to give as CSV"
+            message = f"{name} is larger than {max_bytes // _MIB} MiB, so this is not a ledger, or one to give as CSV"
             raise LedgerError(message)
         if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
-            raise LedgerError(f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger")
+            raise LedgerError(f"{name} unpacks to more than {_MAX_RATIO} times its size, so this is not a ledger")
         with self._zip.open(info) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 self._bytes -= len(piece)
                 if self._bytes < 0:
-                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
+                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size, so this is not a ledger"
                     raise LedgerError(message)
                 yield piece
         yield b""
@@ -309,7 +309,7 @@ class _Workbook:
             ended = _take_ended(top, wanted) if piece else list(top)
             held = 0 if ended else held + piece.count(b"<")
             if held > _MAX_HELD_TAGS:
-                raise LedgerError("the XLSX file has more elements in a row than any ledger; this is not a ledger")
+                raise LedgerError("the XLSX file has more elements in a row than any ledger, so this is not a ledger")
             for element in ended:
                 for name in wanted:
                     yield from element.iter(name)
@@ -336,7 +336,7 @@ class _Workbook:
                 next((value for key, value in each.items() if key.endswith("}id")), ""), ("", "")
             )
             if not kind:
-                message = f"the sheet {quote(name)} is not in the XLSX file; open it and save it again"
+                message = f"the sheet {quote(name)} is not in the XLSX file: open it and save it again"
                 raise LedgerError(message)
             if kind == "worksheet":  # chart sheets lack rows
                 self.sheets[name] = part
@@ -376,7 +376,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
     if others:
         names = ", ".join(f"{quote(each.name)} ({plural(each.rows, 'row')})" for each in others)
-        reader.warnings.insert(0, f"only the sheet {quote(chosen)} was read; there are rows in {names} too")
+        reader.warnings.insert(0, f"only the sheet {quote(chosen)} was read: there are rows in {names} too")
     unread = others if sheet is None else ()
     return Table(reader=reader, rows=_entries(rows, reader, parser), header_row=first, unread_sheets=unread)
 
@@ -408,7 +408,7 @@ def _choose(book: _Workbook, name: str | None) -> str:
         sheets = () if name is None else [*book.sheets][:_MAX_SHEETS]
         ways = [Remedy((Way("sheet", each),), "reads it") for each in sheets]
         refused = None if name is None else Way("sheet", name)
-        raise LedgerError(f"the workbook does not have {what}; its sheets are {names}", remedies=ways, refused=refused)
+        raise LedgerError(f"the workbook does not have {what}: its sheets are {names}", remedies=ways, refused=refused)
     return shown[0]
 
 
@@ -438,7 +438,7 @@ def _entries(
             message = (
                 f"the formats of the column {quote(reader.columns.used[name])} show {symbols}, which cannot be added"
             )
-            raise LedgerError(f"{message}; put the currency in a column by itself")
+            raise LedgerError(f"{message}: put the currency in a column by itself")
 
 
 class _SheetReader:
@@ -459,7 +459,7 @@ class _SheetReader:
             for element in self._book.elements(part, "row", max_bytes=_MAX_SHEET_BYTES):
                 row = int(element.get("r", last + 1))
                 if not last < row <= _MAX_ROWS:
-                    message = f"row {row} comes after row {last}, so rows may be lost; open the file and save it again"
+                    message = f"row {row} comes after row {last}, so rows may be lost: open the file and save it again"
                     raise LedgerError(message, line=row)
                 last = row
                 is_hidden = element.get("hidden") in ("1", "true") or element.get("ht") == "0"
@@ -475,7 +475,7 @@ class _SheetReader:
             name = cell.get("r")
             before, place = place, place + 1 if name is None else _column(name.rstrip("0123456789"))
             if not before < place < _MAX_COLUMNS:
-                raise LedgerError(f"row {row}: the cells are not in order; open the file and save it again", line=row)
+                raise LedgerError(f"row {row}: the cells are not in order: open the file and save it again", line=row)
             value = self._value(cell, place, *names)
             if value is not None and not (isinstance(value, str) and not value.strip(_columns.BLANK)):
                 cells[place] = value
@@ -530,7 +530,7 @@ def _shown_text(text: str, style: str | NumberFormat | None) -> str | Unreadable
 
 @cache
 def _column(letters: str) -> int:
-    """Return the number of a column from 0; -1 if there is none of these letters."""
+    """Return the number of a column from 0; -1 without such letters."""
     place = 0
     for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
         place = place * 26 + ord(letter) - 64
@@ -543,7 +543,7 @@ def _text_of(element: Element) -> str:
         guide.clear()
     text = "".join(map(_text, element.iter(_beside(element, "t"))))
     if len(text) > _MAX_CHARACTERS:
-        raise LedgerError(f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger")
+        raise LedgerError(f"a cell holds more than {_MAX_CHARACTERS} characters, so this is not a ledger")
     return _unescape(text)
 
 

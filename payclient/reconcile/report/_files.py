@@ -128,7 +128,7 @@ class ReportFiles:
             OSError: When a file cannot be written. No file is changed then.
         """
         if about.rules.fingerprint != self._rules.fingerprint:
-            raise ValueError("finish got other rules than ReportFiles; give both the same ones")
+            raise ValueError("finish got other rules than ReportFiles: give both the same ones")
         if self._opening.run and about.run != self._opening.run:
             raise ValueError(f"finish got the run {about.run!r}, and the rows are of {self._opening.run!r}")
         side, files = about.statement, about.files
@@ -169,7 +169,7 @@ def _imported(output: model.Output) -> Callable[[model.Opening], object]:
         begin: Callable[[model.Opening], object] = getattr(import_module(f"payclient.reconcile.report.{module}"), name)
     except ModuleNotFoundError as error:
         message = (
-            f"{output.name} needs {error.name}; install it with: pip install 'payclient[{output.extra}]', "
+            f"{output.name} needs {error.name}: pip install 'payclient[{output.extra}]', "
             "or choose other files with formats=…"
         )
         raise ModuleNotFoundError(message, name=error.name) from error

@@ -37,7 +37,7 @@ _ADVICE = {
     Bucket.UNRESOLVED: "Nothing is known about these yet, not even that they are missing. The next run asks again.",
     Bucket.REJECTED: "These lines of the ledger cannot be used. Correct them in the ledger, and run again.",
 }
-ALLOWED = "A rule allows the difference, or it may still be in time; each row says why."
+ALLOWED = "A rule allows the difference, or it may still be in time. Each row has the reason."
 
 
 def begin(opening: Opening) -> None:

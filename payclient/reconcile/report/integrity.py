@@ -199,13 +199,13 @@ def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision
     """
     Add the *decisions* that are not known yet, wait for the disk, and return them.
 
-    Of a row with several findings, the first one tells whether anything was decided: an entry of an earlier night that
+    Of a row with several findings, the first one shows whether anything was decided: an entry of an earlier night that
     the work list still shows decides nothing about a new finding.
     """
     path = folder / DECISIONS
     with open(path, "a+b", opener=own) as file:
         if not lock(file):
-            raise DecisionError(f"{path} is in use by another process; try again")
+            raise DecisionError(f"{path} is in use by another process: try again")
         _cut_off(file)
         log = read_log(folder)
         known, previous = log.latest, log.checksums[-1] if log.checksums else FIRST
@@ -312,5 +312,5 @@ def verify_signatures(folder: Path) -> tuple[Problem, ...]:
         return (Problem(SIGNATURES, error.message),)
     except OSError:  # which the check of the manifest reports
         return ()
-    changed = "and the report or its decisions were changed since; sign it again"
+    changed = "and the report or its decisions were changed since: sign it again"
     return tuple(Problem(SIGNATURES, f"{each}, {changed}") for each in signatures if each.sha256 != state)

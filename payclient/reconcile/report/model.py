@@ -208,7 +208,7 @@ class Top(Generic[_Item]):
 
 @frozen(kw_only=True)
 class BreakItem:
-    """A finding about a reference, however many rows have it; of an invoice that was paid twice, all its payments."""
+    """A finding about a reference, however many rows have it, or about all payments of an invoice paid twice."""
 
     row: Row
     finding: Finding
@@ -333,7 +333,7 @@ def _code(term: str, value: str | None, missing: str = _NOT_RECORDED) -> Fact:
 
 @frozen
 class BridgeLine:
-    """One line of the bridge; a total has no step."""
+    """One line of the bridge. A total has no step."""
 
     label: str
     meaning: str
@@ -410,7 +410,7 @@ class Report:
         return f"{rows:,} {bucket}" + (f" ({tolerated:,} within tolerance or accepted)" if tolerated else "")
 
     def _statement_problems(self) -> Iterator[str]:
-        """Yield the problems of the statement as a whole; breaks are counted as rows."""
+        """Yield the problems of the statement as a whole. Breaks are counted as rows."""
         if (settlement := self.summary.settlement) is None:
             return
         if off := settlement.payout_difference:
@@ -426,7 +426,7 @@ class Report:
 
     @cached_property
     def compared(self) -> str:
-        """The compared fields; empty if there are none."""
+        """The compared fields. Empty without any."""
         compared = self.summary.compared
         most = max(compared.fields.values(), default=0)
         found = {name: rows for name, rows in compared.fields.items() if rows}
@@ -444,7 +444,7 @@ class Report:
 
     @cached_property
     def remark(self) -> str:
-        """The fields that were not compared, in a few sentences; empty if there are none."""
+        """The fields that were not compared, in a few sentences. Empty without any."""
         compared = self.summary.compared
         told = {"amount": compared.are_amounts_left_out, "status": compared.status_left_out or compared.assumed_paid}
         names = [name for name, rows in compared.fields.items() if not rows and not told.get(name)]
@@ -510,7 +510,7 @@ class Report:
 
     @cached_property
     def payout_sentence(self) -> str:
-        """The money that came to the bank, and the statement's total; empty if it was not given."""
+        """The money that came to the bank, and the statement's total. Empty if it was not given."""
         settlement = self.summary.settlement
         if settlement is None or settlement.payout is None:
             return ""

@@ -1,4 +1,4 @@
-"""Internal: the words of a report: sentences about figures, labels and explanations; all of them are safe to print."""
+"""Internal: the words of a report: sentences about figures, labels and explanations. All of them are safe to print."""
 
 import json
 import re
@@ -32,7 +32,7 @@ class Wording:
     advice: str
 
 
-_AGAIN = "Run the same command again: it asks about the unresolved rows only. Until then, figures may change."
+_AGAIN = "Run the same command again: it asks only about the unresolved rows. Until then, figures may change."
 
 ADVICE: Mapping[Condition, str] = {
     Condition.NOTHING_READ: "Check that the right file was given, and that it has more than a header.",
@@ -43,18 +43,18 @@ ADVICE: Mapping[Condition, str] = {
     Condition.REJECTED: "Correct the rejected rows in the ledger, and run again.",
     Condition.NOT_TIED: "No row differs, but the statement does not tie: see the bridge to it, and what is below.",
     Condition.AMOUNTS_LEFT_OUT: (
-        "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if "
+        "Amounts were not compared, so the money may differ. Name the column with --column amount=NAME, if "
         "there is one."
     ),
     Condition.SHEETS_LEFT_OUT: (
-        "The first sheet was read, and others have rows: name the one that is meant with --sheet NAME. A sheet of a "
+        "The first sheet was read, and others have rows: name the right one with --sheet NAME. A sheet of a "
         "statement is chosen by saving it as a file."
     ),
     Condition.STATUS_LEFT_OUT: (
-        "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid."
+        "The status was not compared, so a payment may be unpaid. Add a status column, or assume paid."
     ),
     Condition.NEWLY_LEFT_OUT: (
-        "Something is not compared that the previous run compared, or did not have. Look at it before you sign; the "
+        "Something is not compared that the previous run compared, or did not have. Look at it before you sign: the "
         "next run only counts it."
     ),
     Condition.CLEAN: "There is nothing to do.",
@@ -93,16 +93,16 @@ def ignored(compared: summary.Compared) -> list[str]:
 
 
 def columns_advice(compared: summary.Compared) -> str:
-    """Return how to decide about the columns that are not used; none is ignored but by name."""
-    said = ["A column that is not used may say something else; use it with --column FIELD=NAME."]
+    """Return how to decide about the columns that are not used. None is ignored but by name."""
+    said = ["An unused column may change the result: use it with --column FIELD=NAME."]
     if compared.unused:
         said.append(
-            "Or say what its words mean, in [lines.kind] of the rules; one that says nothing about the payments is "
+            "Or give its words a meaning in [lines.kind] of the rules. A column that isn't about the payments is "
             "ignored by name with --ignore-column NAME."
         )
     if compared.unused_in_statement:
         names = ", ".join(quote(each.name) for each in compared.unused_in_statement)
-        said.append(f"If the statement's columns say nothing: ignore_columns = [{names}] in [statement] of the rules.")
+        said.append(f"If the statement's columns don't matter: ignore_columns = [{names}] in [statement] of the rules.")
     return " ".join(said)
 
 
@@ -116,9 +116,9 @@ def large_remarks(compared: summary.Compared) -> list[str]:
 
 
 _TO_REVIEW = {
-    summary.AcceptanceState.MET_NO_ROW: "matches no row; remove it",
-    summary.AcceptanceState.CHANGED: "does not fit the present difference; look at the row again",
-    summary.AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
+    summary.AcceptanceState.MET_NO_ROW: "matches no row: remove it",
+    summary.AcceptanceState.CHANGED: "doesn't fit the present difference: look at the row again",
+    summary.AcceptanceState.ENDED: "has ended: settle the difference, or accept it again",
     summary.AcceptanceState.ENDS_SOON: "is about to end",
 }
 
@@ -137,7 +137,7 @@ def at_stake_sentence(found: summary.OpenFindings) -> str:
 
 
 BUCKETS: Mapping[Bucket, Wording] = {
-    Bucket.MATCHED: Wording("Matched", "All that is compared agrees."),
+    Bucket.MATCHED: Wording("Matched", "Everything compared agrees."),
     Bucket.OPEN: Wording("Open", "Not paid or not settled yet, and not late."),
     Bucket.BREAK: Wording("Breaks", "The two sides differ."),
     Bucket.UNRESOLVED: Wording("Unresolved", "No trustworthy answer yet."),
@@ -218,7 +218,7 @@ _TENS = frozenset(10**power for power in range(1, 7))
 
 @singledispatch
 def in_words(value: object) -> str:
-    """Return a value as people read it; safe to print, and empty if there is nothing to say."""
+    """Return a value as people read it. Safe to print, and empty if there is nothing to say."""
     return str(value)
 
 
@@ -259,14 +259,14 @@ def _(value: UnreadSheet) -> str:
 
 @in_words.register
 def _(value: IgnoredLines) -> str:
-    return f"{plural(value.lines, 'line')} of the kind {quote(value.word)} left out, as the rules say: {value.amount:,}"
+    return f"{plural(value.lines, 'line')} of the kind {quote(value.word)} left out by the rules: {value.amount:,}"
 
 
 @in_words.register
 def _(value: StatementTotals) -> str:
     """Return the lines that the rules leave out."""
     lines = f"{plural(value.ignored_lines, 'line')} of the statement"
-    return f"{lines} left out, as the rules say: {value.ignored_amount:,}" if value.ignored_lines else ""
+    return f"{lines} left out by the rules: {value.ignored_amount:,}" if value.ignored_lines else ""
 
 
 @in_words.register
@@ -274,17 +274,17 @@ def _(value: UnknownWord) -> str:
     which = f"{quote(value.word)} of {plural(value.rows, 'row')}"
     key = f"{value.table}.{_key(value.word)}"
     if value.table == "statuses":
-        said = f'status {which} is not known, so none of them can match; write the status that it means: {key} = "?"'
+        said = f'status {which} has no meaning, so none of them can match. Write the status that it means: {key} = "?"'
     else:
-        said = f'payment_method {which} is not in the rules; if the service calls it VA, for example: {key} = "VA"'
+        said = f'payment_method {which} is not in the rules. If the service calls it VA, for example: {key} = "VA"'
     return escape_unprintable(said, max_length=300)
 
 
 @in_words.register
 def _(value: Decision) -> str:
-    """Return that a break is still there although it was said to be corrected."""
+    """Return that a break is still there although it was marked as corrected."""
     which, who = f"{value.code} of {quote(value.reference)}", value.owner or value.by
-    said = f"{which} is still there; {who} said on {value.at.date()} that it was {Resolution.CORRECTED}"
+    said = f"{which} is still there, although {who} marked it on {value.at.date()} as {Resolution.CORRECTED}"
     return escape_unprintable(said, max_length=400)
 
 
@@ -348,7 +348,7 @@ def _(value: LedgerChange) -> str:
     if not value.missing.rows:
         return said
     start = value.covers_from
-    when = "no row says when it was created" if start is None else f"it begins at {start:%Y-%m-%d %H:%M}"
+    when = "no row has its time of creation" if start is None else f"it begins at {start:%Y-%m-%d %H:%M}"
     named = ", ".join(map(quote, value.references)) + (", …" if value.missing.rows > len(value.references) else "")
     missing = f"{plural(value.missing.rows, 'row')} that matched before, with {value.missing.amount:,},"
     left = f"{missing} left the ledger, although it still covers their time ({when}): {named}."
@@ -372,7 +372,7 @@ def origin_sentence(previous: PreviousRun) -> str:
 
 
 def reused_sentence(since: SincePrevious) -> str:
-    """Return the number of rows that were not looked up, and the age of their answers; empty if all were."""
+    """Return the number of rows that were not looked up, and the age of their answers. Empty if all were."""
     if since.oldest_reused_at is None or since.newest_reused_at is None:
         return ""
     first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (since.oldest_reused_at, since.newest_reused_at))
@@ -382,7 +382,7 @@ def reused_sentence(since: SincePrevious) -> str:
 
 
 def rules_sentences(since: SincePrevious) -> tuple[str, ...]:
-    """Return the rules that changed, and their old and new values with who decided; nothing if none changed."""
+    """Return the rules that changed, and their old and new values with who decided. Nothing if none changed."""
     said = [f"Rules that changed since the previous run: {', '.join(since.changed_rules)}."] * bool(since.changed_rules)
     if since.rule_changes:
         values = [in_words(each) for each in since.rule_changes[:_MAX_CHANGES]]
@@ -399,7 +399,7 @@ def rules_sentences(since: SincePrevious) -> tuple[str, ...]:
 
 
 def pattern_words(pattern: Pattern) -> tuple[str, str]:
-    """Return what the rows share, and the rule or option that would treat it; both safe to print."""
+    """Return what the rows share, and the rule or option that would treat it. Both safe to print."""
     words = _PATTERNS[pattern.kind](*pattern.values)
     sentence, treatment = (escape_unprintable(text, max_length=300) for text in words)
     return sentence, treatment
@@ -418,7 +418,7 @@ def _factor(name: str, numerator: int, denominator: int) -> tuple[str, str]:
     percent = abs(factor - 1) * 100
     if 0 < percent <= 100 and percent == round(percent, 6):
         return sentence, f"[tolerances.{name}] {side}_percent = {_number(percent)}, if the difference is expected"
-    return sentence, "correct the export; no rule allows such a factor"
+    return sentence, "correct the export, because no rule allows such a factor"
 
 
 def _number(value: Fraction) -> str:
@@ -455,14 +455,14 @@ def _status_words(code: str, ours: str, theirs: str, meant: str | None, means: s
         return sentence, f'to map it: [statuses] {_key(word)} = "{"…" if meaning is None else meaning}"'
     if Status.PENDING in (meant, means):
         return sentence, 'grace = "36h", if such rows settle by themselves'
-    return sentence, "correct the side that is wrong; both words are known, so no rule maps them"
+    return sentence, "correct the side that is wrong, because both words are known and no rule maps them"
 
 
 def _pair_words(name: str, ours: str, theirs: str) -> tuple[str, str]:
     sentence = f"{name} is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
     if name == "payment_method" and ours and theirs:
         return sentence, f"if they are the same: methods.{_key(ours)} = {json.dumps(theirs, ensure_ascii=False)}"
-    return sentence, "correct the export; no rule maps such a pair"
+    return sentence, "correct the export, because no rule maps such a pair"
 
 
 def _key(word: str) -> str:

@@ -252,7 +252,7 @@ class ReportWorkbook(BookWriter):
         for name in ("Breaks", "Unresolved", "Rejected"):
             if left_out := self._sheets[name].left_out:
                 rows = plural(left_out, "row")
-                yield f"The sheet {name} has no room for {rows}; its last row says which file has them all."
+                yield f"The sheet {name} can't take {rows} more. Its last row names the file with all of them."
 
 
 def begin(opening: Opening) -> None:
@@ -341,7 +341,7 @@ class WorkItem:
             if self.code == UNRESOLVED:
                 problem = "an unresolved row cannot be accepted, because nothing is known about it yet"
             elif not self.owner or not self.comment:
-                problem = "what is accepted needs an owner and a comment that says why"
+                problem = "an acceptance needs an owner and a comment with the reason"
             elif until is None or until < at.date():
                 problem = f"the last day, {until}, has passed"
         if problem:
@@ -374,11 +374,11 @@ def _items(sheet: str, rows: Iterator[tuple[int, Mapping[int, Any]]]) -> Iterato
         work = {each.name: _text(cells.get(places[each.title]), f"{place}, {each.title}") for each in WORK}
         is_filled, is_twice = any(work.values()), (line, reference, code) in seen
         if is_twice and (is_filled or seen[line, reference, code]):
-            raise DecisionError(f"{place}: the row is there twice; delete one of them")
+            raise DecisionError(f"{place}: the row is there twice, so delete one of them")
         if is_filled:
             code = code if "Finding" in places else UNRESOLVED
             if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
-                raise DecisionError(f"{place}: it is not a row of the report; undo the changes in it")
+                raise DecisionError(f"{place}: it is not a row of the report, so undo the changes in it")
             yield WorkItem(sheet=sheet, row=number, line=line, reference=reference, code=code, **work)
         seen[line, reference, code] = is_filled
 
@@ -394,7 +394,7 @@ def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
 
 def _text(value: Any, place: str) -> str:
     if value is FORMULA:
-        raise DecisionError(f"{place}: it is a formula; write the text itself")
+        raise DecisionError(f"{place}: it is a formula, so write the text itself")
     if type(value) is int:
         return str(value)
     if value is not None and not isinstance(value, str):

@@ -175,7 +175,7 @@ def test_refused_session(session, engine, name, value, problem):
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ("select 1 as id", "no column is called 'reference'; the columns are id"),
+        ("select 1 as id", "no column is called 'reference': the columns are id"),
         ("select 17 as reference", "must be text, so that no zero and no digit is lost, and is integer"),
         ("select 'T1' as reference, 'x' as status", "an output column: status"),
     ],

@@ -85,7 +85,7 @@ def test_refused(subtests):
         ),
         (
             {"currency_suffix": "DB"},
-            "currency_suffix must be a currency, and 'DB' says credit or debit; try debit for negative",
+            "currency_suffix must be a currency, but 'DB' means credit or debit: try debit for negative",
         ),
         ({"date_format": 3}, "date_format must be text, or a list of texts, got 3"),
         ({"date_format": "%d/%m"}, "date_format must have day, month and year once each, as in %d/%m/%Y, got '%d/%m'"),

@@ -51,7 +51,7 @@ def test_refused_rows():
     assert [row.reason.partition(";")[0] for row in rows[:3]] == [
         "direction: 'X' is not known to mean credit or debit",
         "direction: the cell is empty, so it is not known whether money came or went",
-        "amount: -5 is below zero by its own sign, and the column 'D/C' says otherwise",
+        "amount: -5 is below zero by its own sign, but not by the column 'D/C'",
     ]
     assert [row.amount for row in rows] == [None, None, -5, 0, -5]
     assert [row.amount for row in read("reference,amount,D/C\nT3,-5,D\n", ignore=["D/C"])] == [-5]
@@ -60,7 +60,7 @@ def test_refused_rows():
 def test_far_below():
     """A debit on any row refuses the ledger, and other words next to it are named with it."""
     text = "reference,amount,x\n" + "".join(f"T{n},5,CREDIT\n" for n in range(500)) + "T501,5,DEBIT\n"
-    with pytest.raises(LedgerError, match="'x' says credit and debit and is not used"):
+    with pytest.raises(LedgerError, match="'x' has words for credit and debit and is not used"):
         read(text)
 
 

@@ -42,7 +42,7 @@ def test_several(kind):
         (("Reference", "Fee"), "row 3 or 5 has such columns; --header-row 3 or --header-row 5 makes it the header"),
     ):
         data = {"csv": FILES["csv"] + f"\n{','.join(more)}".encode(), "xlsx": by_openpyxl(*ROWS, more)}
-        with pytest.raises(LedgerError, match=f"no column is called reference; .*; {wanted}$"):
+        with pytest.raises(LedgerError, match=f"no column is called reference: .*; {wanted}$"):
             read(data[kind])
     with pytest.raises(LedgerError, match="no column is called reference") as caught:
         read(FILES[kind], header_row=2)

@@ -110,11 +110,11 @@ def test_refused(subtests):
         # Another mark than a currency, and what to do about it.
         ("CR 15000", {}, "--negative debit reads letters for credit and debit"),
         ("D15000", {}, "--negative debit reads letters for credit and debit"),
-        ('="15000"', {}, "is a formula of a spreadsheet; export the values of the column, as whole numbers"),
-        ("=15000", {}, "is a formula of a spreadsheet; export the values of the column, as whole numbers"),
-        ("15000**", {}, "'**' may say something about the amount; export it in a column by itself"),
-        ("15000 *", {}, "'*' may say something about the amount; export it in a column by itself"),
-        ("#15000", {}, "'#' may say something about the amount; export it in a column by itself"),
+        ('="15000"', {}, "is a formula of a spreadsheet: export the values of the column, as whole numbers"),
+        ("=15000", {}, "is a formula of a spreadsheet: export the values of the column, as whole numbers"),
+        ("15000**", {}, "'**' may change the amount: export it in a column by itself"),
+        ("15000 *", {}, "'*' may change the amount: export it in a column by itself"),
+        ("#15000", {}, "'#' may change the amount: export it in a column by itself"),
     ]:
         with subtests.test(cell=cell):
             with pytest.raises(CellProblem, match="|".join(map(re.escape, option.split("|")))):
@@ -221,7 +221,7 @@ def test_nothing_else(cell, dialect):
 def test_nearly_whole():
     """What a formula of a spreadsheet nearly made whole is told with the whole number, and how to get it."""
     for value, whole in ((8.7 * 100, "870"), (-1234567.0000000002, "-1,234,567")):
-        with pytest.raises(CellProblem, match=f"is nearly {whole}, and not quite; .* as with ROUND") as caught:
+        with pytest.raises(CellProblem, match=f"is nearly {whole}, but not quite. .* as with ROUND") as caught:
             MoneyReader().read(value)
         assert repr(value) in str(caught.value)
     with pytest.raises(CellProblem, match=r"'869\.99' is not a whole number"):

@@ -188,7 +188,7 @@ REJECTED = [
     (("T1\u00a0", "1", "Paid"), "reference: 'T1<U+00A0>' holds U+00A0"),
     (("T1", "15.000", "Paid"), "amount: '15.000' may mean 15 or 15000"),
     (("1001.0", "1.5", "Paid"), "amount: '1.5' is not a whole number"),
-    (("reference", "total", "status"), "is the header again; were two files joined?"),
+    (("reference", "total", "status"), "is the header again: were two files joined?"),
     (("T1", "500", "Paid\u00a0"), "status: 'Paid<U+00A0>' holds U+00A0"),
 ]
 
@@ -239,7 +239,7 @@ def test_time_of_creation(form):
         assert [row.created_at for row in ledger] == [datetime.fromisoformat("2026-11-21"), None, None]
         (warning,) = ledger.warnings
     assert warning.startswith("'Tanggal': 2 cells cannot be read: 'yesterday' is not a time such as ")
-    assert warning.endswith("; grace doesn't apply to such a row")
+    assert warning.endswith(": grace doesn't apply to such a row")
 
 
 def test_missing_package():
@@ -294,5 +294,5 @@ def test_any_bytes(beginning, data, form):
 )
 def test_web_page(start):
     """A web page that is called .xls is named as what it is."""
-    with pytest.raises(LedgerError, match=r"this is a web page or XML, whatever its name says; .* save it as \.xlsx"):
+    with pytest.raises(LedgerError, match=r"this is a web page or XML, not a ledger: .* save it as \.xlsx"):
         open_ledger(io.BytesIO(f"{start}\nreference,amount\nT1,5\n".encode()))

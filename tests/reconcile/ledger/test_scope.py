@@ -73,7 +73,7 @@ def test_totals():
     assert isinstance(read(text)[0][-1], RejectedEntry)
 
 
-UNTIED = "is a totals row that says 9,999, and the rows above it add up to 3,000: rows may be missing"
+UNTIED = "is a totals row with 9,999, but the rows above it add up to 3,000: rows may be missing"
 CONTROL = {
     "T1,1000,\nT2,2000,\nTotal,9999,\n": UNTIED,
     "T1,1000,\nT2,2000,\nTotal,,\n": "",

@@ -56,10 +56,10 @@ def test_not_agreed():
         io.StringIO(f"{header}T1,-5,\nT2,7,\n"), **options
     )
     (reason,) = amounts(io.StringIO(f"{header}T1,,-5\n"), **options)
-    assert reason == "amount: -5 is below zero by its own sign, and the column 'debit' says otherwise"
+    assert reason == "amount: -5 is below zero by its own sign, but not by the column 'debit'"
     words = {"columns": {"amount": "credit"}, "dialect": Dialect(debit_columns={"amount": "debit"}, negative="debit")}
     (reason,) = amounts(io.StringIO(f"{header}T1,5 CR,\n"), **words)
-    assert reason == "amount: 5 is above zero by its own sign, and the column 'debit' says otherwise"
+    assert reason == "amount: 5 is above zero by its own sign, but not by the column 'debit'"
 
 
 def test_direction():
@@ -68,7 +68,7 @@ def test_direction():
     assert amounts(io.StringIO(text)) == [15, -5]
     assert "a minus (-5) and none (7)" in amounts(io.StringIO(f"{text}T3,7,D\n"))
     (_, _, reason) = amounts(io.StringIO(f"{text}T3,-7,C\n"))
-    assert "the column 'D/C' says otherwise; --ignore-column NAME leaves a column out" in reason
+    assert "but not by the column 'D/C'; --ignore-column NAME leaves a column out" in reason
 
 
 async def test_kinds():

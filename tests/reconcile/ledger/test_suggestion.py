@@ -55,7 +55,7 @@ def test_sentence():
     """The sentence counts the rows, and shows the first refused amount and what it would be."""
     (text,) = suggested("500", "15.000,00", "7.000,00")
     assert text == (
-        "2 rows have amounts that cannot be read; all can be read with --decimal , --thousands . (first: "
+        "2 rows have amounts that cannot be read: all can be read with --decimal , --thousands . (first: "
         "'15.000,00' → 15000)"
     )
 
@@ -73,9 +73,9 @@ def test_ambiguous_amount():
     assert "all can be read with --thousands ." in text  # seven and a half is not an amount
     (text,) = suggested("15.000", "7.000")
     assert text == (
-        "2 rows have amounts that cannot be read; they are ambiguous: "
+        "2 rows have amounts that cannot be read. They are ambiguous: "
         "all can be read with --thousands . ('15.000' → 15000) "
-        "or --decimal . ('15.000' → 15); declare the one that is meant"
+        "or --decimal . ('15.000' → 15), so declare the right one"
     )
 
 
@@ -137,7 +137,7 @@ def test_times(subtests):
 def test_ambiguous_times(cells, ways):
     """Orders that fit every time and differ are all named."""
     (text,) = suggested(*cells, column="created_at")
-    assert "they are ambiguous: " in text
+    assert "They are ambiguous: " in text
     assert [way for way in ways if way not in text] == []
 
 

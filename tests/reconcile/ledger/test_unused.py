@@ -165,7 +165,7 @@ def test_directions():
     for credit, debit in [("C", "D"), ("CREDIT TRANSFER", "Debit Transfer"), ("Uang Masuk", "Uang Keluar")]:
         text = f"reference,amount,x\nT1,5,{credit}\nT2,5,{debit}\n"
         with pytest.raises(
-            LedgerError, match=r"'x' says credit and debit .* direction=x chooses it, or --ignore-column NAME"
+            LedgerError, match=r"'x' has words for credit and debit .* direction=x chooses it, or --ignore-column NAME"
         ):
             read(text)
         assert named(text, columns={"kind": "x"}) == []

@@ -167,7 +167,7 @@ def test_other_sheets():
         book.create_sheet("Template").append(["reference", "amount"])
 
     data = by_openpyxl(("reference",), ("T1",), change=more_sheets)
-    said = "only the sheet 'First' was read; there are rows in 'Second' (1 row), 'Note' (1 row) too"
+    said = "only the sheet 'First' was read: there are rows in 'Second' (1 row), 'Note' (1 row) too"
     for sheet, unread in [(None, {"Second": 1, "Note": 1}), ("First", {})]:
         with opened(data, sheet=sheet) as ledger:
             assert [row.reference for row in ledger] == ["T1"]
@@ -190,7 +190,7 @@ def test_sheet_chosen():
     """A sheet that was chosen is read; one that is not there is refused, and those that are there are named."""
     data = by_openpyxl(("reference",), ("T1",), change=two_sheets)
     assert read(data, sheet="Second")[0].reference == "T2"
-    with pytest.raises(LedgerError, match="a sheet called 'Third'; its sheets are 'First', 'Empty', 'Second'"):
+    with pytest.raises(LedgerError, match="a sheet called 'Third': its sheets are 'First', 'Empty', 'Second'"):
         opened(data, sheet="Third")
 
 

@@ -122,7 +122,7 @@ def test_no_decisions(tmp_path):
 
 
 def test_still_there(tmp_path):
-    """A break that was said to be corrected is in the summary of a later run that has it, not in that of its own."""
+    """A break that was marked as corrected is in the summary of a later run that has it, not in that of its own."""
     add_decisions(tmp_path, [TWO])
     assert report_of(tmp_path, "R", [BREAK]).still_there == ()
     assert report_of(tmp_path, "S", [BREAK]).still_there == (TWO,)
@@ -130,7 +130,9 @@ def test_still_there(tmp_path):
     assert said == {
         "code": "underpaid",
         "reference": "T2",
-        "sentence": ("underpaid of 'T2' is still there; Ana said on 2026-11-21 that it was corrected in the ledger"),
+        "sentence": (
+            "underpaid of 'T2' is still there, although Ana marked it on 2026-11-21 as corrected in the ledger"
+        ),
     }
 
 

@@ -248,7 +248,7 @@ async def test_at_stake_of_what_is_not_known(tmp_path):
 
 
 RULES = Rules(fees={"VA": FeeSchedule(flat=400)}, accepted=[accepted("T9", largest_difference=500)])
-ACCEPTANCE = "underpaid of 'T9', accepted by Ana until 2026-12-31, matches no row; remove it"
+ACCEPTANCE = "underpaid of 'T9', accepted by Ana until 2026-12-31, matches no row: remove it"
 LEAKAGE = "VA: 1 row, 40,000 not received, fees +100 against the schedule"
 
 

@@ -277,7 +277,7 @@ def test_without_the_extra(tmp_path):
         done = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path / extra)], stdout=subprocess.PIPE, check=True, text=True
         )
-        told = f"{file} needs {package}; install it with: pip install 'payclient[{extra}]', or choose other files"
+        told = f"{file} needs {package}: pip install 'payclient[{extra}]', or choose other files"
         assert done.stdout == f"{told} with formats=…\n"
         assert content(tmp_path / extra).keys() == set(ALL) - {file}
 

@@ -102,5 +102,5 @@ def test_where_a_sheet_ends(rows, tmp_path):
     )
     said = [row[1] for row in values(workbook["Summary"])]
     place = said.index("Matched and open rows are not listed here: rows.jsonl has every row.")
-    end = f"The sheet Breaks has no room for {breaks:,} rows; its last row says which file has them all."
+    end = f"The sheet Breaks can't take {breaks:,} rows more. Its last row names the file with all of them."
     assert said[place + 1 : place + 3] == [end, None]
