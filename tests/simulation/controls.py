@@ -189,6 +189,8 @@ CONTROLS = (
             oracle="probes"),
     Control("after an outage the limiter starts slowly", "client._outage:Outage._answered",
             "self._limiter.capacity.recover()", "pass", oracle="slow start"),
+    Control("a reference that always fails is no evidence", "client._outage:Outage._is_evidence",
+            "self.references.first_failed(reference) >= self.answered_at", "True", works=("lookups",), oracle="waits"),
     Control("an outage has an age", "client._outage:Outage._age", "if not self._in_flight and", "if False and",
             works=("lookups",), oracle="recovers"),
     Control("what is slow is not silent", "client._outage:Outage.due_at",
