@@ -71,6 +71,12 @@ def test_every_name_is_there(subtests):
             assert name in dir(payclient)
 
 
+def test_kept_at_first_use():
+    """A name is looked for once: a second use is an ordinary attribute."""
+    program = "import payclient; payclient.AsyncClient; print('AsyncClient' in vars(payclient))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout == b"True\n"
+
+
 def test_unknown_name():
     """A name that is not there is an `AttributeError`, as in any module; `Client` says which ones there are."""
     with pytest.raises(AttributeError, match="module 'payclient' has no attribute 'Pay'"):

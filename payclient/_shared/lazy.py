@@ -1,4 +1,4 @@
-"""Load the public names of a package at their first use."""
+"""Load the public names of a package at their first use, and keep them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def load_at_first_use(
     def get(name: str) -> object:
         from importlib import import_module  # noqa: PLC0415  not before it is needed
 
+        of_package = vars(sys.modules[package])
         if name in modules:
-            return getattr(import_module(modules[name]), name)
+            return of_package.setdefault(name, getattr(import_module(modules[name]), name))
         for room in () if name.startswith("_") else rooms:
             module = import_module(f"{package}.{room}")
             if name in vars(module) and _is_of(module, name):
-                return vars(module)[name]
+                return of_package.setdefault(name, vars(module)[name])
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
