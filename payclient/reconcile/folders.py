@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
-from attrs import asdict, evolve, frozen
+import attrs
 
 from payclient.reconcile import Journal, break_changes, replay, verify_journal
 from payclient.reconcile._atomic import read_own
@@ -55,7 +55,7 @@ _LEFT, _STATE = "left", "state"
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PastRun:
     """The report of an earlier run. Nothing in its folder is ever changed."""
 
@@ -140,7 +140,7 @@ class PastRun:
             breaks=tuple(breaks.values()),
             is_paid=is_paid,
             other_state="" if is_paid else next(filter(None, (*alone, *(row.state for row in judged))), ""),
-            settled=None if settled is None else evolve(settled, lines=(), before=None),
+            settled=None if settled is None else attrs.evolve(settled, lines=(), before=None),
             has_left=has_left,
             gone_for=memory.get("gone_for", 0),
             is_in_ledger=all(side.is_in_ledger for side in sides),
@@ -277,7 +277,7 @@ def started_at(journal: Journal, now: datetime | None = None) -> datetime | None
 def note_about(journal: Journal, about: About) -> str:
     """Note the facts and the name of the run in the journal. Return the name, unchanged when resumed."""
     if (started := started_at(journal)) is not None:
-        about = evolve(about, run=run_name(about, started))
+        about = attrs.evolve(about, run=run_name(about, started))
     journal.set_note("run", about.run)
     journal.note_value(_ABOUT, about_as_json(about))
     return about.run
@@ -291,9 +291,9 @@ def about_of(journal: Journal) -> About:
     """Return the noted facts of the run. None about a ledger that was not read to its end."""
     ended_by, known = journal.ended_by, journal.statement
     statement = None if known is None else journal.noted(_STATEMENT, StatementAbout)
-    return evolve(
+    return attrs.evolve(
         journal.noted(_ABOUT, About) or About(),
-        statement=None if statement is None or known is None else evolve(statement, totals=known.totals),
+        statement=None if statement is None or known is None else attrs.evolve(statement, totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
         ledger_change=journal.ledger_change,
@@ -303,7 +303,7 @@ def about_of(journal: Journal) -> About:
 def ledger_about(ledger: Ledger) -> LedgerAbout:
     names = ("format", "warnings", "excluded", "unused", "ignored", "unread_sheets")
     return LedgerAbout(
-        **asdict(ledger.fingerprint),
+        **attrs.asdict(ledger.fingerprint),
         columns=ledger.columns.used,
         ignored_columns=ledger.columns.ignored,
         **{name: getattr(ledger, name) for name in names},
