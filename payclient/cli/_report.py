@@ -222,16 +222,17 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     """
     journal = folder / JOURNAL
     check_run(folder)
-    found = (*integrity.verify(folder), *integrity.verify_decisions(folder), *integrity.verify_signatures(folder))
-    problems = _in_files(found, but=WORK_LIST if allow_edits else "")
-    which = "every file" if len(problems) == len(found) else f"every file but {WORK_LIST}"
+    found = integrity.verify(folder)
+    own = _in_files(found, but=WORK_LIST if allow_edits else "")
+    which = "every file" if len(own) == len(found) else f"every file but {WORK_LIST}"
+    problems = own + _in_files((*integrity.verify_decisions(folder), *integrity.verify_signatures(folder)))
     if has_journal := os.path.lexists(journal):  # a report may be kept without it
         try:
             reconcile.verify_journal(journal)
         except (reconcile.JournalError, reconcile.JournalWriteError) as error:
             problems.append(f"{journal.name}: {error}")
     if problems:
-        steps = [about_folder("report", folder)] if has_journal else []
+        steps = [about_folder("report", folder)] if has_journal and own else []  # decisions cannot be written again
         streams.show([*problems, *lines_of(steps, streams.call)])
         return Exit.DIFFERENT
     decided = folder / integrity.DECISIONS
@@ -242,7 +243,7 @@ def verify(folder: Path, /, *, allow_edits: Flag = False, streams: OwnStreams) -
     return Exit.DONE
 
 
-def _in_files(problems: Iterable[integrity.Problem], but: str) -> list[str]:
+def _in_files(problems: Iterable[integrity.Problem], but: str = "") -> list[str]:
     return [f"{each.file}: {each.what}" for each in problems if each.file != but]
 
 

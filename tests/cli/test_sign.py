@@ -40,7 +40,7 @@ def test_changed_since(report, command):
     manifest = json.loads((report / "manifest.json").read_text())
     (report / "manifest.json").write_text(json.dumps(manifest, indent=1))
     result = command("verify", "report")
-    assert result.status == 1
+    assert (result.status, "Next: " in result.out) == (1, False)  # writing the report again would not sign it
     assert ": sign it again" not in command("sign", "report", "--prepared", "Ana").out
     assert command("verify", "report").status == 0
     (report / "signatures.jsonl").write_text("{}\n")
