@@ -87,7 +87,7 @@ class ConfigurationError(PayClientError, ValueError):
     The key, the base URL or an option is invalid. Raised when the client is created.
 
     Attributes:
-        option: The option at fault, as Python spells it. Empty if the message is about more than one.
+        option: The option at fault, in Python's spelling. Empty if the message is about more than one.
         problem: The rest of the message after its name.
     """
 

@@ -103,7 +103,7 @@ class Way:
 
 
 def toml(value: object) -> str:
-    """Return *value* as a rules file has it."""
+    """Return *value* in the form of a rules file."""
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).items()
         return "{ " + ", ".join(f"{name} = {toml(each)}" for name, each in items) + " }"

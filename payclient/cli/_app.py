@@ -95,7 +95,7 @@ def make_app(named: Container[str]) -> App:
             if name in named:
                 module = import_module(path)
                 examples, _, more = _examples(name).partition("\n\n")
-                lines = "  \n".join(f"`{line}`" for line in examples.splitlines())  # in Markdown, each on its own
+                lines = "  \n".join(f"`{line}`" for line in examples.splitlines())  # Markdown, each on its own
                 command = getattr(module, name)
                 app.command(
                     command, group=group, sort_key=order, help_format="markdown", help_epilogue=f"{lines}\n\n{more}"
@@ -173,7 +173,7 @@ def _refused(streams: Streams, error: Exception, bound: Mapping[str, Any]) -> Ex
     if status in (Exit.USAGE, Exit.REFUSED, Exit.AGAIN) and not isinstance(error, ModuleNotFoundError):
         from payclient.cli._next import after_error, lines_of  # noqa: PLC0415  it imports reconciliation
 
-        with suppress(OSError):  # no command is known for an unreadable path
+        with suppress(OSError):  # a command is not known for an unreadable path
             for line in lines_of(after_error(error, status, streams.call, bound), streams.call):
                 streams.tell(line)
     return status

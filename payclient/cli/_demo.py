@@ -27,7 +27,7 @@ _METHODS = (("VA", "Virtual Account"), ("QR", "QR Code"), ("STORE", "Convenience
 _ROWS_PER_KIND = 1000
 
 Fields: TypeAlias = Mapping[str, Any]
-"""The fields of one transaction, as one side has them."""
+"""The fields of one transaction on one side."""
 
 _SAME: Fields = {}
 _PENDING = {"status": "Pending", "expdate": "2099-12-31 23:59:59"}

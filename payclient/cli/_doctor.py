@@ -203,17 +203,17 @@ def _outcome(seen: Transaction | errors.PayClientError, url: str, took: str) -> 
 _FEW_DAYS = 21  # before a certificate expires, when it should have been renewed
 _PAGE = "see the page When it cannot connect"
 _ADVICE_BY_STEP = {
-    "name": f"check the host of the address, DNS and VPN; behind a proxy, name it; {_PAGE}",
-    "connect": f"check host and port, firewall and proxy; {_PAGE}",
-    "proxy": f"check the proxy's address, user and password, and whether it may reach the service; {_PAGE}",
-    "tls": f"check host, authorities and client certificate; {_PAGE}",
-    **dict.fromkeys(("sending", "waiting", "body"), "try again; if it stays so, raise --timeout or ask the service"),
+    "name": f"check the host of the address, DNS and VPN, or name the proxy: {_PAGE}",
+    "connect": f"check host and port, firewall and proxy: {_PAGE}",
+    "proxy": f"check the proxy's address, user and password, and whether it may reach the service: {_PAGE}",
+    "tls": f"check host, authorities and client certificate: {_PAGE}",
+    **dict.fromkeys(("sending", "waiting", "body"), "try again, then raise --timeout or ask the service"),
 }
 _ADVICE_BY_KIND = (
     (errors.RateLimitedError, "come back later, or set --max-rate"),
     (errors.AuthenticationError, "check the key, and whether it is one of this environment"),
     (errors.PermissionDeniedError, "check the key's rights, and whether the service allows this IP address"),
-    (errors.ServiceError, "try again later; if it stays so, ask the service"),
+    (errors.ServiceError, "try again later, then ask the service"),
 )
 _SIGN_IN = "if this network wants you to sign in first, open a page in a browser"
 
@@ -232,5 +232,5 @@ def advice_for(error: errors.PayClientError, url: str = "") -> str:
     if error.status_code == 404 and url.endswith(endpoint("", Environment.SANDBOX)):
         return "this service may lack a sandbox: pass --environment live, or the sandbox's own --base-url"
     if error.status_code // 100 == 3 or error.status_code == 404 or error.body.lstrip().startswith("<"):
-        return f"check --base-url against the URL above; {_SIGN_IN}"
+        return f"check --base-url against the URL above, and {_SIGN_IN}"
     return "ask the service, with the URL above and this message"

@@ -223,7 +223,7 @@ async def get(
         from payclient.cli._next import diagnosis, lines_of  # noqa: PLC0415  it imports reconciliation
 
         if shown.status is Exit.DIFFERENT:
-            streams.warn("nothing was found; is it the key of this service and environment?")
+            streams.warn("nothing was found: is it the key of this service and environment?")
         for line in lines_of([diagnosis(streams.call)], streams.call):
             streams.tell(line)
     return shown.status

@@ -51,7 +51,7 @@ def ledger(
         ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input.
         rules: TOML file with the column names and the table `ledger`.
         save_rules: New rules file to write, with `--rules`, the options and the suggestions. The ledger is then shown
-            as this file reads it.
+            through this file.
         source: Reading the ledger.
         dialect: Declaring how it is written.
         streams: Streams of the process.
@@ -150,7 +150,7 @@ class Declared:
         }
 
     def rules_text(self) -> str | None:
-        """Return a rules file with all declarations. None if the one that is given has other values."""
+        """Return a rules file with all declarations. None if the given one has other values."""
         text = "" if self.rules_file is None else self.rules_file.read_text(encoding="utf-8-sig")
         for name, table in self.tables().items():
             lines = "".join(f"{key} = {toml(value)}\n" for key, value in table.items())

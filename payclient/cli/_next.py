@@ -153,7 +153,7 @@ def _after_reading(error: LedgerError, call: Call) -> Iterator[Call]:
             found = call.using(remedy.ways, error.side)
             is_known = is_statement or call.name == "ledger" or not found.only(LEDGER_ONLY).options
             yield found if is_known else _saving(found)
-        elif words := remedy.words("statement"):  # for the rules file
+        elif words := remedy.words("statement"):  # the rules file has them
             rules = dict(call.options).get("--rules") or str(_NEW_RULES)
             yield call.having(("--rules", rules)).after(f"write {words} {rules}")
     if error.refused is not None and not error.remedies and (option := error.refused.arguments(error.side)):

@@ -117,7 +117,7 @@ class DialectOptions:
         fees_below_zero: Read fees that are written below zero, as deductions from the amount.
         skip_totals: Leave totals rows out, instead of rejecting them.
         skip_rows_like: Beginning of rows to leave out, such as `Saldo` or `----` of a footer. May be repeated.
-        only_currency: Read the rows of this currency only, such as `IDR`.
+        only_currency: Read only the rows of this currency, such as `IDR`.
     """
 
     encoding: Annotated[str | None, Parameter(metavar="NAME")] = None

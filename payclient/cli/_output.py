@@ -32,7 +32,7 @@ class OutputOptions:
             something that was not compared.
         fail_on_new: Like --fail-on, but counts only new, changed and reopened breaks.
         as_json: Print `summary.json` instead of the verdict.
-        quiet: Print errors only. With `--json`, also the summary.
+        quiet: Print only errors. With `--json`, also the summary.
     """
 
     fail_on: Annotated[Severity | Literal["partial"], SEVERITY] = Severity.MEDIUM

@@ -307,7 +307,7 @@ def diff(
         later: Folder of the later report.
         fail_on: Least severe news with exit status 1: info, low, medium, high, critical.
         as_json: Print one JSON object with everything instead.
-        quiet: Print errors only. With `--json`, also the object.
+        quiet: Print only errors. With `--json`, also the object.
         streams: Streams of the process.
     """
     for folder in (earlier, later):

@@ -143,7 +143,7 @@ class Admission:
             raise failure
 
     def is_cut_short(self, lookup: Lookup, error: errors.CouldNotAskError) -> bool:
-        """Return whether *error* is about this lookup only: others may have more time, or wait out an outage."""
+        """Return whether *error* is only about this lookup: others may have more time, or wait out an outage."""
         is_own = isinstance(error, errors.OverloadedError) or lookup.priority is Priority.BULK
         return is_own or bool(self.too_late(lookup)) or self.is_rejected(lookup)
 

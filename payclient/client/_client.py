@@ -194,7 +194,7 @@ class AsyncClient(Shared):
 
         Note:
             A view shares connections, limiter and counters with its client, and lookups in flight with
-            views that differ in `deadline` and `on_outage` only. Closing either closes both.
+            views that differ only in `deadline` and `on_outage`. Closing either closes both.
 
         Raises:
             TypeError: For any other option.

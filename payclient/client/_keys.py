@@ -43,7 +43,7 @@ class Keys:
 
     def __init__(self, key: ApiKey | None, source: KeySource | None = None) -> None:
         self.version = 0
-        self.fingerprint: str = ""  # of the current key. Empty before the source was asked
+        self.fingerprint: str = ""  # the current key's. Empty before the source was asked
         self._current: ApiKey | None = None
         self._source = source
         self.has_source: bool = source is not None

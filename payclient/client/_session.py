@@ -43,11 +43,11 @@ from payclient.transports import Transport
 
 _FIELDS = frozenset(fields_dict(Transaction))
 _OTHER_LOOP = (
-    "it belongs to another event loop; "
+    "it belongs to another event loop, and "
     "asyncio.run makes one per call: keep one asyncio.Runner, or use payclient.blocking"
 )
 _NO_LOOP = (
-    "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
+    "it needs a running event loop of asyncio, such as in asyncio.run(...). Under trio, "
     "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
 )
 

@@ -9,7 +9,7 @@ Design rules:
 - Deferred rows do not wait for the input: they are retried even while the input yields nothing. A row comes after the
   input if nothing was answered since it failed. Otherwise rows that always fail would hold up all others.
 - All workers end before the block does, even if the block is cancelled repeatedly.
-- A stream is read inside its block only. Reading after it raises.
+- A stream is read only inside its block. Reading after it raises.
 - A transient failure is final only after several failed passes, in each of which the service answered
   other lookups. During an outage, no row is to blame.
 - A failure that every reference would have ends the stream once, instead of failing every row.

@@ -166,7 +166,7 @@ class ReconcileSpec(LookupSpec):
         rules: For the judgement of differences. Kept as JSON.
         canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
             else is found.
-        ignore: Names of columns to leave unused. One that is neither used, kept by name nor ignored is refused.
+        ignore: Names of columns to leave unused. Any other unused column is refused.
 
     Raises:
         ConfigurationError: When a value cannot be used.

@@ -75,7 +75,7 @@ class Failed(WithoutTruth, Returnable):
         raise self.error
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON has it: of the error, only its answer is shown."""
+        """Return the result as JSON. Of the error, only its answer is shown."""
         error = self.error
         shown = {"type": type(error).__name__, "detail": error.detail, "http_status": error.http_status}
         return {**super().as_json(), "error": shown}

@@ -157,7 +157,7 @@ def _make_context(options: Mapping[str, object]) -> ssl.SSLContext:
 
 def _refuse_to_ask() -> NoReturn:
     """Replace OpenSSL's prompt for a pass phrase, which would wait at the terminal."""
-    message = "client_key is encrypted; decrypt it (openssl pkey), or load it into an ssl_context of your own"
+    message = "client_key is encrypted: decrypt it (openssl pkey), or load it into an ssl_context of your own"
     raise ConfigurationError(message)
 
 

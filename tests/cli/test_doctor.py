@@ -183,7 +183,7 @@ PAGE = {"body": "<!DOCTYPE html><title>Sign in</title>", "headers": {"Content-Ty
 ANSWERS = [
     (Reply(status=404, body="no such page"), 3, "HTTP 404", "this service may lack a sandbox"),
     (Reply(status=302, headers={"Location": "/"}), 3, "HTTP 302", "check --base-url against the URL above"),
-    (Reply(status=200, **PAGE), 75, "HTTP 200", "check --base-url against the URL above; if this network wants"),
+    (Reply(status=200, **PAGE), 75, "HTTP 200", "check --base-url against the URL above, and if this network wants"),
     (Reply(status=503), 75, "HTTP 503", "try again later"),
     (Reply(status=429, headers={"Retry-After": "90"}), 75, "[retry after 90 s]", "come back later, or set --max-rate"),
     (Reply(status=200, body={"success": True}), 75, "HTTP 200", "ask the service"),

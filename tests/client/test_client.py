@@ -537,7 +537,7 @@ def test_other_event_loop():
         asyncio.run(pay.get_transaction("T2"))
     asyncio.run(pay.aclose())
     expected = (
-        "this client cannot be used: it belongs to another event loop; "
+        "this client cannot be used: it belongs to another event loop, and "
         "asyncio.run makes one per call: keep one asyncio.Runner, or use payclient.blocking"
     )
     assert (str(caught.value), transport.is_closed) == (expected, False)

@@ -265,8 +265,8 @@ async def test_blanks_around_a_reference(reference):
 def test_without_asyncio():
     """Without a running event loop of asyncio the client says that it needs one; trio drives coroutines like this."""
     message = (
-        "this client cannot be used: it needs a running event loop of asyncio, such as in asyncio.run(...); "
-        "under trio, call a payclient.blocking.Client in a thread: "
+        "this client cannot be used: it needs a running event loop of asyncio, such as in asyncio.run(...). "
+        "Under trio, call a payclient.blocking.Client in a thread: "
         "trio.to_thread.run_sync(client.get_transaction, reference)"
     )
     pay = client(ScriptedTransport())

@@ -148,7 +148,7 @@ def test_no_journal(tmp_path):
         *(
             (
                 lambda path, version=version: of_another_version(path, version),
-                f"is a journal of version {version}, and this payclient writes version 11; use the payclient",
+                f"is a journal of version {version}, and this payclient writes version 11: use the payclient",
             )
             for version in (10, 12)
         ),

@@ -17,7 +17,7 @@ _PASSED, _AHEAD = "2020-01-31 23:59:59", "2099-12-31 23:59:59"
 _ROWS_PER_KIND = 1000
 
 Fields: TypeAlias = Mapping[str, Any]
-"""The fields of one transaction, as one side has them."""
+"""The fields of one transaction on one side."""
 
 _SAME: Fields = MappingProxyType({})
 

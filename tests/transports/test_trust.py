@@ -77,7 +77,7 @@ def test_secrets_of_tls(files, tmp_path, monkeypatch):
         ({"client_cert": "cert", "client_key": "none"}, "client_key {none} cannot be read: No such file or directory"),
         ({"client_cert": "text"}, "client_cert {text} is not a PEM file with what is expected in it"),
         ({"client_cert": "cert", "client_key": "other"}, "client_key {other} does not belong to client_cert"),
-        ({"client_cert": "cert", "client_key": "locked"}, "client_key is encrypted; decrypt it (openssl pkey)"),
+        ({"client_cert": "cert", "client_key": "locked"}, "client_key is encrypted: decrypt it (openssl pkey)"),
         ({"client_key": "key"}, "client_key needs a client_cert"),
     ],
     ids=lambda value: "-".join(f"{name}={file}" for name, file in value.items()) if isinstance(value, dict) else "",

@@ -168,7 +168,7 @@ class Returnable:
     """What the JSON of another may lack."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON has it: the payment code is masked."""
+        """Return the result as JSON, with the payment code masked."""
         names = (*(each.name for each in fields(cast("type[Any]", type(self)))), *self._computed)
         return {name: _plain(getattr(self, name)) for name in names}
 

@@ -428,7 +428,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise JournalError(f"{path} is not a journal of payclient; {_ANOTHER}")
     if (version := _pragma(connection, "user_version")) != VERSION:
         message = (
-            f"{path} is a journal of version {version}, and this payclient writes version {VERSION}; "
+            f"{path} is a journal of version {version}, and this payclient writes version {VERSION}: "
             f"use the payclient version that created it, or {_ANOTHER}"
         )
         raise JournalError(message)
@@ -459,7 +459,7 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
         raise JournalError(f"{error.filename} is {error.strerror}") from error
     if must_exist and not path.exists():
         raise JournalError(f"{path.parent} is not the folder of a run: there is no {path.name} in it")
-    is_repaired = path.with_name(f"{path.name}-journal").exists()  # by SQLite, from that file
+    is_repaired = path.with_name(f"{path.name}-journal").exists()  # SQLite did it, from that file
     size = path.stat().st_size if path.is_file() and not is_repaired else _MIN_BYTES
     if 0 < size < _MIN_BYTES or (size == 0 and _log_of(path).exists()):  # SQLite would treat it as new
         raise JournalError(f"{path} is damaged (hardly anything is left of it); {_ANOTHER}")

@@ -172,7 +172,7 @@ class Severity(IntEnum):
 
     @property
     def word(self) -> str:
-        """The name as reports write it."""
+        """The name in reports."""
         return self.name.lower()
 
 

@@ -94,7 +94,7 @@ class Decision:
 
     @property
     def cells(self) -> tuple[str, str, str]:
-        """Owner, resolution and comment, as the work list has them."""
+        """Owner, resolution and comment of the work list."""
         until = f" until {self.until}" if self.resolution is Resolution.ACCEPTED else ""
         return self.owner, f"{self.resolution or ''}{until}", self.comment
 

@@ -196,7 +196,7 @@ class Case:
 
 _MAX_REASON = 400
 NO_PROBE = (
-    "no other reference was found in this run, so the answer may come from a wrong key or environment; "
+    "no other reference was found in this run, so the key or environment may be wrong: "
     "name a reference that exists with --canary"
 )
 

@@ -210,7 +210,7 @@ _are_texts = must_be(
     "text, or a list of texts",
     lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in cast("Any", value)),
 )
-_is_encoding = must_be("one that ledgers have, such as cp1252, iso-8859-1 or utf-16", _is_known)
+_is_encoding = must_be("one for ledgers, such as cp1252, iso-8859-1 or utf-16", _is_known)
 _are_debits = must_be(
     f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit",
     lambda value: (

@@ -256,7 +256,7 @@ class _Signs:
         if None in self._words and len(self._words) == 2:  # such as the `C` of `A` and `C`
             unknown, known = quote(self._words[None]), quote(self._words.get(1) or self._words[-1])
             message = (
-                f"the column of directions has {known} and {unknown}, which may be a pair, and only {known} is known; "
+                f"the column of directions has {known} and {unknown}, which may be a pair, and only {known} is known: "
                 "write credit and debit in it, or list both as charge and refund in the table [lines.kind] of the "
                 "rules file instead"
             )

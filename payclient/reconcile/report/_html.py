@@ -58,7 +58,7 @@ def write(file: IO[str], report: Report, *, files: Collection[str] = FILES.keys(
         "since": report.summary.since,
         "settlement": report.summary.settlement,
         "states": [each for each in report.states.items() if each[1].ledger_rows or each[1].service_rows],
-        "kinds": [(group, stakes.pop(group.code, None)) for group in breaks],  # of two severities, in the first
+        "kinds": [(group, stakes.pop(group.code, None)) for group in breaks],  # two severities: the first
         "also": [(code.label, stakes[code.value]) for code in found.by_code if code.value in stakes],
         "roll_forward": [*words.roll_forward_lines(found)],
         "ages": [each for each in words.open_ages(found) if each[1]],

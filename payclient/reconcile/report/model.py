@@ -138,7 +138,7 @@ class About:
 
     @property
     def service(self) -> dict[str, str]:
-        """The service and the fingerprint of the key, as reports write them."""
+        """The service and the fingerprint of the key, in the form for reports."""
         return {name: getattr(self, name) for name in ("base_url", "environment", "key_fingerprint")}
 
     @property

@@ -390,7 +390,7 @@ def rules_sentences(since: SincePrevious) -> tuple[str, ...]:
         values += [f"and {more:,} more, which summary.json has"] * bool(more)
         by = escape_unprintable(since.changed_by, max_length=100)
         are_all_owned = all(each.key.startswith("accepted.") for each in since.rule_changes)
-        unnamed = "" if are_all_owned else " (the rules do not say by whom: [meta] changed_by)"
+        unnamed = "" if are_all_owned else " (by whom is not in the rules: [meta] changed_by)"
         said.append(f"{'; '.join(values)}{f' (by {by})' if by else unnamed}.")
     return tuple(said)
 

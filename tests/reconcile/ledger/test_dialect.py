@@ -90,14 +90,8 @@ def test_refused(subtests):
         ({"date_format": 3}, "date_format must be text, or a list of texts, got 3"),
         ({"date_format": "%d/%m"}, "date_format must have day, month and year once each, as in %d/%m/%Y, got '%d/%m'"),
         ({"null": [""]}, "null must be text, or a list of texts, got ['']"),
-        (
-            {"encoding": "rot13"},
-            "encoding must be one that ledgers have, such as cp1252, iso-8859-1 or utf-16, got 'rot13'",
-        ),
-        (
-            {"encoding": "idna"},
-            "encoding must be one that ledgers have, such as cp1252, iso-8859-1 or utf-16, got 'idna'",
-        ),
+        ({"encoding": "rot13"}, "encoding must be one for ledgers, such as cp1252, iso-8859-1 or utf-16, got 'rot13'"),
+        ({"encoding": "idna"}, "encoding must be one for ledgers, such as cp1252, iso-8859-1 or utf-16, got 'idna'"),
     ]:
         with subtests.test(declared=declared):
             with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
