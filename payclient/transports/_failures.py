@@ -224,7 +224,7 @@ def _refused_certificate(error: BaseException) -> str:
         alert = (link.reason or "").partition("_ALERT_")[2] if isinstance(link, ssl.SSLError) else ""
         words = f"(alert {alert.replace('_', ' ').lower()})"
         if alert in _WANTS_CERTIFICATE:
-            return f"refused the TLS handshake {words}; {_FOR_A_CERTIFICATE}"
+            return f"refused the TLS handshake {words}: {_FOR_A_CERTIFICATE}"
         if alert in _REFUSES_CERTIFICATE:
             return f"refused the client certificate {words}: pass client_cert and client_key that it accepts"
     return ""
