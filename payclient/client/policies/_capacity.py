@@ -247,8 +247,11 @@ class Capacity:
         self._forget(now)
         is_quiet = ticket.load == 1 and len(self._answered_at) < _MIN_RECENT and self._in_a_row < _ENOUGH
         is_quiet &= self.w_max == math.inf
-        if may_cut and not is_quiet and not self._pay():
-            self._cut(now)
+        if may_cut and not is_quiet:
+            if self.w_max < math.inf and self._saved >= 1 and not self._is_row():
+                self._saved -= 1
+            else:
+                self._cut(now)
 
     def overloaded(self, ticket: Ticket, now: float) -> None:
         """Record that the service, or the network, failed."""
@@ -317,13 +320,6 @@ class Capacity:
 
     def _is_row(self) -> bool:
         return self._in_a_row > 1 and self._normal**self._in_a_row < _UNLIKELY
-
-    def _pay(self) -> bool:
-        """Pay for a refusal, and return whether there was enough for it."""
-        if self.w_max == math.inf or self._is_row() or self._saved < 1:
-            return False
-        self._saved -= 1
-        return True
 
     def _cut(self, now: float) -> None:
         self._saved = 0.0

@@ -39,8 +39,8 @@ _STANDING = 15.0
 """Seconds for which a queue may stand before the newest is first."""
 _MAX_LATENESS = 0.01  # seconds. Up to this, a late timer is compensated for
 
-_Result: TypeAlias = Ticket | Exception
-"""A failure is a result, because a future takes no `StopIteration` as its exception."""
+_Answer: TypeAlias = Ticket | Exception
+"""A slot, or a refusal: a result too, because a future takes no `StopIteration` as its exception."""
 
 
 class Priority(IntEnum):
@@ -58,7 +58,7 @@ class _Turn:
     key: tuple[float, int]
     priority: Priority
     until: float  # when an answer is of no use any more
-    future: asyncio.Future[_Result]
+    future: asyncio.Future[_Answer]
 
 
 _key = attrgetter("key")
@@ -87,18 +87,16 @@ class Limiter:
 
         self._queues: tuple[list[_Turn], ...] = ([], [], [])  # the index is the priority
         self._passed = [0, 0, 0]  # grants to those before, while these waited
-        self._turns = 0
+        self._numbers = 0  # turns and tickets until now
         self._queued_since = -math.inf  # callers have waited without a break
         self._timer: asyncio.Handle | None = None  # uvloop makes no `TimerHandle` of a timer that is due at once
         self._fires_at = math.inf
         self._timer_was_due = -math.inf  # when the timer that runs now was due
         self._in_flight = 0
         self._probing = 0  # probes, not counted in `_in_flight`
-        self._granted = 0
         self._gap = 0.0  # seconds between two grants; 0: none
         self._due_at = -math.inf  # when the last gap ends
         self.paused_until: float = -math.inf  # when the last pause ends
-        self._closed_until = -math.inf  # the later of the two
         self._workers = workers
         self.share(max_rate, workers)
 
@@ -117,7 +115,7 @@ class Limiter:
     @property
     def is_overloaded(self) -> bool:
         """Whether the queue of awaited lookups has been non-empty long enough to serve the newest first."""
-        return bool(self._queues[Priority.AWAITED]) and self._next_in(Priority.AWAITED) < 0
+        return bool(self._queues[Priority.AWAITED]) and self._now() > self._queued_since + _STANDING
 
     def bound(self) -> str:
         """Return in words the bound that keeps the next attempt waiting, when the service asked for no pause."""
@@ -137,7 +135,7 @@ class Limiter:
         """Return when a caller with *place* others before him can have an answer, as far as is known."""
         now = self._now()
         needed = max(self.capacity.needed(now, place), place * self._gap + self.capacity.needed(now))
-        return max(now, self._closed_until) + needed
+        return max(now, self.paused_until, self._due_at) + needed
 
     def acquire_now(self, priority: Priority = Priority.AWAITED) -> Ticket | None:
         """Return a ticket if the next attempt may start at once, or None."""
@@ -153,13 +151,13 @@ class Limiter:
         if self._closed is not None:
             raise self._closed()
         now = self._now()
-        if self.in_flight >= self._max or self._closed_until > now:
+        if self.in_flight >= self._max or max(self.paused_until, self._due_at) > now:
             return None
         if self._gap:
             self._pace(now)
         self._probing += 1
-        self._granted += 1
-        return Ticket(self._granted, now, 1, is_probe=True)
+        self._numbers += 1
+        return Ticket(self._numbers, now, 1, is_probe=True)
 
     async def acquire(
         self,
@@ -170,29 +168,24 @@ class Limiter:
         is_again: bool = False,
     ) -> Ticket:
         """Return a ticket when the next attempt may start, whose answer is of use *until* a time."""
-        self._turns += 1
-        key = (began_at if priority is Priority.AWAITED else 0.0, self._turns)
+        self._numbers += 1
+        key = (began_at if priority is Priority.AWAITED else 0.0, self._numbers)
         turn = _Turn(key, priority, until, asyncio.get_running_loop().create_future())
         queue = self._queues[priority]
         if priority is Priority.AWAITED and not queue:
             self._queued_since = self._now()
         insort(queue, turn, key=_key)
-        is_answered = False
         try:
             self._grant_due()
             if not is_again:  # a repeated attempt is counted already
                 self._tell_the_last()
             granted = await turn.future
-            is_answered = True
-        finally:
-            if not is_answered:  # cancelled, or closed as the garbage collector closes a coroutine
-                place = bisect_left(queue, turn.key, key=_key)
-                if place < len(queue) and queue[place] is turn:
-                    del queue[place]
-                future = turn.future
-                if future.done() and not future.cancelled() and isinstance(future.result(), Ticket):
-                    self._in_flight -= 1  # granted and cancelled in the same tick
-                self._grant_due()
+        except BaseException:  # cancelled, or closed as the garbage collector closes a coroutine
+            self._remove(turn)
+            if turn.future.done() and not turn.future.cancelled() and isinstance(turn.future.result(), Ticket):
+                self._in_flight -= 1  # granted and cancelled in the same tick
+            self._grant_due()
+            raise
         if isinstance(granted, Ticket):
             return granted
         raise granted
@@ -228,7 +221,6 @@ class Limiter:
         """Grant nothing for *seconds*, or until an earlier pause ends, if that is later."""
         if math.isfinite(seconds) and seconds > 0:
             self.paused_until = max(self.paused_until, self._now() + min(seconds, MAX_PAUSE))
-            self._closed_until = max(self._closed_until, self.paused_until)
             self.capacity.pause(self._now(), self.paused_until)
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
@@ -239,7 +231,6 @@ class Limiter:
         self._due_at += self._gap - was
         if self._loop is not None:
             self._spread(self._loop.time())
-            self._closed_until = max(self.paused_until, self._due_at)
             self._grant_due()
 
     def close(self, error: Callable[[], Exception]) -> None:
@@ -252,7 +243,6 @@ class Limiter:
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._spread(self._now())
-        self._closed_until = self._due_at
         return self._now()
 
     def _opens_at(self, now: float) -> float:
@@ -260,15 +250,15 @@ class Limiter:
         paced_at = self.capacity.opens_at(now)  # after an idle time this lowers the limit
         if (self._probing and self.in_flight >= self._max) or self._in_flight >= self.capacity.limit(now):
             return math.inf
-        return max(self._closed_until, paced_at)
+        return max(self.paused_until, self._due_at, paced_at)
 
     def _grant(self, now: float, priority: Priority) -> Ticket:
         if self._gap:
             self._pace(now)
         self.capacity.take(now)
         self._in_flight += 1
-        self._granted += 1
-        return Ticket(self._granted, now, self._in_flight, is_awaited=priority is Priority.AWAITED)
+        self._numbers += 1
+        return Ticket(self._numbers, now, self._in_flight, is_awaited=priority is Priority.AWAITED)
 
     def _spread(self, now: float) -> None:
         # Workers that start together, or get a shorter gap together, would stay synchronised.
@@ -278,17 +268,23 @@ class Limiter:
     def _pace(self, now: float) -> None:
         # Make up for a late timer, or each gap would grow by its lateness.
         is_late_timer = self._timer_was_due == self._due_at and now - self._due_at <= min(self._gap, _MAX_LATENESS)
-        self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
+        self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
     def _tell_the_last(self) -> None:
         """Reject the last one in the queue if it cannot be answered in time."""
         # Only one for each new caller: the rate may be low for a moment, and the others may be in time.
-        queue = self._queues[Priority.AWAITED]
-        last = -1 - self._next_in(Priority.AWAITED)
-        if queue and (earliest := self.earliest_answer(len(queue) - 1)) > queue[last].until:
-            turn = queue.pop(last)
-            if not turn.future.done():
-                turn.future.set_result(self.overloaded(earliest))
+        if queue := self._queues[Priority.AWAITED]:
+            turn = queue[0 if self.is_overloaded else -1]
+            if (earliest := self.earliest_answer(len(queue) - 1)) > turn.until:
+                self._remove(turn)
+                if not turn.future.done():
+                    turn.future.set_result(self.overloaded(earliest))
+
+    def _remove(self, turn: _Turn) -> None:
+        queue = self._queues[turn.priority]
+        place = bisect_left(queue, turn.key, key=_key)
+        if place < len(queue) and queue[place] is turn:
+            del queue[place]
 
     def overloaded(self, earliest: float) -> OverloadedError:
         """Return the error for a caller who cannot have an answer before *earliest*."""
@@ -302,32 +298,30 @@ class Limiter:
 
     def _grant_due(self) -> None:
         """Grant the tickets that are due, and set a timer for the next. A failure goes to the next waiter."""
-        while (priority := self._next_priority()) is not None:
-            queue = self._queues[priority]
-            granted: _Result | None = None
-            place = 0
-            try:
-                place = self._next_in(priority)
-                if not queue[place].future.done() and (granted := self._grant_or_set_timer(queue[place])) is None:
+        while (turn := self._next()) is not None:
+            if not turn.future.done():  # a done one was cancelled, and its task has not run yet
+                answer: _Answer | None
+                try:
+                    answer = self._judge(turn)
+                except Exception as error:  # noqa: BLE001  raised by the waiter, so that the others are not left behind
+                    answer = error
+                if answer is None:
                     return
-            except Exception as error:  # noqa: BLE001  raised by the waiter, so that the others are not left behind
-                granted = error
-            turn = queue.pop(place)
-            if granted is not None and not turn.future.done():  # a done one was cancelled, and its task has not run yet
-                turn.future.set_result(granted)
-            self._passed[priority] = 0
-            for behind in range(priority + 1, len(self._queues)):
+                turn.future.set_result(answer)
+            self._remove(turn)
+            self._passed[turn.priority] = 0
+            for behind in range(turn.priority + 1, len(self._queues)):
                 self._passed[behind] += bool(self._queues[behind])
 
-    def _next_in(self, priority: Priority | int) -> int:
-        """Return the place of the next one in a queue: 0 for the oldest, -1 for the newest."""
-        return -1 if priority == Priority.AWAITED and self._now() > self._queued_since + _STANDING else 0
+    def _next(self) -> _Turn | None:
+        waiting = [priority for priority in Priority if self._queues[priority]]
+        priority = next((each for each in waiting if self._passed[each] >= _MAX_PASSED), min(waiting, default=None))
+        if priority is None:
+            return None
+        return self._queues[priority][-1 if priority is Priority.AWAITED and self.is_overloaded else 0]
 
-    def _next_priority(self) -> int | None:
-        waiting = [priority for priority, queue in enumerate(self._queues) if queue]
-        return next((each for each in waiting if self._passed[each] >= _MAX_PASSED), min(waiting, default=None))
-
-    def _grant_or_set_timer(self, turn: _Turn) -> _Result | None:
+    def _judge(self, turn: _Turn) -> _Answer | None:
+        """Grant a slot, refuse it, or set a timer for the time of the next."""
         if self._closed is not None:
             raise self._closed()
         now = self._now()
