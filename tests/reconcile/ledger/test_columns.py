@@ -15,7 +15,7 @@ def used(header, chosen):
 
 def test_found():
     """A name is known whatever its case, accents, spaces and dashes; the field's own and a chosen one have priority."""
-    alone = ("Reference", " REFERENCE ", "Transaction ID", "trx-ref", "Kode Referensi", "ref.", "Référence")
+    alone = ("Reference", " REFERENCE ", "Transaction ID", "trx-ref", "Txn ID", "Kode Referensi", "ref.", "Référence")
     rows = [
         (["note", "amount", "reference"], {}, {"reference": "reference", "amount": "amount"}),
         (["transaction_id", "reference"], {}, {"reference": "reference"}),
