@@ -173,8 +173,8 @@ def stream(
 class Stream:
     """The workers of one stream, its block, and the iterator over their outcomes, for any number of readers."""
 
-    # A row is in one place at a time: in the input; read from an async input (`_following`); with a worker
-    # (`_asking`). In `_deferred`; in `_ready`.
+    # A row is in one place at a time: in the input, read from an async input (`_following`), with a worker
+    # (`_asking`), in `_deferred`, or in `_ready`.
     # One of the workers without a row has the turn: it waits for the input and for the first deferred row at the same
     # time, and the others wait for the turn. A worker that gets a row starts another one, once the service has been
     # reached. A worker ends when the input is exhausted and no row is deferred, or when nothing new is begun.

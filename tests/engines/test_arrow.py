@@ -205,7 +205,7 @@ def test_nothing_found(background, transport):
         transport.script(name, *[MISSING] * 4)
     (batch,) = reconciled(background, [ledger()])
     assert batch.column("s_bucket").to_pylist() == ["unresolved"] * 2
-    assert "wrong key or environment" in batch.column("s_bucket_reason").to_pylist()[0]
+    assert "key or environment may be wrong" in batch.column("s_bucket_reason").to_pylist()[0]
     (batch,) = reconciled(background, [ledger()], canary="C1")
     assert batch.column("s_bucket").to_pylist() == ["break"] * 2
 

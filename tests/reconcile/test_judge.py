@@ -141,7 +141,7 @@ def test_rows():
             getattr(judged(first, second, **options), name) for name in names.split(", ")
         ),
     )
-    assert "wrong key or environment" in judged(NOT_FOUND, TWICE, other_found=0).reason
+    assert "key or environment may be wrong" in judged(NOT_FOUND, TWICE, other_found=0).reason
     assert "leading zeros were lost in a spreadsheet" in judged(NO_ZEROS, TWICE).reason
     rejected = judge(Case(entry=RejectedEntry(line=7, reason="amount: 'x'", amount=None)))
     assert (rejected.bucket, rejected.reason, rejected.line) == (Bucket.REJECTED, "amount: 'x'", 7)

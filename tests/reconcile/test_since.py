@@ -113,7 +113,7 @@ async def test_changed_rules(night):
         'grace was "0s", and is "2d" now; tolerances.amount.below was 500, and is 1000 now (by Ana).'
     )
     again = await night(ledger_of("A"), ANSWERS, previous=first, rules=attrs.evolve(rules, meta=Meta()))
-    assert rules_sentences(again.summary.since)[1].endswith("(the rules do not say by whom: [meta] changed_by).")
+    assert rules_sentences(again.summary.since)[1].endswith("(by whom is not in the rules: [meta] changed_by).")
     owned = Accepted(
         code="underpaid", reference="A", largest_difference=5, reason="agreed", owner="Ana", expires=date(2999, 12, 31)
     )

@@ -38,7 +38,7 @@ RULES = {
             "left behind",
             "client/test_cancellation:test_no_worker_outlives_its_block",
         ),
-        ("A stream is read inside its block", "", "client/test_stream:test_after_leaving"),
+        ("A stream is read only inside its ", "", "client/test_stream:test_after_leaving"),
         ("A transient failure is final only", "unanswered", "client/test_deferral:test_outage_costs_no_row"),
         ("A failure that every reference would have", "error", "client/test_stream:test_fatal_is_raised_once"),
         ("A redirect, or a 404 of another program", "error", "client/test_deferral:test_row_elsewhere"),
