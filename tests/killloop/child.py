@@ -97,5 +97,5 @@ async def _reconcile(path, report, url, key):
                 streams=streams,
                 clock=lambda: NOON,
             )
-            summary = await job.run()
-    return int(summary.exit_status())
+            done = await job.run()
+    return int(done.summary.exit_status())
