@@ -123,9 +123,7 @@ class References:
     failing: dict[str, tuple[float, int]] = field(factory=dict)  # infinite if it was only rejected. See `_NEVER`
     slowest: float = 0.0  # the slowest recent answer. 0 before the first
     _fastest: float = 1e3  # the fastest recent answer. Longer than any before the first
-    _switches: dict[int, deque[float]] = field(
-        factory=dict
-    )  # keys: statuses. When references that failed so were answered
+    _switches: dict[int, deque[float]] = field(factory=dict)  # when references that failed were answered, by status
     _in_a_row: int = 0  # failures since the last answer
     _usual_row: float = 0.5
 
