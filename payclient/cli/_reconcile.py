@@ -236,7 +236,7 @@ class Reconciliation:
             "statement": None if self.statement is None else "one",
             "previous": None if past is None else past.note.rows_sha256,
             "reuse": None if age is None else f"{library.duration_text(age)} of {', '.join(self.rules.final_statuses)}",
-            # A plain ledger has none, as in earlier journals.
+            # Missing for a plain ledger, as in earlier journals.
             "ledger": json.dumps(declared, ensure_ascii=False, sort_keys=True) if declared else None,
         }
         return {name: value for name, value in identity.items() if value is not None}

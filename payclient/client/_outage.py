@@ -16,7 +16,7 @@ are to wait (`on_outage`) are never rejected: for them *out* is the same as *sus
     425, malformed). An untrusted certificate or a refused tunnel is final: each lookup gets that error at once. It
     never starts an outage, and three in a row end one.
 2.  It is left when its caller gives it up, or its deadline ends it, after more than a quarter of a second and twice
-    the slowest of the recent responses. An attempt that is given up sooner is no evidence.
+    the slowest of the recent responses. An attempt that is given up sooner isn't evidence.
 3.  An outage begins when three attempts in a row for two references, or ten for one, have failed, were left or are in
     flight, and nothing was answered meanwhile. That takes 0.8 s if all have failed. It takes 1.3 s if some have failed
     or were left, and 1.8 s while all callers still wait, because a service that stalls for a moment can answer them.

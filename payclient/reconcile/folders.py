@@ -387,7 +387,7 @@ class RunDiff:
 
     @property
     def is_reversed(self) -> bool:
-        """Whether all answers of the later run came before those of the earlier one."""
+        """Whether all answers of the later run came before the earlier run's."""
         ended, began = self.later.note.last_observed_at, self.earlier.first_observed_at
         return ended is not None and began is not None and ended < began
 

@@ -188,7 +188,7 @@ class Assumptions:
         wrong_method: The path is right, and the method is not `POST`.
         wrong_content_type: The content type is not JSON.
         unreadable_body: The body is not a JSON object.
-        no_reference: The object has no `reference`, or one that is not text.
+        no_reference: The object's `reference` is missing, or not text.
         unknown_reference: There is no transaction with that reference.
         throttled: A limit is reached. `Retry-After` is added if the limit has one.
 

@@ -27,7 +27,7 @@ from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes. A documented response is about 500 bytes, headers included."""
 _MAX_SILENCE = 1.0
-"""Seconds. Most responses begin sooner, and those that do not cost a handshake."""
+"""Seconds. Most responses begin sooner, and a later one costs a handshake."""
 _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 

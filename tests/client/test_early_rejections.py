@@ -70,7 +70,7 @@ async def test_refused_an_hour_ago(status):
 
 
 async def test_one_refusal_at_a_quiet_moment():
-    """A single 429 beside a few lookups is no limit: those who come afterwards at once are all answered."""
+    """A single 429 beside a few lookups isn't a limit: whoever comes right afterwards is answered."""
     transport = ScriptedTransport(latency=0.1, Q9=[answer(status=429)], default=lambda each: answer(document(each)))
     async with client(transport, deadline=5.0) as pay:
         for number in range(10):

@@ -7,7 +7,7 @@ How much the service takes, learnt from the results of attempts: a number in fli
     in time, so a raised limit is found. A cut lowers `w_max` by half of that tenth, so that those who share a limit
     converge.
 2.  One cut per congestion event: only a refusal a second and two round trips after the last cut may cut again, and
-    only if an attempt was accepted since. An attempt that started before the last cut is no evidence.
+    only if an attempt was accepted since. An attempt that started before the last cut isn't evidence.
 3.  Each refusal in a row halves the rate, down to one attempt in two seconds. The first acceptance restores it. After
     closed times that are regular, or longer than the open ones, as of a limit per minute, it is the mean over both;
     closed is a pause, or after four refusals in a row. A refusal often comes sooner than an acceptance. Then it is in

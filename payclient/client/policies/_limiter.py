@@ -175,17 +175,18 @@ class Limiter:
         if priority is Priority.AWAITED and not queue:
             self._queued_since = self._now()
         insort(queue, turn, key=_key)
+        granted: _Answer | None = None
         try:
             self._grant_due()
             if not is_again:  # a repeated attempt is counted already
                 self._tell_the_last()
             granted = await turn.future
-        except BaseException:  # cancelled, or closed as the garbage collector closes a coroutine
-            self._remove(turn)
-            if turn.future.done() and not turn.future.cancelled() and isinstance(turn.future.result(), Ticket):
-                self._in_flight -= 1  # granted and cancelled in the same tick
-            self._grant_due()
-            raise
+        finally:
+            if granted is None:  # cancelled, or closed as the garbage collector closes a coroutine
+                self._remove(turn)
+                if turn.future.done() and not turn.future.cancelled() and isinstance(turn.future.result(), Ticket):
+                    self._in_flight -= 1  # granted and cancelled in the same tick
+                self._grant_due()
         if isinstance(granted, Ticket):
             return granted
         raise granted

@@ -312,7 +312,7 @@ class StoredStatement:
 
 
 class StoredLines:
-    """The rows of one file: stored, or compared with those that an earlier run has stored."""
+    """The rows of one file: stored, or compared with what an earlier run stored."""
 
     def __init__(self, database: tables.Database, table: str, what: str, *, head: tuple[None, ...] = ()) -> None:
         self._database, self._what, self._head = database, what, head
@@ -429,7 +429,7 @@ class Cases:
             yield records.record_from(reference, data), list(filter(None, cases))
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
-        """Return the case of a row of `_CASES`. None for one that is part of another."""
+        """Return the case of a row of `_CASES`. None if it is part of another."""
         position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line = cells[: _ENTRY.start]
         entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
         earlier = None if self.previous is None else records.record_from(reference, data)

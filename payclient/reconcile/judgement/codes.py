@@ -17,7 +17,7 @@ from payclient.reconcile._fields import COMPARED_FIELDS
 
 class Status(StrEnum):
     """
-    Meaning of a status word. An unknown word has none, and none is guessed.
+    Meaning of a status word. An unknown word's meaning is not guessed.
 
     Source:
         `Canceled` is in the specification, `Paid` in the provider's public documentation. The

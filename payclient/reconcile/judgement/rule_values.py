@@ -386,7 +386,7 @@ def check_currencies(ledger: Ledger, statement: Ledger) -> None:
 
 
 def without_meaning(table: str) -> RulesError:
-    """Return the refusal of a column of kinds, of which each line would count as a charge."""
+    """Return the refusal of a column of kinds whose lines would all count as charges."""
     message = f"a column is read as kind: list its words for a charge, refund or fee in the table [{table}]"
     return RulesError(f"{message} of the rules file", key=tuple(table.split(".")))
 

@@ -4,7 +4,7 @@ The columns of a ledger, and one cell: read exactly, or not at all.
 Spreadsheets change what looks like a number. A long code becomes `1.23457E+15`, digits gain `.0`,
 spaces become no-break spaces. The original value of such a cell is lost, so it is refused.
 
-The names of columns and other words that ledgers have are those of `words.toml`.
+`words.toml` has the names of columns and other words that ledgers use.
 """
 
 import re

@@ -154,7 +154,7 @@ class Ledger:
         columns: The columns by field.
         delimiter: The delimiter of a CSV ledger. None for other formats.
         dialect: How it was declared to be written.
-        header_row: Line of the file, or row of the sheet, that names the columns. 0 if the format has none.
+        header_row: Line of the file, or row of the sheet, that names the columns. 0 in a format without one.
         unread_sheets: The other sheets with rows, if none was chosen by name.
 
     Note:
@@ -234,7 +234,7 @@ class Ledger:
 
     @property
     def currency(self) -> str:
-        """The currency of its amounts, in capitals. Empty if it has none, or before a row has been read."""
+        """The currency of its amounts, in capitals. Empty without one, or before a row has been read."""
         return self._scope.currency
 
     @property
@@ -290,7 +290,7 @@ def _of_side(side: Side, name: str, again: Callable[[Sequence[Way]], Ledger] | N
 
 
 def _look_ahead(error: LedgerError, again: Callable[[Sequence[Way]], Ledger]) -> None:
-    """Join the first remedy of *error* with those of what would be refused next, as far as the first rows show."""
+    """Join the first remedy of *error* with the remedies of what the first rows would have refused next."""
     first, *others = error.remedies
     try:
         with again(first.ways) as ledger:
@@ -303,11 +303,11 @@ def _look_ahead(error: LedgerError, again: Callable[[Sequence[Way]], Ledger]) ->
             joined = [Remedy((*first.ways, *each.ways), "reads it") for each in known]
             error.remedies = [*joined, *others, *(each for each in following.remedies if each.is_decision)]
     except ValueError:
-        pass  # it is no option for such a file
+        pass  # such a file doesn't have this option
 
 
 def _with_ways(given: Mapping[str, Any], ways: Iterable[Way]) -> dict[str, Any]:
-    """Return the arguments of `open_ledger` with those that these options change."""
+    """Return the arguments of `open_ledger`, changed by these options."""
     changed = dict(given)
     for way in ways:
         if way.option == "column":
@@ -374,7 +374,7 @@ def open_ledger(
 
 
 def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger:
-    """Open *ledger*. The remedies of an error are joined with those of up to *joined* others."""
+    """Open *ledger*. The remedies of an error are joined with the remedies of up to *joined* others."""
     columns, dialect = given["columns"], given["dialect"]
     find = partial(_columns.find_columns, chosen=columns, ignored=given["ignore"])
     scope = Scope(dialect, is_statement=given["is_statement"])

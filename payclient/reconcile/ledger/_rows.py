@@ -294,7 +294,7 @@ class RowReader:
             "creation": partial(self._read_time, times.read_creation),
         }
         self._plan: list[tuple[str, int, CellReader, str, Callable[[str], object] | None]] = []
-        """Field, place and reader of each cell, and for those that a declaration may read, what sees unusual texts."""
+        """Field, place and reader of each cell, and what sees unusual texts if a declaration may read it."""
         for key, place in {**columns.places, **debits}.items():
             name = key.removeprefix(_DEBIT)
             kind, what = KINDS[name], _SUGGESTED.get(KINDS[name], "")

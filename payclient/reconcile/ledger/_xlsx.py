@@ -64,7 +64,7 @@ _NO_FRACTION = re.compile(r"\A[.,](?:0+|\s?[-\u2013\u2014]{1,2})\s*\Z")
 """Text behind a number that marks it as whole, as in 15.000,-."""
 _WORD = re.compile(r"[^\W\d_]+[$\u00a3\u00a5\u20a0-\u20bf]?|[$\u00a3\u00a5\u20a0-\u20bf]")
 _MINUS = "\u2212\u25b2\u25b3\u25bc\u25bd"
-"""Signs for less than zero besides dashes. The triangles are those of Japan."""
+"""Signs for less than zero besides dashes. Japan uses the triangles."""
 
 
 @frozen

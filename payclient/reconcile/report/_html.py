@@ -74,7 +74,7 @@ def write(file: IO[str], report: Report, *, files: Collection[str] = FILES.keys(
 
 @frozen(kw_only=True)
 class Group:
-    """One table of rows, and the file that has those that are not shown."""
+    """One table of rows, and the file with the rows that are not shown."""
 
     anchor: str
     title: str

@@ -131,7 +131,7 @@ def _problems(path: Path, listed: tuple[int, str] | None) -> Iterator[Problem]:
 
 
 def _in_manifest(folder: Path, name: str) -> Any:
-    """Return a value of the manifest. None if it has none, or is not a manifest, which `verify` reports."""
+    """Return a value of the manifest. None if it is missing, or this is not a manifest, which `verify` reports."""
     try:
         return json.loads(read_own(folder / MANIFEST)).get(name)
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -237,7 +237,7 @@ def _cut_off(file: IO[bytes]) -> None:
 
 
 def verify_decisions(folder: Path) -> tuple[Problem, ...]:
-    """Check the chain of decisions, and that it begins with those that the report was written with."""
+    """Check the chain of decisions, and that it begins with the decisions that the report was written with."""
     try:
         checksums = _read_log(folder).checksums
     except DecisionError as error:

@@ -50,7 +50,7 @@ class LedgerAbout:
         warnings: Warnings from reading the ledger.
         excluded: Rows that are left out, by reason. Each is a warning, too.
         unused: Other columns that may change the meaning of a row, and were not ignored by name.
-        ignored: The same of those that were ignored by name.
+        ignored: The same for columns that were ignored by name.
         unread_sheets: Other sheets of the workbook that have rows, if no sheet was chosen by name.
     """
 
@@ -263,7 +263,7 @@ class Worst:
             self.totals[kind] += Total.of(row)
 
     def _add_break(self, row: Row, finding: Finding) -> None:
-        """Add a finding, or the row to those of its key. The row that is shown has more at stake."""
+        """Add a finding, or add the row to its key. The row that is shown has more at stake."""
         top = self._news if finding.history is not None and finding.history.state.is_news else self._others
         stake, reference = row.at_stake if finding.at_stake is None else finding.at_stake, row.reference or ""
         key = finding.code, invoice_of(row) if finding.code is Code.PAID_TWICE and row.transaction else reference

@@ -103,7 +103,7 @@ GROUPS = "Bank,300\nBCA (2),300\nT1,100\nT2,200\nBRI (1),{}\nT3,50\n"
 
 
 def test_groups():
-    """Headings of groups with their number of rows are no payments; left out, their rows must add up to them."""
+    """Headings of groups with their number of rows aren't payments; left out, their rows must add up to them."""
 
     def read(amount, **declared):
         with open_ledger(

@@ -122,7 +122,7 @@ def test_no_decisions(tmp_path):
 
 
 def test_still_there(tmp_path):
-    """A break that was marked as corrected is in the summary of a later run that has it, not in that of its own."""
+    """A break that was marked as corrected is in the summary of a later run that has it, not of its own run."""
     add_decisions(tmp_path, [TWO])
     assert report_of(tmp_path, "R", [BREAK]).still_there == ()
     assert report_of(tmp_path, "S", [BREAK]).still_there == (TWO,)
