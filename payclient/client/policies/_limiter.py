@@ -175,14 +175,15 @@ class Limiter:
         if priority is Priority.AWAITED and not queue:
             self._queued_since = self._now()
         insort(queue, turn, key=_key)
-        granted: _Answer | None = None
+        is_answered = False
         try:
             self._grant_due()
             if not is_again:  # a repeated attempt is counted already
                 self._tell_the_last()
             granted = await turn.future
+            is_answered = True
         finally:
-            if granted is None:  # cancelled, or closed as the garbage collector closes a coroutine
+            if not is_answered:  # cancelled, or closed as the garbage collector closes a coroutine
                 self._remove(turn)
                 if turn.future.done() and not turn.future.cancelled() and isinstance(turn.future.result(), Ticket):
                     self._in_flight -= 1  # granted and cancelled in the same tick
