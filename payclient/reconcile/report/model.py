@@ -101,7 +101,7 @@ class About:
 
     Attributes:
         run: Name of the run: when it began, in UTC, and a fingerprint of ledger, service, key and rules, such as
-            `20261121T020003Z-3f9a1c2d`. Names sort by time. Empty when it is not known.
+            `20261121T020003Z-3f9a1c2d`. Names sort by time, to the second. Empty when it is not known.
         ledger: The file that was read. None if it was not a file.
         rules: How differences were judged.
         base_url: Address of the service. Empty when it is not known.
