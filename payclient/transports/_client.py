@@ -5,7 +5,7 @@ import sys
 from collections import UserDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, TypeVar, cast
@@ -19,11 +19,14 @@ from payclient._shared.until_done import until_done
 from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._connections import Connection, Connections
 from payclient.transports._failures import Progress, progress_of, translated, without_library_frames
+from payclient.transports._parser import MIN_PART
 from payclient.transports._proxy import Origin
 from payclient.transports.fast import FastTransport, common_headers, header_lines
 
 _Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")
+_MOCKED = {"httpcore", "httpcore2"}
+"""Mockers of respx. The second one is from pytest-httpx2."""
 _STREAM = "payclient.stream"
 """Request extension of a lookup: the library's class of a stream in memory."""
 _BODY = "payclient.body"
@@ -32,10 +35,6 @@ _LOOKUP = "payclient.lookup"
 """Request extension: the `Request` that the library's was made of, and the pool that it is sent over."""
 _RESPONSE = "payclient.response"
 """Response extension: the `Response` as payclient's connection returned it."""
-_SMALLEST_PART = 64
-"""Minimum size that a part counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
-_told: set[str] = set()
-"""Mockers of respx that know `PoolAdapter`. The one for httpcore2 is from pytest-httpx2."""
 
 
 def _library_of(client: object) -> ModuleType:
@@ -165,9 +164,7 @@ class PoolAdapter:
         lookup, pool = request.extensions[_LOOKUP]
         message = partial(_message, request, lookup.body)  # with the headers that a tool has added
         del request  # a traceback may include the local variables of its frames
-        response = await self.connections.exchange(
-            pool, message, needs_fresh=lookup.needs_fresh_connection, on_late=lookup.on_late
-        )
+        response = await self.connections.exchange(pool, lookup, message)
         connection = response.connection
         headers = connection.raw_headers if isinstance(connection, Connection) else []
         extensions = {"http_version": b"HTTP/1.1", _RESPONSE: response}
@@ -230,7 +227,8 @@ class HttpxTransport(FastTransport):
 
     def _send(self, native: Any) -> Any:
         if (mocks := sys.modules.get("respx.mocks")) is not None:
-            _tell_respx(mocks)
+            for name in _MOCKED & mocks.Mocker.registry.keys():
+                _teach(mocks.Mocker.registry[name])
         # An `auth` that adds nothing, because without any httpx would look for one in the URL.
         return self._client.send(native, stream=True, auth=self._no_auth, follow_redirects=False)
 
@@ -335,7 +333,7 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
         # decompresses without a limit.
         async for part in response.stream:
             parts.append(part)
-            size += max(len(part), _SMALLEST_PART)
+            size += max(len(part), MIN_PART)
             if size > BODY_LIMIT:
                 break
     finally:
@@ -343,12 +341,10 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
     return b"".join(parts)[:BODY_LIMIT], size > BODY_LIMIT
 
 
-def _tell_respx(mocks: Any) -> None:
-    """Have the mockers of httpcore and httpcore2 patch `PoolAdapter` too."""
-    new = mocks.Mocker.registry.keys() & {"httpcore", "httpcore2"} - _told
-    _told.update(new)
-    for name in new:
-        mocks.Mocker.registry[name].add_targets(f"{__name__}.{PoolAdapter.__name__}")
+@cache
+def _teach(mocker: Any) -> None:
+    """Have a mocker of respx patch `PoolAdapter` too."""
+    mocker.add_targets(f"{__name__}.{PoolAdapter.__name__}")
 
 
 def _message(request: Any, body: bytes) -> bytes:

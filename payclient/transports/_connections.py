@@ -19,16 +19,15 @@ import aiohappyeyeballs
 from payclient._shared.logger import logger
 from payclient._shared.until_done import until_done
 from payclient.errors import ClientClosedError, ConfigurationError, PayClientError
-from payclient.protocol import Response
+from payclient.protocol import Request, Response
 from payclient.transports._failures import Progress, address_in_words, broken, not_connected
 from payclient.transports._parser import MalformedError, ResponseParser
-from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
+from payclient.transports._proxy import Origin, Proxy, TunnelError, opens_tunnel
 
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes. A documented response is about 500 bytes, headers included."""
 _MAX_SILENCE = 1.0
 """Seconds. Most responses begin sooner, and a later one costs a handshake."""
-_CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 
 def default_context(ca_file: str | None = None) -> ssl.SSLContext:
@@ -104,12 +103,11 @@ class Connection(asyncio.BufferedProtocol):
     Its states:
 
     1.  *Opening*: from the constructor to `connection_made`. Nothing can be sent.
-    2.  *Handshake*, only with TLS: during `secure`. Received bytes go to the TLS session, and none to the parser.
-    3.  *Idle*: `is_usable`. A byte that comes now is unsolicited and closes the connection, because each later response
+    2.  *Idle*: `is_usable`. A byte that comes now is unsolicited and closes the connection, because each later response
         would be matched to the wrong request. The event loop may not have read it yet, so the pool asks `unread` too.
-    4.  *Exchange*: from `exchange` until its future is done. A complete response leads back to *idle*, if the parser
+    3.  *Exchange*: from `exchange` until its future is done. A complete response leads back to *idle*, if the parser
         finds that the next one cannot be confused with it. Anything else leads to *closed*.
-    5.  *Closed*: `abort` was called, or the peer has closed. `closed` is done when the event loop has noticed. The
+    4.  *Closed*: `abort` was called, or the peer has closed. `closed` is done when the event loop has noticed. The
         future of `exchange` gets a `BrokenError` with the reason.
 
     A cancelled exchange does not end the state, because the response may still come: its caller calls `read_on` or
@@ -129,7 +127,6 @@ class Connection(asyncio.BufferedProtocol):
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
         self.tls = tls
-        self._secured: asyncio.Future[None] | None = None
         self._tls_error: ssl.SSLError | None = None
         self._buffer = memoryview(bytearray(_BUFFER))
         self._parser = ResponseParser(self)
@@ -163,16 +160,6 @@ class Connection(asyncio.BufferedProtocol):
         self._response = self._loop.create_future()
         return self._response
 
-    async def secure(self) -> None:
-        """Do the TLS handshake. Under uvloop, its first bytes may have arrived already."""
-        if self.tls is None:
-            return
-        self._secured = self._loop.create_future()
-        self._continue_handshake(self.tls, self._secured)
-        if self._transport is None and not self._secured.done():
-            self._secured.set_exception(ConnectionResetError(_CLOSED_IN_HANDSHAKE))
-        await self._secured
-
     def is_silent_since(self, began: float) -> bool:
         """Return whether nothing was received in an exchange that *began* more than a second ago."""
         return self._parser.is_awaited and not self._parser.received and self.now() - began > _MAX_SILENCE
@@ -183,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
             self.on_close(self)
         if self._transport is None or self._transport.is_closing():
             return
-        if self.tls is not None and self.tls.is_established:
+        if self.tls is not None:
             self._transport.write(self.tls.close_notify())
         self._transport.abort()
 
@@ -200,6 +187,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._readable is not None:
             self._readable.register(transport.get_extra_info("socket"), select.POLLIN)
         self.is_usable = True
+        if self.tls is not None:  # something may have come behind the handshake
+            self._feed_decrypted(self.tls)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the shape that asyncio calls
         return self._buffer
@@ -209,11 +198,8 @@ class Connection(asyncio.BufferedProtocol):
         data, tls = self._buffer[:nbytes], self.tls
         if tls is None:
             self._feed(data)
-            return
-        tls.receive(data)
-        if self._secured is not None and not tls.is_established:
-            self._continue_handshake(tls, self._secured)
-        if tls.is_established:
+        else:
+            tls.receive(data)
             self._feed_decrypted(tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -221,8 +207,6 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(exc, ConnectionError) and self._transport is not None:
             self._read_rest(self._transport)
         self._transport = None
-        if self._secured is not None and not self._secured.done():
-            self._secured.set_exception(exc or ConnectionResetError(_CLOSED_IN_HANDSHAKE))
         if exc is None and (response := self._parser.end()) is not None:
             self._finish(response)
         self._break(str(exc) if exc else self._close_reason)
@@ -238,19 +222,6 @@ class Connection(asyncio.BufferedProtocol):
             while data := own.recv(_BUFFER):
                 self._buffer[: len(data)] = data
                 self.buffer_updated(len(data))
-
-    def _continue_handshake(self, tls: TlsSession, secured: asyncio.Future[None]) -> None:
-        try:
-            message = tls.handshake()
-        except ssl.SSLError as error:
-            if not secured.done():
-                secured.set_exception(error)
-            self.abort()
-            return
-        if message and self._transport is not None:
-            self._transport.write(message)
-        if tls.is_established and not secured.done():
-            secured.set_result(None)
 
     def _feed_decrypted(self, tls: TlsSession) -> None:
         try:
@@ -297,7 +268,6 @@ class Connection(asyncio.BufferedProtocol):
 
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds. RFC 8305, section 8
-_TUNNEL_BUFFER = 16 * 1024
 _MAX_ADDRESSES = 3
 _SLOW = 1.0  # seconds until a name is resolved a second time
 _MAX_TIMER_LATENESS = 0.1  # maximum lateness of a timer, in seconds, while the event loop is not blocked
@@ -355,44 +325,30 @@ class Dialer:
             call.cancel()
 
     async def _connect(self, origin: Origin, progress: Progress) -> Connection:
-        host, port, loop = origin.host, origin.port, asyncio.get_running_loop()
-        tls = None
+        loop, proxy, tls = asyncio.get_running_loop(), self._proxy, None
         if origin.scheme == "https":
             if self._context is None:
                 self._context = await self._in_thread(_system_trust)  # it reads some hundred certificates
-            tls = TlsSession(self._context, host)
-        if self._proxy is None:
-            opened = await self._open_socket(host, port, progress)
-        elif tls is None:
-            message = f"plain http does not go through the proxy {self._proxy.name}, which would see the API key"
+            tls = TlsSession(self._context, origin.host)
+        elif proxy is not None:
+            message = f"plain http does not go through the proxy {proxy.name}, which would see the API key"
             raise ConfigurationError(f"{message}: use https://")
-        else:
-            opened = await self._open_tunnel(self._proxy, host, port, progress)
-        connection = Connection(progress, tls)
-        await loop.create_connection(lambda: connection, sock=opened)
-        if tls is not None:
-            progress.enter("tls", loop.time())
-            with ExitStack() as on_failure:  # refused, or cancelled
-                on_failure.callback(connection.abort)
-                await connection.secure()
-                on_failure.pop_all()
-        progress.enter("sending", loop.time())
-        return connection
-
-    async def _open_tunnel(self, proxy: Proxy, host: str, port: int, progress: Progress) -> socket.socket:
-        logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
-        opened = await self._open_socket(proxy.host, proxy.port, progress)
+        first = proxy or origin
+        opened = await self._open_socket(first.host, first.port, progress)
         with ExitStack() as on_failure:  # refused, or cancelled
             on_failure.callback(opened.close)
-            progress.enter("proxy", asyncio.get_running_loop().time())
-            # In one non-blocking write, because the send buffer is still empty: so the password is in no variable of a
-            # frame that a cancellation could leave through.
-            opened.send(proxy.connect_message(host, port))
-            tunnel = Tunnel(has_password=proxy.has_password)
-            while not tunnel.receive(await asyncio.get_running_loop().sock_recv(opened, _TUNNEL_BUFFER)):
-                pass
+            if proxy is not None:
+                logger.debug("connecting to %s:%d through the proxy %s", origin.host, origin.port, proxy.name)
+                progress.enter("proxy", loop.time())
+                await _open_tunnel(opened, proxy, origin)
+            if tls is not None:
+                progress.enter("tls", loop.time())
+                await _secure(opened, tls)
             on_failure.pop_all()
-        return opened
+        connection = Connection(progress, tls)
+        await loop.create_connection(lambda: connection, sock=opened)
+        progress.enter("sending", loop.time())
+        return connection
 
     async def _open_socket(self, host: str, port: int, progress: Progress) -> socket.socket:
         loop = asyncio.get_running_loop()
@@ -429,6 +385,29 @@ class Dialer:
         del asked[call]
         if not call.cancelled():
             call.exception()  # marks it as retrieved: its dials may have been cancelled
+
+
+async def _open_tunnel(opened: socket.socket, proxy: Proxy, origin: Origin) -> None:
+    # In one non-blocking write, because the send buffer is still empty: so the password is in no variable of a frame
+    # that a cancellation could leave through.
+    opened.send(proxy.connect_message(origin.host, origin.port))
+    received = b""
+    while not opens_tunnel(received, has_password=proxy.has_password):
+        if not (data := await asyncio.get_running_loop().sock_recv(opened, _BUFFER)):
+            raise TunnelError("closed the connection before it opened the tunnel")
+        received += data
+
+
+async def _secure(opened: socket.socket, tls: TlsSession) -> None:
+    loop = asyncio.get_running_loop()
+    while not tls.is_established:
+        message = tls.handshake()
+        with suppress(ConnectionError):  # the reason may have come before
+            await loop.sock_sendall(opened, message)
+        if not tls.is_established:
+            if not (data := await loop.sock_recv(opened, _BUFFER)):
+                raise ConnectionResetError("the connection was closed in the handshake")
+            tls.receive(data)
 
 
 def _new_socket(address: tuple[Any, ...]) -> socket.socket:
@@ -599,9 +578,8 @@ class Connections:
     def pool(self, origin: Origin) -> Pool:
         return self._pools.setdefault(origin, Pool(origin, self._keepalive))
 
-    async def exchange(
-        self, pool: Pool, message: Callable[[], bytes], *, needs_fresh: bool, on_late: OnLate | None = None
-    ) -> Response:
+    async def exchange(self, pool: Pool, request: Request, message: Callable[[], bytes]) -> Response:
+        needs_fresh = request.needs_fresh_connection
         connection = None if needs_fresh or self._is_closed else pool.take()
         is_stale_possible = connection is not None
         while True:
@@ -619,7 +597,7 @@ class Connections:
                 failure = broken(error, pool.origin, connection.current(), answered=error.answered)
             except asyncio.CancelledError as error:
                 connection.current().attach_to(error)
-                is_left = on_late is not None and self._read_on(pool, connection, on_late)
+                is_left = request.on_late is not None and self._read_on(pool, connection, request.on_late)
                 raise
             finally:
                 if not is_left:

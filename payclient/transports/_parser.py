@@ -119,8 +119,8 @@ _BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \
 _BODILESS = (204, 304)
 _MAX_REMEMBERED = 16
 """Maximum of heads that one connection remembers in turn. A service may write a new one each time."""
-_MIN_PART = 64
-"""Minimum size that a chunk counts as: 256 KiB in chunks of one byte would block the event loop for seconds."""
+MIN_PART = 64
+"""Minimum size that a part of a body counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
 
 
 class MalformedError(Exception):
@@ -236,7 +236,7 @@ class ResponseParser:
         if self._response_is_over or self._problem:
             return
         self._parts.append(body)
-        self._size += max(len(body), _MIN_PART)
+        self._size += max(len(body), MIN_PART)
         self._response_is_over = self._size > BODY_LIMIT
 
     def on_message_complete(self) -> None:

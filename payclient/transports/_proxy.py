@@ -92,45 +92,33 @@ class TunnelError(Exception):
         self.status_code = status_code
 
 
-class Tunnel:
-    """The response of a proxy to CONNECT."""
-
+def opens_tunnel(received: bytes, *, has_password: bool) -> bool:
+    """Return whether a proxy that has sent *received* in response to CONNECT has opened the tunnel."""
     # Everything in it may be wrong, and none of it is shown: it may repeat the password.
-
-    def __init__(self, *, has_password: bool) -> None:
-        self._has_password = has_password
-        self._received = b""
-        self._size = 0
-
-    def receive(self, data: bytes) -> bool:
-        """Process received bytes, and return whether the tunnel is open."""
-        if not data:
-            raise TunnelError("closed the connection before it opened the tunnel")
-        self._received += data
-        self._size += len(data)
-        while (end := _END_OF_HEAD.search(self._received)) is not None:
-            line = _STATUS_LINE.match(self._received)
-            if line is None:
-                raise TunnelError("answered with something that is not HTTP")
-            self._received = self._received[end.end() :]
-            if (status := int(line[1])) >= 200:
-                self._check(status)
-                return True
-        if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:
+    rest = received
+    while (end := _END_OF_HEAD.search(rest)) is not None:
+        if (line := _STATUS_LINE.match(rest)) is None:
             raise TunnelError("answered with something that is not HTTP")
-        if self._size > _MAX_HEAD:  # announcements count, too
-            raise TunnelError(f"answered with a head of more than {_MAX_HEAD} bytes")
-        return False
+        rest = rest[end.end() :]
+        if (status := int(line[1])) >= 200:
+            _check(status, rest, has_password=has_password)
+            return True
+    if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:
+        raise TunnelError("answered with something that is not HTTP")
+    if len(received) > _MAX_HEAD:  # announcements count, too
+        raise TunnelError(f"answered with a head of more than {_MAX_HEAD} bytes")
+    return False
 
-    def _check(self, status: int) -> None:
-        if status >= 300:
-            from http.client import responses  # noqa: PLC0415  only where a tunnel is refused
 
-            words = f"{status} {responses.get(status, '')}".rstrip()
-            advice = "" if status != 407 else _REFUSED_LOGIN if self._has_password else _WANTS_LOGIN
-            raise TunnelError(f"refused the tunnel ({words}){advice}", status)
-        if self._received:  # the service does not speak first in TLS, so they are the proxy's own
-            raise TunnelError("opened the tunnel and sent something through it that is not the service's")
+def _check(status: int, rest: bytes, *, has_password: bool) -> None:
+    if status >= 300:
+        from http.client import responses  # noqa: PLC0415  only where a tunnel is refused
+
+        words = f"{status} {responses.get(status, '')}".rstrip()
+        advice = "" if status != 407 else _REFUSED_LOGIN if has_password else _WANTS_LOGIN
+        raise TunnelError(f"refused the tunnel ({words}){advice}", status)
+    if rest:  # the service does not speak first in TLS, so they are the proxy's own
+        raise TunnelError("opened the tunnel and sent something through it that is not the service's")
 
 
 def _read(url: object) -> tuple[SplitResult, str]:

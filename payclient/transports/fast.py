@@ -69,10 +69,7 @@ class FastTransport:
             TransportError: When no complete response was received.
         """
         pool, beginning = self._shared(request)
-        message = partial(_message, beginning, request)
-        return await self._connections.exchange(
-            pool, message, needs_fresh=request.needs_fresh_connection, on_late=request.on_late
-        )
+        return await self._connections.exchange(pool, request, partial(_message, beginning, request))
 
     async def discard(self, response: Response) -> None:
         """Close the connection of *response*."""

@@ -28,7 +28,7 @@ _LEAVE = "client._lookup:InFlight.__exit__"
 _BELIEVED = "client._lookup:is_believed"
 OURS, INJECTED = ("httpx", "fast"), ("injected",)
 _KNOWN_HEAD = "transports._parser:KnownHead.find"
-_HEARD = "transports._proxy:Tunnel.receive"
+_HEARD = "transports._proxy:opens_tunnel"
 UNVERIFIED = "__import__('ssl')._create_unverified_context()"
 
 
@@ -132,24 +132,21 @@ CONTROLS = (
             "if self._response is not None and not self._response.done():", "if self._response is not None:", OURS),
     # Proxies
     Control("no connection goes around the proxy", "transports._connections:Dialer._connect",
-            "opened = await self._open_tunnel(self._proxy, host, port, progress)",
-            "opened = await self._open_socket(host, port, progress)", OURS, is_proxied=True),
-    Control("a tunnel that is not opened closes its connection", "transports._connections:Dialer._open_tunnel",
+            "self._proxy, None", "None, None", OURS, is_proxied=True),
+    Control("a tunnel or a handshake that failed closes its connection", "transports._connections:Dialer._connect",
             "on_failure.callback(opened.close)", "pass", OURS, is_proxied=True),
-    Control("a handshake that failed closes its connection", "transports._connections:Dialer._connect",
-            "on_failure.callback(connection.abort)", "pass", OURS, is_proxied=True),
     Control("the service proves who it is", "transports._connections:Dialer._connect",
             "await self._in_thread(_system_trust)", UNVERIFIED, OURS, is_proxied=True),
-    Control("a refused tunnel is not used", "transports._proxy:Tunnel._check", "if status >= 300:", "if False:",
+    Control("a refused tunnel is not used", "transports._proxy:_check", "if status >= 300:", "if False:",
             is_proxied=True),
-    Control("a tunnel with something behind its 200 is not used", "transports._proxy:Tunnel._check",
-            "if self._received:", "if False:", is_proxied=True),
-    Control("a proxy that leaves opens no tunnel", _HEARD, "if not data:", "if False:", OURS,
-            is_proxied=True),
+    Control("a tunnel with something behind its 200 is not used", "transports._proxy:_check",
+            "if rest:", "if False:", is_proxied=True),
+    Control("a proxy that leaves opens no tunnel", "transports._connections:_open_tunnel",
+            'raise TunnelError("closed the connection before it opened the tunnel")', "return", OURS, is_proxied=True),
     Control("what is no HTTP opens no tunnel", _HEARD,
-            "if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:", "if False:",
+            "if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:", "if False:",
             is_proxied=True),
-    Control("an answer to CONNECT has an end", _HEARD, "if self._size > _MAX_HEAD:", "if False:", is_proxied=True),
+    Control("an answer to CONNECT has an end", _HEARD, "if len(received) > _MAX_HEAD:", "if False:", is_proxied=True),
     # Slots
     Control("a slot is given back after a cancelled attempt", "client._admission:Admission.settle",
             "self.limiter.release(", "signal is not Signal.SILENT and self.limiter.release("),

@@ -193,7 +193,8 @@ class SimulatedLoop(VirtualTimeLoop):
         return await sock.end.read(size)
 
     async def sock_sendall(self, sock, data):
-        sock.send(data)
+        if data:
+            sock.send(data)
 
     async def create_connection(self, protocol_factory, host=None, port=None, *, sock=None, **_):
         transport = self.network.adopt(sock) if sock is not None else await self.network.connect((host, port))

@@ -506,7 +506,6 @@ def _troubled(undo, troubles):
     patch = mock.patch.object
     if "small buffers" in troubles:
         undo.enter_context(patch(payclient.transports._connections, "_BUFFER", 7))
-        undo.enter_context(patch(payclient.transports._connections, "_TUNNEL_BUFFER", 5))
     if "queues of one" in troubles:
         undo.enter_context(patch(payclient.client._stream, "_DEFERRED_PER_WORKER", 1))
     if "a commit for each row" in troubles:
@@ -542,7 +541,7 @@ def _patched(world):
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._connections, "_system_trust", host.client_context))
         undo.enter_context(patch(payclient.transports._connections, "_in_new_thread", _in_loop))
-        if world.plan.proxy:
+        if world.plan.proxy or world.plan.is_tls:  # which write before there is a transport
             undo.enter_context(patch(payclient.transports._connections, "_new_socket", lambda _: SimulatedSocket()))
         _troubled(undo, world.plan.troubles)
         state = random.getstate()

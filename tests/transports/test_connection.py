@@ -12,9 +12,9 @@ from typing import ClassVar
 import pytest
 from attrs import define
 
-from payclient.transports._connections import BrokenError, Connection, Pool
+from payclient.transports._connections import BrokenError, Connection, Pool, _secure
 from payclient.transports._proxy import Origin
-from support.tls_server import Server, session
+from support.tls_server import Server, established, session
 
 ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -95,23 +95,35 @@ def test_rest_of_a_lost_connection():
     assert asyncio.run(play()) == b"{}"
 
 
-def test_before_the_handshake():
-    """What a peer sends before the handshake is begun, and that it leaves then, is seen by the handshake."""
+def test_behind_the_handshake():
+    """What a peer sends with the last bytes of the handshake is unsolicited."""
 
-    async def secured(received, is_lost):
-        connection = Connection(tls=session())
-        connection.connection_made(Wire())
-        deliver(connection, received)
-        if is_lost:
-            connection.connection_lost(None)
-        async with asyncio.timeout(1):
-            await connection.secure()
+    async def usable(behind):
+        server, wire = Server(), Wire()
+        tls = established(server)
+        tls.receive(server.encrypted(behind) if behind else b"")
+        connection = Connection(tls=tls)
+        connection.connection_made(wire)
+        return connection.is_usable, wire.is_open
 
-    plain = b"HTTP/1.1 400 Bad\r\n\r\n"
-    for received, is_lost, raised in ((plain, False, ssl.SSLError), (plain, True, ssl.SSLError), (b"", True, OSError)):
-        with pytest.raises(raised) as caught:
-            asyncio.run(secured(received, is_lost))
-        assert not isinstance(caught.value, TimeoutError)
+    assert [asyncio.run(usable(behind)) for behind in (b"", ANSWER)] == [(True, True), (False, False)]
+
+
+def test_a_handshake_that_ends():
+    """What a peer sends instead of its part of the handshake, and that it leaves, is seen by the handshake."""
+
+    async def end(received):
+        peer, own = socket.socketpair()
+        with peer, own:
+            own.setblocking(False)
+            peer.sendall(received)
+            peer.close()
+            async with asyncio.timeout(1):
+                await _secure(own, session())
+
+    for received, raised in ((b"HTTP/1.1 400 Bad\r\n\r\n", ssl.SSLError), (b"", ConnectionError)):
+        with pytest.raises(raised):
+            asyncio.run(end(received))
 
 
 def test_tls_that_cannot_send():
@@ -131,13 +143,9 @@ def test_close_notify_under_tls():
     """Closing a TLS connection sends `close_notify`, so the other side knows that nothing was truncated."""
 
     async def closed():
-        connection, wire, server = Connection(tls=session()), Wire(), Server()
+        wire, server = Wire(), Server()
+        connection = Connection(tls=established(server))
         connection.connection_made(wire)
-        secured = asyncio.create_task(connection.secure())
-        while not secured.done():
-            await asyncio.sleep(0)
-            message, wire.written = wire.written, b""
-            deliver(connection, server.answer(message) if message else b"")
         connection.abort()
         return server.decrypted(wire.written)
 

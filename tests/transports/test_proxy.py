@@ -3,13 +3,14 @@
 import copy
 import pickle
 import traceback
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import ConfigurationError
-from payclient.transports._proxy import Proxy, Tunnel, TunnelError, as_proxy
+from payclient.transports._proxy import Proxy, TunnelError, as_proxy, opens_tunnel
 
 PASSWORD = "p-canary-51d2e84b"
 OWN_CLIENT = ": pass http_client=httpx.AsyncClient(proxy=…) for it"
@@ -111,9 +112,8 @@ def test_request(url, host, message):
 def test_open(head, data):
     """A 2xx opens the tunnel, in whatever pieces it comes, and not before its last byte."""
     cuts = sorted(data.draw(st.sets(st.integers(1, len(head) - 1))))
-    tunnel = Tunnel(has_password=False)
-    pieces = [head[start:end] for start, end in zip([0, *cuts], [*cuts, len(head)], strict=True)]
-    assert [tunnel.receive(piece) for piece in pieces] == [False] * len(cuts) + [True]
+    received = [opens_tunnel(head[:end], has_password=False) for end in (0, *cuts, len(head))]
+    assert received == [False] * (len(cuts) + 1) + [True]
 
 
 def test_closed(subtests):
@@ -139,7 +139,6 @@ def test_closed(subtests):
             ),
             407,
         ),
-        (b"", False, "closed the connection before it opened the tunnel", 0),
         (b"SSH-2.0-OpenSSH", False, "answered with something that is not HTTP", 0),
         (b"HTTP/2 200\r\n\r\n", False, "answered with something that is not HTTP", 0),
         (b"HTTP/1.1 20x\r\n\r\n", False, "answered with something that is not HTTP", 0),
@@ -150,16 +149,15 @@ def test_closed(subtests):
     for answer, has_password, reason, status in cases:
         with subtests.test(answer=answer, has_password=has_password):
             with pytest.raises(TunnelError) as caught:
-                Tunnel(has_password=has_password).receive(answer)
+                opens_tunnel(answer, has_password=has_password)
             assert (caught.value.reason, caught.value.status_code) == (reason, status)
 
 
 @given(st.lists(st.binary(max_size=64), max_size=20))
 def test_anything(pieces):
     """Whatever a proxy sends, it is a tunnel, not yet one, or a `TunnelError`."""
-    tunnel = Tunnel(has_password=True)
     try:
-        for piece in pieces:
-            assert tunnel.receive(b"HTTP/1.1 " + piece) in (True, False)
+        for received in accumulate(pieces):
+            assert opens_tunnel(b"HTTP/1.1 " + received, has_password=True) in (True, False)
     except TunnelError as error:
         assert error.reason
