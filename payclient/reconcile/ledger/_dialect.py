@@ -42,6 +42,9 @@ _PARTS = {
     "%": "%",
 }
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+_SAME_PART = {"y": "Y", "b": "m", "B": "m"}
+_USABLE = re.compile(r"%*(?:H(?:MS?)?|(?P<half>I)(?:MS?)?)?Ydf?m(?(half)p)z?").fullmatch
+"""The letters of a format in their order, each once: a whole day, and a time of day that is not ambiguous."""
 _FIRST_CENTURY = 69
 """Two digits from here on are of the 1900s, as in POSIX."""
 _NO_HOUR = 99
@@ -62,18 +65,15 @@ class TimeFormat:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        names = _DIRECTIVE.findall(text)
-        if unknown := next((name for name in names if name not in _PARTS), None):
+        names: list[str] = _DIRECTIVE.findall(text)
+        if unknown := [name for name in names if name not in _PARTS]:
             parts = " ".join(f"%{name}" for name in _PARTS)
-            raise invalid_option("date_format", f"has no %{unknown}: its parts are {parts}")
-        kinds = ["Y" if name == "y" else "m" if name in "bB" else name for name in names if name and name != "%"]
-        hours = {"H", "I", "p"}.intersection(kinds)
-        is_whole = {"Y", "m", "d"} <= set(kinds) and len(kinds) == len(set(kinds))
-        is_ordered = hours in (set(), {"H"}, {"I", "p"}) and ("M" not in kinds or hours) and ("S" not in kinds or "M")
-        if not is_whole or not is_ordered or names != [name for name in names if name]:
+            raise invalid_option("date_format", f"has no %{unknown[0]}: its parts are {parts}")
+        kinds = "".join(sorted(_SAME_PART.get(name, name) for name in names))
+        if not _USABLE(kinds):
             problem = f"must have day, month and year once each, as in %d/%m/%Y, got {quote(text)}"
             raise invalid_option("date_format", problem)
-        self.has_time = bool(hours)
+        self.has_time = not kinds.lstrip("%").startswith("Y")
         self._pattern = re.compile(time_pattern(text), re.IGNORECASE)
 
     def read(self, text: str) -> datetime | None:
@@ -179,22 +179,17 @@ UTF_8 = "utf-8"
 
 THOUSANDS = (",", ".", "space", "apostrophe")
 NEGATIVE = ("leading", "trailing", "parentheses", "debit")
-_ENCODINGS = frozenset(
-    (
-        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "mac-roman", "koi8-r", "koi8-u", "cp874"),
-        *(f"cp{number}" for number in (437, 850, 852, 858, 866, *range(1250, 1259), 932, 936, 949, 950)),
-        *(f"iso8859-{number}" for number in (*range(1, 12), *range(13, 17))),
-        *("gbk", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
-    )
+_ENCODINGS = (
+    *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "mac-roman", "koi8-r", "koi8-u", "cp874"),
+    *(f"cp{number}" for number in (437, 850, 852, 858, 866, *range(1250, 1259), 932, 949, 950)),
+    *(f"iso8859-{number}" for number in (*range(1, 12), *range(13, 17))),
+    *("gbk", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
 )
+"""As `codecs` spells them, which knows others as another name of one of these, such as `iso-8859-1` and `cp936`."""
 _IN_SYMBOL = frozenset({"Sc", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me"})
 """Categories of the characters of a currency symbol, such as `Rp`, `US$`, `S/` and `₨`."""
 _MAX_MINOR_UNITS = 4
 _MONEY = ("amount", "fee", "amount_received")
-
-
-def _is_known(encoding: object) -> bool:
-    return encoding == UTF_8 or encoding in [codecs.lookup(each).name for each in _ENCODINGS]
 
 
 _is_row = must_be("the number of a row, from 1", lambda value: value is None or (type(value) is int and value >= 1))
@@ -210,7 +205,7 @@ _are_texts = must_be(
     "text, or a list of texts",
     lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in cast("Any", value)),
 )
-_is_encoding = must_be("one for ledgers, such as cp1252, iso-8859-1 or utf-16", _is_known)
+_is_encoding = must_be("one for ledgers, such as cp1252, iso-8859-1 or utf-16", lambda value: value in _ENCODINGS)
 _are_debits = must_be(
     f"a table with a column for {', '.join(_MONEY)}, as in amount=Debit",
     lambda value: (
@@ -231,11 +226,9 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
 
 
 def _to_encoding(value: Any) -> Any:
-    try:
-        name = codecs.lookup(value).name
-    except (LookupError, TypeError, ValueError):
-        return value
-    return name if _is_known(name) else value
+    with suppress(LookupError, TypeError, ValueError):
+        return name if (name := codecs.lookup(value).name) in _ENCODINGS else value
+    return value
 
 
 def _to_texts(value: Any) -> Any:
