@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from attrs import Attribute, Factory, field, fields, frozen
 
@@ -157,7 +157,8 @@ _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
 
 _Problem: TypeAlias = tuple[str, CellProblem]
 """A field, or nothing, and the problem with its cell."""
-_NEEDED = ("reference", "amount")
+_Sign: TypeAlias = tuple[str, SignLaw, int, int]
+"""A field, its law, the sign that its cell shows, and the sign that stands next to it."""
 _DIRECTED = ("amount", "amount_received")
 """Fields whose sign is the direction of the row. A fee is not one."""
 _DEBIT = "-"
@@ -210,6 +211,17 @@ class _Signs:
         return sign
 
     def apply(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
+        for stage in (self._by_debits, self._by_direction):
+            for name, law, said, sign in stage(values, cells, problems):
+                try:
+                    values[name] = values[name] and law.apply(values[name], said, sign)
+                except CellProblem as problem:
+                    problems.append((name, problem))
+        if fee := values.get("fee"):
+            values["fee"] = -fee if self._has_fees_below_zero else fee
+            self._fee_signs.add(fee < 0)
+
+    def _by_debits(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
         for name, (column, place, law) in self.debits.items():
             credit, debit = values.pop(name, False), values.pop(f"{_DEBIT}{name}", False)
             if credit is False or debit is False:
@@ -220,16 +232,9 @@ class _Signs:
                 continue
             values[name] = debit or (debit if credit is None else credit)
             said = self._money.sign(cells[place if debit else self._places[name]], debit or credit or 0)
-            self._sign(name, law, said, -1 if debit else 1, values, problems)
-        if self._directed:
-            self._direct(values, cells, problems)
-        fee = values.get("fee")
-        if fee and self._has_fees_below_zero:
-            values["fee"] = -fee
-        elif fee and (fee < 0) not in self._fee_signs:
-            self._fee_signs.add(fee < 0)
+            yield name, law, said, -1 if debit else 1
 
-    def _direct(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
+    def _by_direction(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
         is_known = "direction" in values
         sign: int | None = values.pop("direction", None)
         for name, law in self._directed.items():
@@ -241,15 +246,7 @@ class _Signs:
                 del values[name]
             elif number and sign is not None:
                 said = self._money.sign(cells[self._places[name]], number)
-                self._sign(name, law, said or (name in self.debits), sign, values, problems)
-
-    def _sign(
-        self, name: str, law: SignLaw, said: int, sign: int, values: dict[str, Any], problems: list[_Problem]
-    ) -> None:
-        try:
-            values[name] = values[name] and law.apply(values[name], said, sign)
-        except CellProblem as problem:
-            problems.append((name, problem))
+                yield name, law, said or (name in self.debits), sign
 
     def check(self, side: Side) -> Iterator[str]:
         """Check that no word may mean something else next to another. Yield what is odd about the fees."""
@@ -261,7 +258,7 @@ class _Signs:
                 "rules file instead"
             )
             raise LedgerError(message)
-        if self._fee_signs == {True}:
+        if self._fee_signs == {True} and not self._has_fees_below_zero:
             how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], side)
             yield f"each fee is below zero, as providers write what they keep{how}"
 
@@ -299,7 +296,7 @@ class RowReader:
             name = key.removeprefix(_DEBIT)
             kind, what = KINDS[name], _SUGGESTED.get(KINDS[name], "")
             add: Any = {"amounts": self.suggester.add_amount, "times": self.suggester.add_time}.get(what)
-            if name in _NEEDED and what:
+            if name == "amount":
                 add = partial(add, is_needed=True)
             self._plan.append((key, place, readers["reference" if name == "reference" else kind], what, add))
         self._names = _columns.column_names(columns.header)
@@ -465,33 +462,28 @@ class Table:
     unread_sheets: tuple[UnreadSheet, ...] = ()
 
 
-_Row = TypeVar("_Row")
-
-
-def read_header(
-    rows: Iterator[tuple[int, _Row]], names_of: Callable[[_Row], Sequence[str]], find: Finder, scope: Scope, empty: _Row
-) -> tuple[int, _Row, RowReader]:
-    """Return the number of the header, its row, and the reader of the rows below. 0 and *empty* if there is no row."""
-    # *rows* are the non-empty rows, with their numbers. The caller reads on below the header.
+def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: Scope) -> tuple[int, RowReader]:
+    """Return the number of the header, 0 if there is no row, and the reader of the rows below."""
+    # *rows* are the non-empty rows, with their numbers. No row after the header is taken from them.
     wanted, above = scope.dialect.header_row, 0
-    for line, row in rows:
+    for line, names in rows:
         if wanted is not None and line < wanted:
             above += 1
             continue
         if wanted not in (None, line):
             break
         try:
-            reader = RowReader(find(names_of(row)), scope.dialect, scope)
+            reader = RowReader(find(names), scope.dialect, scope)
         except LedgerError as error:
-            below = [(number, names_of(each)) for number, each in islice(rows, _MAX_HEADER_ROWS) if wanted is None]
-            raise _with_header(error, (line, names_of(row)), below, find) from None
+            below = [] if wanted else list(islice(rows, _MAX_HEADER_ROWS))
+            raise _with_header(error, (line, names), below, find) from None
         if above:
             rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
             reader.warnings.append(f"{rows_are} not read")
-        return line, row, reader
+        return line, reader
     else:
         if not above:
-            return 0, empty, RowReader(NO_COLUMNS)
+            return 0, RowReader(NO_COLUMNS)
     message = f"row {wanted} is empty, so it cannot be the header"
     raise LedgerError(message, line=wanted or 0, refused=Way("header_row", wanted or 0))
 

@@ -113,12 +113,12 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
     filled = numbered if declared else chain(first, numbered)
     chosen = delimiter or (declared[1] if declared else None)
     delimiters = (chosen,) if chosen else DELIMITERS
+    used = delimiters[0]
 
-    def delimiter_of(header: str) -> str:
-        return max(delimiters, key=lambda each: len(_cells(header, each)))  # the first of equals
-
-    def names_of(header: str) -> list[str]:
-        return _cells(header, delimiter_of(header))
+    def cells_of(header: str) -> list[str]:
+        nonlocal used
+        used = max(delimiters, key=lambda each: len(_cells(header, each)))  # the first of equals
+        return _cells(header, used)
 
     def columns_of(names: Sequence[str]) -> Columns:
         if not names:
@@ -132,10 +132,9 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
                 error.remedies = [Remedy((Way("delimiter", mark),), "separates the columns") for mark in split]
             raise
 
-    number, header, reader = read_header(filled, names_of, columns_of, scope, "")
-    delimiter = delimiter_of(header)
-    rows = _rows(_records(lines, delimiter, before=number), reader)
-    return Table(reader=reader, rows=rows, delimiter=delimiter, header_row=number)
+    number, reader = read_header(((number, cells_of(line)) for number, line in filled), columns_of, scope)
+    rows = _rows(_records(lines, used, before=number), reader)
+    return Table(reader=reader, rows=rows, delimiter=used, header_row=number)
 
 
 def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:

@@ -16,14 +16,13 @@ No library is used here, because a wrong amount is worse than slow reading. Desi
 
 from __future__ import annotations
 
-import operator
 import os
 import posixpath
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
@@ -32,7 +31,7 @@ from unicodedata import category
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from attrs import frozen
+from attrs import define, field
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient._shared.remedy import Remedy, Way
@@ -44,19 +43,11 @@ from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, UnreadSheet
 
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
 _TOKEN = re.compile(
-    r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|_.|\*.|\[(?P<bracket>[^\]]*)\]|(?P<part>;)'
-    r"|(?P<digit>general|e[+-]|[0#?.,%/])|(?P<text>@)|(?P<other>.)",
+    r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]'
+    r"|\[(?P<relation>[<>=]+)\s*(?P<limit>-?[0-9.]+)\]|_.|\*.|\[[^\]]*\]|(?P<end>;)"
+    r"|(?P<digit>general|e[+-]|[0#?.,%/@])|(?P<other>.)",
     re.DOTALL | re.IGNORECASE,
 )
-_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-    "<>": operator.ne,
-}
-_CONDITION = re.compile(r"(<=|<>|<|>=|>|=)\s*(-?[0-9.]+)")
 _WHOLE = re.compile(r"(?:general|[0#?,]*)(?:(?:\|[0#?]{2,3})*\|[0#?]{3})?(?:\.[0#?]*)?(?:e[+-][0#?]+)?", re.IGNORECASE)
 """The places of a number without a scale. A mark between thousands, or lakhs, may be written as text."""
 _SCALED = re.compile(r",(?=\.|\Z)|%")
@@ -67,15 +58,34 @@ _MINUS = "\u2212\u25b2\u25b3\u25bc\u25bd"
 """Signs for less than zero besides dashes. Japan uses the triangles."""
 
 
-@frozen
+@define
 class _Part:
     """A part of a format: text before and behind the places of its digits, `|` in them for a mark between groups."""
 
     before: str = ""
     behind: str = ""
     digits: str = ""
-    condition: re.Match[str] | None = None
-    is_text: bool = False
+    relation: str = ""
+    limit: float = 0
+
+    def add(self, token: re.Match[str]) -> None:
+        if token["relation"]:
+            self.relation, self.limit = token["relation"], float(token["limit"])
+        elif token["digit"]:
+            # Text between digits that is not a mark between groups makes another number.
+            is_mark = self.behind.strip() in ("", ".", ",", "'", "\u2019")
+            self.digits += ("|" if is_mark else "!") * bool(self.behind) + token["digit"]
+            self.behind = ""
+        else:
+            text = token["quoted"] or token["escaped"] or token["currency"] or token["other"] or ""
+            self.before, self.behind = self.before + text * (not self.digits), self.behind + text * bool(self.digits)
+
+    def is_for(self, number: float) -> bool:
+        return "<=>"[(number > self.limit) - (number < self.limit) + 1] in self.relation
+
+    @property
+    def is_whole(self) -> bool:
+        return "/" in self.digits or (_WHOLE.fullmatch(self.digits) is not None and not _SCALED.search(self.digits))
 
 
 class NumberFormat:
@@ -83,56 +93,54 @@ class NumberFormat:
 
     def __init__(self, code: str) -> None:
         self._code = code[:_MAX_FORMAT]
-        parts = list(_parts(self._code))
-        texts = [part for place, part in enumerate(parts) if part.is_text or place > 2]
+        parts = [_Part()]
+        for token in _TOKEN.finditer(self._code):
+            if token["end"]:
+                parts.append(_Part())
+            parts[-1].add(token)
+        texts = [part for place, part in enumerate(parts) if "@" in part.digits or place > 2]
         self._of_text = texts[0] if texts else None
+        of_numbers = [part for part in parts if part is not self._of_text and parts != [_Part()]]  # a colour alone
+        self._parts = of_numbers or [_Part(digits="general")]
+        self._has_conditions = any(part.relation for part in parts)
         self._known: dict[int, str] = {}
         """The currency next to each number of a sign, or nothing, if that is all that the format shows."""
-        self._parts = [part for part in parts if part is not self._of_text] or [_Part(digits="general")]
-        self.is_plain: bool = parts == [_Part(digits=parts[0].digits)] and _is_whole(parts[0].digits)
-        """Whether it changes nothing but the number of digits."""
 
     def of_text(self, text: str) -> str | Unreadable:
         """Return *text* if the format shows it as it is."""
         part = self._of_text
-        if part is None or (part.is_text and not f"{part.before}{part.behind}".strip()):
+        if part is None or (part.digits == "@" and not f"{part.before}{part.behind}".strip()):
             return text
-        return self._other(quote(text), f"{part.before}{text if part.is_text else ''}{part.behind}")
+        return self._other(quote(text), f"{part.before}{text * ('@' in part.digits)}{part.behind}")
 
     def of_number(self, number: float) -> tuple[float | str | Unreadable, str]:
         """Return *number*, or a text if the format shows credit or debit, and the currency next to it."""
         sign = (number > 0) - (number < 0)
         if (known := self._known.get(sign)) is not None:
             return number, known
-        value, label = self._shown(number)
-        if value is number and not any(part.condition for part in self._parts):
-            self._known[sign] = label
-        return value, label
-
-    def _shown(self, number: float) -> tuple[float | str | Unreadable, str]:
         part, has_minus = self._part_for(number)
         before, behind = part.before, "" if _NO_FRACTION.match(part.behind) else part.behind
-        words = _WORD.findall(f"{before} {behind}")
-        label, text = " ".join(words), f"{'-' * has_minus}{before}{f'{abs(number):,}' * bool(part.digits)}{behind}"
+        words, minus = _WORD.findall(f"{before} {behind}"), "-" * has_minus
+        label = " ".join(words)
         if label and part.digits and _columns.sign_of(label) is not None:
-            return f"{'-' * has_minus}{abs(number)} {label}", ""
+            return f"{minus}{abs(number)} {label}", ""
         has_sign = any(category(each) == "Pd" or each in _MINUS for each in before + behind)
-        has_sign = has_sign or ("(" in before and ")" in behind)
-        is_other_sign = (has_minus or has_sign) != (number < 0) or (has_minus and has_sign)
-        if not all(map(_columns.is_currency, words)) or (number and (is_other_sign or not part.digits)):
-            return self._other(f"{number:,}", text if part.digits else text.strip("-")), ""
-        if number and (not _is_whole(part.digits) or any(map(str.isdigit, before + behind))):
+        signs = has_minus + (has_sign or ("(" in before and ")" in behind))
+        if not all(map(_columns.is_currency, words)) or (number and (signs != (number < 0) or not part.digits)):
+            shown = f"{minus}{before}{abs(number):,}{behind}" if part.digits else f"{before}{behind}".strip("-")
+            return self._other(f"{number:,}", shown), ""
+        if number and (not part.is_whole or any(map(str.isdigit, before + behind))):
             return self._other(f"{number:,}", None), ""
+        if not self._has_conditions:
+            self._known[sign] = label
         return number, label
 
     def _part_for(self, number: float) -> tuple[_Part, bool]:
         """Return the part for *number*, and whether a minus is written before it."""
         parts = self._parts
-        if any(part.condition for part in parts):
-            for part in parts:
-                if part.condition and _COMPARISONS[part.condition[1]](number, float(part.condition[2])):
-                    return part, False
-            return parts[-1], number < 0
+        if self._has_conditions:
+            found = next((part for part in parts if part.is_for(number)), None)
+            return found or parts[-1], found is None and number < 0
         if number < 0:
             return (parts[1], False) if parts[1:] else (parts[0], True)
         return parts[2] if not number and parts[2:] else parts[0], False
@@ -141,33 +149,6 @@ class NumberFormat:
         what = "another number" if shown is None else quote(shown.strip()) if shown.strip() else "nothing"
         how = "give the column the format General, and write in the cell what it shows"
         return Unreadable(f"the cell holds {held} and shows {what}, by its number format {quote(self._code)}; {how}")
-
-
-def _is_whole(digits: str) -> bool:
-    return "/" in digits or (_WHOLE.fullmatch(digits) is not None and not _SCALED.search(digits))
-
-
-def _parts(code: str) -> list[_Part]:
-    parts, texts, digits, condition, is_text = list[_Part](), ["", ""], "", None, False
-    for token in [*_TOKEN.finditer(code), None]:
-        if token is None or token["part"]:
-            parts.append(_Part(texts[0], texts[1], digits, condition, is_text))
-            texts, digits, condition, is_text = ["", ""], "", None, False
-        elif token["text"]:
-            is_text = True
-        elif token["digit"]:
-            # Text between digits that is not a mark between groups makes another number.
-            inside, texts[1] = texts[1], ""
-            digits += ("|" if inside.strip() in ("", ".", ",", "'", "\u2019") else "!") * bool(inside) + token["digit"]
-        elif (bracket := token["bracket"]) is not None:
-            condition = _CONDITION.fullmatch(bracket) or condition
-            texts[bool(digits or is_text)] += bracket[1:].partition("-")[0] if bracket[:1] == "$" else ""
-        else:
-            texts[bool(digits or is_text)] += token["quoted"] or token["escaped"] or token["other"] or ""
-    return parts
-
-
-number_format = cache(NumberFormat)
 
 
 _MIB = 1 << 20
@@ -187,8 +168,8 @@ _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
 _FORMATS = {
     **dict.fromkeys(_TIME_FORMATS, "time"),
     **dict.fromkeys(_DAY_FORMATS, "day"),
-    9: number_format("0%"),
-    10: number_format("0.00%"),
+    9: NumberFormat("0%"),
+    10: NumberFormat("0.00%"),
 }
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_CHARACTERS = _MIB
@@ -280,12 +261,10 @@ class _Workbook:
     def _pieces(self, part: str, max_bytes: int) -> Iterator[bytes]:
         """Yield the decompressed bytes, and an empty piece at the end. `zipfile` stops at the size it lists."""
         info = self._zip.getinfo(part)
-        name = escape_unprintable(info.filename, max_length=80)
         if info.file_size > max_bytes:
+            name = escape_unprintable(info.filename, max_length=80)
             message = f"{name} is larger than {max_bytes // _MIB} MiB, so this is not a ledger, or one to give as CSV"
             raise LedgerError(message)
-        if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
-            raise LedgerError(f"{name} unpacks to more than {_MAX_RATIO} times its size, so this is not a ledger")
         with self._zip.open(info) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 self._bytes -= len(piece)
@@ -350,7 +329,7 @@ class _Workbook:
             if each.tag.endswith("numFmt"):
                 code = each.attrib["formatCode"]
                 letters = set(_NO_DATE_LETTERS.sub("", code[:_MAX_FORMAT]).casefold().replace("general", ""))
-                kind = "time" if letters & set("hs") else "day" if letters & set("ymd") else number_format(code)
+                kind = "time" if letters & set("hs") else "day" if letters & set("ymd") else NumberFormat(code)
                 shown[int(each.get("numFmtId", "-1"))] = kind
             elif each.tag.endswith("fonts"):
                 for number, font in enumerate(each.iter(_beside(each, "font"))):
@@ -359,7 +338,7 @@ class _Workbook:
             else:
                 for number, style in enumerate(each.iter(_beside(each, "xf"))):
                     form = shown.get(int(style.get("numFmtId", "0")))
-                    if form is not None and not getattr(form, "is_plain", False):
+                    if form is not None:
                         self.styles[number] = form
                     if int(style.get("fontId", "0")) in struck:
                         self.struck.add(number)
@@ -373,7 +352,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     others = tuple(each for each in counted if each.rows)
     parser = _SheetReader(book)
     rows = parser.rows(book.sheets[chosen])
-    first, _, reader = read_header(rows, _names, find, scope, dict[int, Any]())
+    first, reader = read_header(((row, _names(cells)) for row, cells in rows), find, scope)
     if others:
         names = ", ".join(f"{quote(each.name)} ({plural(each.rows, 'row')})" for each in others)
         reader.warnings.insert(0, f"only the sheet {quote(chosen)} was read: there are rows in {names} too")
@@ -397,7 +376,7 @@ FORMULA = Unreadable("is a formula")
 def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
     """Yield the number of each filled row of a sheet with its filled cells, by column from 0. *file* must stay open."""
     book = _Workbook(file)
-    yield from _SheetReader(book, formula=FORMULA).rows(book.sheets[_choose(book, sheet)])
+    yield from _SheetReader(book, FORMULA).rows(book.sheets[_choose(book, sheet)])
 
 
 def _choose(book: _Workbook, name: str | None) -> str:
@@ -441,16 +420,16 @@ def _entries(
             raise LedgerError(f"{message}: put the currency in a column by itself")
 
 
+@define
 class _SheetReader:
     """Reads the rows of a sheet. A cell with a formula is *formula*, or else its stored result."""
 
-    def __init__(self, book: _Workbook, *, formula: Unreadable | None = None) -> None:
-        self.currencies: dict[int, dict[str, str]] = {}
-        """The currencies that formats show in each column, with their first spelling."""
-        self.marks: list[str] = []
-        """What a reader of the sheet sees of the last row, and its cells do not show."""
-        self._formula = formula
-        self._book = book
+    _book: _Workbook
+    _formula: Unreadable | None = None
+    currencies: dict[int, dict[str, str]] = field(factory=dict)
+    """The currencies that formats show in each column, with their first spelling."""
+    marks: list[str] = field(factory=list)
+    """What a reader of the sheet sees of the last row, and its cells do not show."""
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number and the filled cells, by column from 0, of each row that has any."""
@@ -493,19 +472,21 @@ class _SheetReader:
         if has_formula and self._formula is not None:
             return self._formula
         style = self._book.styles.get(int(cell.get("s", "0")))
-        if kind == "inlineStr":
-            return _shown_text(_text_of(parts[inline]), style) if inline in parts else None
         text = _text(parts[value]) if value in parts else None
-        if text is None or (not text and kind != "str"):
+        if kind == "inlineStr":
+            text = _text_of(parts[inline]) if inline in parts else ""
+        elif text is None or (not text and kind != "str"):
             return _NO_RESULT if has_formula else None
-        if kind == "s":
+        elif kind == "s":
             texts = self._book.texts
-            return _shown_text(texts[int(text) if text.isdecimal() else len(texts)], style)  # or the file is damaged
-        if kind in ("str", "d"):
-            return _shown_text(_unescape(text), style)
-        if kind == "e":
+            text = texts[int(text) if text.isdecimal() else len(texts)]  # or the file is damaged
+        elif kind in ("str", "d"):
+            text = _unescape(text)
+        elif kind == "e":
             return Unreadable(f"{quote(text)} is an error of the spreadsheet")
-        return text == "1" if kind == "b" else self._number(text, style, place)
+        else:
+            return text == "1" if kind == "b" else self._number(text, style, place)
+        return style.of_text(text) if text and isinstance(style, NumberFormat) else text
 
     def _number(self, text: str, style: str | NumberFormat | None, place: int) -> Any:
         number = float(text)
@@ -522,10 +503,6 @@ class _SheetReader:
             if label:
                 self.currencies.setdefault(place, {})[label.casefold()] = label
         return value
-
-
-def _shown_text(text: str, style: str | NumberFormat | None) -> str | Unreadable:
-    return style.of_text(text) if text and isinstance(style, NumberFormat) else text
 
 
 @cache
