@@ -7,7 +7,7 @@ Signatures and pages write the options out, because editors and readers show wha
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import Any, Literal
 
@@ -37,12 +37,9 @@ class Option:
         """The attribute that holds its option of the command line. "" without one."""
         return self.command[2:].replace("-", "_") if self.command.startswith("--") else ""
 
-    def value(self, given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    def value(self, given: str | None) -> str:
         """Return the given value, or else the variable's. It may be a secret."""
-        try:
-            return environ.get(self.variable, "") if given is None else given
-        finally:
-            del given, environ  # a traceback may include the local variables of its frames
+        return os.environ.get(self.variable, "") if given is None else given
 
 
 _NO_CODE = "callables and objects stay in the process"

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -68,11 +68,11 @@ class Options:
         return tuple(each for each in (self.on_attempt, getattr(self.tracing, "measure", None)) if each is not None)
 
 
-def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:
+def resolve_api_key(given: str | None) -> ApiKey:
     try:
-        return ApiKey(OPTIONS["api_key"].value(given, environ))
+        return ApiKey(OPTIONS["api_key"].value(given))
     finally:
-        del given, environ  # a traceback may include the local variables of its frames
+        del given  # a traceback may include the local variables of its frames
 
 
 def read_key_file(path: str | Path) -> str:
@@ -86,21 +86,20 @@ def decode_key(file: BinaryIO) -> str:
     return file.read(_MAX_KEY_BYTES).decode("utf-8-sig", "replace")
 
 
-def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
-    name = OPTIONS["environment"].value(given, environ)
-    if given is None and OPTIONS["environment"].variable not in environ:
+def resolve_environment(given: Environment | str | None) -> Environment:
+    name = OPTIONS["environment"].value(given)
+    if given is None and OPTIONS["environment"].variable not in os.environ:
         name = Environment.LIVE
-    del environ  # it contains the API key too, and a traceback may include the local variables of its frames
     if name not in [*Environment]:
         raise checks.unfit("environment", " or ".join(repr(str(each)) for each in Environment), repr(name))
     return Environment(name)
 
 
-def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+def resolve_base_url(given: str | None) -> str:
     """Return the base URL from the argument, or from `PAYCLIENT_BASE_URL`, without a final slash."""
-    url = OPTIONS["base_url"].value(given, environ)
+    url = OPTIONS["base_url"].value(given)
     if problem := _url_problem(url):
-        del url, given, environ  # the URL may contain a password, and the environment the API key
+        del url, given  # it may contain a password
         raise checks.invalid_option("base_url", problem)
     return url.rstrip("/")
 

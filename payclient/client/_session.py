@@ -38,8 +38,8 @@ from payclient.client._outage import Outage
 from payclient.client._stream import Stream
 from payclient.client._telemetry import Attempt, Stats
 from payclient.client.policies import Again, Clock, Limiter, Retries, Signal, Ticket, classify, names_no_reference
-from payclient.protocol import Response, Transaction, build_request, parse_response, request_headers, request_id_of
-from payclient.transports import Transport
+from payclient.protocol import Response, Transaction, parse_response, request_body, request_headers, request_id_of
+from payclient.transports import Request, Transport
 
 _FIELDS = frozenset(fields_dict(Transaction))
 _OTHER_LOOP = (
@@ -318,9 +318,8 @@ class Session:
             headers = self._headers if lookup.headers is None else {**self._headers, **lookup.headers}
             is_fresh = lookup.needs_fresh_connection
             on_late = partial(self._learn, ticket, lookup.reference, lookup.redact)
-            request = build_request(
-                self._url, lookup.reference, headers, keys.authorization, is_fresh=is_fresh, on_late=on_late
-            )
+            body = request_body(lookup.reference)
+            request = Request("POST", self._url, headers, body, keys.authorization, is_fresh, on_late)
             with LookupPhase(lookup, "attempts", at_most=options.timeout, now=lookup.at):
                 response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh

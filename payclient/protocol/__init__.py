@@ -17,11 +17,11 @@ from payclient.protocol._models import text_stated as text_stated
 from payclient.protocol._refusal import plain as plain
 from payclient.protocol._refusal import request_id_of as request_id_of
 from payclient.protocol._secret import ApiKey as ApiKey
-from payclient.protocol._wire import build_request as build_request
 from payclient.protocol._wire import check_reference as check_reference
 from payclient.protocol._wire import check_references as check_references
 from payclient.protocol._wire import endpoint as endpoint
 from payclient.protocol._wire import parse_response as parse_response
+from payclient.protocol._wire import request_body as request_body
 from payclient.protocol._wire import request_headers as request_headers
 from payclient.protocol.transaction import DOCUMENTED as DOCUMENTED
 from payclient.protocol.transaction import EMPTY as EMPTY

@@ -21,7 +21,7 @@ from typing import Any
 
 from payclient import errors
 from payclient.protocol._json import JSONProblem, is_list, is_object, kind, named, read_json
-from payclient.protocol._models import BODY_LIMIT, Environment, Request, Response
+from payclient.protocol._models import BODY_LIMIT, Environment, Response
 from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
 from payclient.protocol._secret import REMOVED
 from payclient.protocol.transaction import FieldProblem, Transaction, read_documented, read_transaction
@@ -103,18 +103,9 @@ def request_headers(user_agent: str) -> Mapping[str, str]:
     return MappingProxyType({**_HEADERS, "User-Agent": user_agent})
 
 
-def build_request(
-    url: str,
-    reference: str,
-    headers: Mapping[str, str],
-    authorization: Callable[[], str],
-    *,
-    is_fresh: bool = False,
-    on_late: Callable[[Response], object] | None = None,
-) -> Request:
-    # Transaction detail specification, part 4: method, headers and body.
-    body = f'{{"reference":{encode_basestring(reference)}}}'.encode()
-    return Request("POST", url, headers, body, authorization, is_fresh, on_late)
+def request_body(reference: str) -> bytes:
+    # Transaction detail specification, part 4, as the method and the headers of the request.
+    return f'{{"reference":{encode_basestring(reference)}}}'.encode()
 
 
 def parse_response(

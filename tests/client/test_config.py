@@ -23,6 +23,14 @@ ENVIRON = {
 }
 
 
+def has_environment(monkeypatch, variables):
+    """Have these of our variables and no others."""
+    for name in ENVIRON:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
 def refusal(resolve, *args, **kwargs):
     with pytest.raises(ConfigurationError) as caught:
         resolve(*args, **kwargs)
@@ -33,18 +41,14 @@ RESOLVED = (
     # What resolves an option, an argument with its result, and the result of the variable
     (resolve_base_url, "https://argument.example", "https://argument.example", "https://environment.example"),
     (resolve_environment, "live", Environment.LIVE, Environment.SANDBOX),
-    (
-        lambda given, environ: resolve_api_key(given, environ).authorization(),
-        "key-a",
-        "Bearer key-a",
-        "Bearer key-of-the-environment",
-    ),
+    (lambda given: resolve_api_key(given).authorization(), "key-a", "Bearer key-a", "Bearer key-of-the-environment"),
 )
 
 
-def test_arguments_win():
+def test_arguments_win(monkeypatch):
     """An argument wins over the variable; without one, the value comes from the variable."""
-    found = [(resolve(given, ENVIRON), resolve(None, ENVIRON)) for resolve, given, _, _ in RESOLVED]
+    has_environment(monkeypatch, ENVIRON)
+    found = [(resolve(given), resolve(None)) for resolve, given, _, _ in RESOLVED]
     assert found == [(by_argument, by_variable) for _, _, by_argument, by_variable in RESOLVED]
 
 
@@ -54,11 +58,13 @@ def test_process_environment(monkeypatch):
     assert resolve_base_url(None) == "https://process.example"
 
 
-def test_live_unless_said():
+def test_live_unless_said(monkeypatch):
     """The default environment is live; a variable that is empty, such as one that a script lost, is refused."""
-    assert resolve_environment(None, {}) is Environment.LIVE
+    has_environment(monkeypatch, {})
+    assert resolve_environment(None) is Environment.LIVE
+    has_environment(monkeypatch, {"PAYCLIENT_ENVIRONMENT": ""})
     with pytest.raises(ConfigurationError, match="environment must be 'live' or 'sandbox', got ''"):
-        resolve_environment(None, {"PAYCLIENT_ENVIRONMENT": ""})
+        resolve_environment(None)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +76,10 @@ def test_live_unless_said():
     ids=["base_url", "api_key"],
 )
 @pytest.mark.parametrize(("given", "environ"), [(None, {}), ("", ENVIRON)], ids=["nowhere", "empty-argument"])
-def test_not_set(resolve, message, given, environ):
+def test_not_set(resolve, message, given, environ, monkeypatch):
     """A missing or empty value is reported with both its names."""
-    assert refusal(resolve, given, environ) == message
+    has_environment(monkeypatch, environ)
+    assert refusal(resolve, given) == message
 
 
 def test_base_url():
@@ -93,7 +100,7 @@ def test_base_url():
         "loopback-network": ("http://127.8.9.1", "http://127.8.9.1"),
         "loopback-ipv6": ("http://[::1]:8080", "http://[::1]:8080"),
     }
-    check_table(cases.values(), lambda url: resolve_base_url(url, {}))
+    check_table(cases.values(), resolve_base_url)
 
 
 NOT_A_URL = "is not a URL: its host or port cannot be read"
@@ -171,7 +178,7 @@ def test_base_url_is_refused(subtests):
     """An address that could send the key where it must not go, or nowhere, is refused at construction."""
     for case, (url, problem) in REFUSED_URLS.items():
         with subtests.test(case):
-            assert refusal(resolve_base_url, url, {}) == f"base_url {problem}"
+            assert refusal(resolve_base_url, url) == f"base_url {problem}"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +195,7 @@ def test_base_url_is_refused(subtests):
 def test_refused_url_is_not_shown(url):
     """The refusal of a URL shows none of it, not even in a traceback with local variables: it may hold a password."""
     with pytest.raises(ConfigurationError) as caught:
-        resolve_base_url(url, {})
+        resolve_base_url(url)
     assert "hunter2" not in _ours(caught.value)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from payclient import errors
 from payclient.errors import InvalidReferenceError
-from payclient.protocol import BODY_LIMIT, Environment, Response, endpoint
-from payclient.protocol._wire import build_request, check_reference, inflate, parse_response, request_headers
+from payclient.protocol import BODY_LIMIT, Environment, Request, Response, endpoint
+from payclient.protocol._wire import check_reference, inflate, parse_response, request_body, request_headers
 from payclient.testing import envelope
 from support.misses import check_each, check_table, refusal
 
@@ -46,22 +46,17 @@ def said(text, **more):
 # Requests
 
 
-def request_for(reference):
-    return build_request("https://pay.example/x", reference, headers=HEADERS, authorization=lambda: "Bearer k")
-
-
 def test_request_body():
     """For any reference, the body is one JSON object with the reference only, without spaces or needless escapes."""
     references = ("R", 'a"b\\c', "référence", "=1+1", "</script>")
     bodies = {each: {"reference": each} for each in references}
-    check_each(bodies, lambda reference: json.loads(request_for(reference).body))
-    assert request_for("référence").body == '{"reference":"référence"}'.encode()
+    check_each(bodies, lambda reference: json.loads(request_body(reference)))
+    assert request_body("référence") == '{"reference":"référence"}'.encode()
 
 
 def test_request_headers():
     """The request has the documented headers; the key is in none of them, and is added while writing."""
-    request = request_for("R")
-    assert (request.method, request.url, request.needs_fresh_connection) == ("POST", "https://pay.example/x", False)
+    request = Request("POST", "https://pay.example/x", HEADERS, request_body("R"), lambda: "Bearer k")
     assert request.headers == {
         "Content-Type": "application/json",
         "Accept": "application/json",

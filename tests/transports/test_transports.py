@@ -26,7 +26,7 @@ from payclient import (
     TransportError,
     UnexpectedResponseError,
 )
-from payclient.protocol import BODY_LIMIT, build_request
+from payclient.protocol import BODY_LIMIT, request_body
 from payclient.transports import HttpxTransport, Request
 from payclient.transports._client import HttpxClientTransport
 from payclient.transports.fast import FastTransport
@@ -322,9 +322,8 @@ async def test_closed_while_connecting(kind):
     """A connection that is opened while its transport is closed sends nothing."""
     transport = kind()
     async with RawServer() as server:
-        request = build_request(
-            f"{server.url}/api/transaction/detail", "T1", headers={}, authorization=lambda: f"Bearer {KEY}"
-        )
+        url = f"{server.url}/api/transaction/detail"
+        request = Request("POST", url, {}, request_body("T1"), lambda: f"Bearer {KEY}")
         sending = asyncio.create_task(transport.send(request))
         await asyncio.sleep(0)
         await transport.aclose()
