@@ -8,7 +8,7 @@ logged without the API key.
 
 import math
 from copy import copy
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, dataclass_transform
 
 from attrs import Factory, define, field
 
@@ -24,17 +24,16 @@ How far an attempt got: looking up the name, connecting, asking the proxy for a 
 service, sending the request, waiting for the response, reading its body. "" if that is not known.
 """
 
-_Class = TypeVar("_Class", bound=type[Exception])
-
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def with_attributes(kind: _Class) -> _Class:
-    """Give an error keyword arguments. Each has a default: unpickling calls the class with the message alone."""
-    return define(kind, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
+class _WithAttributes(type):
+    """Gives each error keyword arguments. Each has a default: unpickling calls the class with the message alone."""
+
+    def __init__(cls, *_: object) -> None:
+        define(cls, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 
 
-@with_attributes
-class PayClientError(Exception):
+class PayClientError(Exception, metaclass=_WithAttributes):
     """
     The base class of the errors that payclient raises on purpose.
 
@@ -81,7 +80,6 @@ class PayClientError(Exception):
         return type(self), self.args, state
 
 
-@with_attributes
 class ConfigurationError(PayClientError, ValueError):
     """
     The key, the base URL or an option is invalid. Raised when the client is created.
@@ -111,7 +109,6 @@ def _retry_after(error: "CouldNotAskError") -> float:
     return 5.0 if asked is None else asked
 
 
-@with_attributes
 class CouldNotAskError(PayClientError):
     """
     The service was not asked, or gave no answer about the transaction: it may exist, or not, in any status.
@@ -140,7 +137,6 @@ class KeySourceError(CouldNotAskError):
     """
 
 
-@with_attributes
 class DeadlineExceededError(CouldNotAskError, TimeoutError):
     """
     The time budget of the lookup is spent. `__cause__` is the error of the last attempt, if there was one.
@@ -152,7 +148,6 @@ class DeadlineExceededError(CouldNotAskError, TimeoutError):
     seconds: dict[str, float] = field(factory=dict)
 
 
-@with_attributes
 class TransportError(CouldNotAskError):
     """
     No usable response was received.
@@ -185,7 +180,6 @@ class AttemptTimeoutError(TransportError, TimeoutError):
     """One attempt took longer than `timeout`."""
 
 
-@with_attributes
 class OutageError(TransportError):
     """
     The service answers no lookup of this client now. This one was not sent, or was given up.
@@ -212,7 +206,6 @@ class OutageError(TransportError):
         )
 
 
-@with_attributes
 class OverloadedError(TransportError):
     """
     The lookups that wait, a rate or a pause leave no time to answer this one. It was not sent.
@@ -233,7 +226,6 @@ class TLSVerificationError(TransportError):
     _is_retryable = False
 
 
-@with_attributes
 class ProxyRefusedError(TransportError):
     """
     The proxy refuses the tunnel to the service. The same for every reference. Never retried.
@@ -246,7 +238,6 @@ class ProxyRefusedError(TransportError):
     status_code: int = 0
 
 
-@with_attributes
 class ResponseError(PayClientError):
     """
     The service answered, but not with a transaction.
@@ -274,21 +265,18 @@ class ResponseError(PayClientError):
         return f"{self.message} [{', '.join(more)}]" if more else self.message
 
 
-@with_attributes
 class AuthenticationError(CouldNotAskError, ResponseError):
     """The service refuses the API key. Every lookup would fail the same way."""
 
     _is_retryable = False
 
 
-@with_attributes
 class PermissionDeniedError(CouldNotAskError, ResponseError):
     """The key is known, but this caller may not ask (an IP allow-list, a gateway)."""
 
     _is_retryable = False
 
 
-@with_attributes
 class TransactionNotFoundError(ResponseError):
     """
     The service answers, in its own envelope, that it does not know the transaction.
@@ -303,12 +291,10 @@ class TransactionNotFoundError(ResponseError):
     is_conclusive: bool = True
 
 
-@with_attributes
 class RateLimitedError(CouldNotAskError, ResponseError):
     """The service asked for fewer requests (usually 429)."""
 
 
-@with_attributes
 class ServiceError(CouldNotAskError, ResponseError):
     """The service, or a proxy in front of it, cannot answer now (5xx, 408, 425)."""
 
@@ -320,7 +306,6 @@ class RejectedError(ResponseError):
     detail = "the payment service declines this reference"
 
 
-@with_attributes
 class UnexpectedResponseError(CouldNotAskError, ResponseError):
     """
     The response does not have the documented shape.
@@ -349,7 +334,6 @@ class ReferenceMismatchError(UnexpectedResponseError):
         return True
 
 
-@with_attributes
 class WaitError(PayClientError):
     """
     A wait ended without its condition being met.
@@ -374,11 +358,9 @@ class UnreachableStatusError(WaitError):
     """`unless` holds: the awaited state can no longer be reached."""
 
 
-@with_attributes
 class WaitDeadlineError(WaitError, TimeoutError):
     """`deadline` seconds have passed. If the last lookup failed, its error is the `__cause__`."""
 
 
-@with_attributes
 class WaitUnansweredError(CouldNotAskError, WaitDeadlineError):
     """The deadline has passed, and the last lookup was not answered. `transaction` is the last one before, if any."""

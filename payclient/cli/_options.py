@@ -15,7 +15,6 @@ from cyclopts import Group, Parameter, Token
 from payclient._shared.escape import quote
 from payclient._shared.remedy import Way
 from payclient.cli._streams import RARE, Flag, MaxAge, RefusalError, Seconds, Streams, Texts, refuse
-from payclient.errors import with_attributes
 from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_rules, with_decisions
 from payclient.reconcile.folders import JOURNAL
 from payclient.reconcile.ledger import KINDS, Dialect, Ledger, LedgerError, LedgerFile, LedgerFormat, open_ledger
@@ -217,7 +216,6 @@ def _read_amount(_: object, tokens: Sequence[Token]) -> int:
     return int(digits)
 
 
-@with_attributes
 class MissingRunError(RefusalError):
     """There is no report in *folder*."""
 

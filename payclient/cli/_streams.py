@@ -21,7 +21,7 @@ from payclient import errors
 from payclient._shared.escape import escape_unprintable
 from payclient._shared.remedy import Way
 from payclient.cli._call import Call
-from payclient.errors import ConfigurationError, with_attributes
+from payclient.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -177,7 +177,6 @@ def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
         signal.signal(number, handler)
 
 
-@with_attributes
 class RefusalError(ConfigurationError):
     """
     The command cannot be run like this.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from payclient.errors import ConfigurationError, PayClientError, with_attributes
+from payclient.errors import ConfigurationError, PayClientError
 
 
 class TieOutError(AssertionError):
@@ -13,7 +13,6 @@ class StoppedError(PayClientError):
     """The caller stopped the run. The answers are in the journal, and the run can be resumed."""
 
 
-@with_attributes
 class JournalError(PayClientError, ValueError):
     """
     The journal cannot be used: it belongs to another run, is damaged or is in use. The message names the reason.
@@ -36,7 +35,6 @@ class JournalWriteError(OSError):
     """
 
 
-@with_attributes
 class PastRunError(PayClientError, ValueError):
     """
     The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key.
@@ -56,7 +54,6 @@ class DecisionError(ConfigurationError):
     """Decisions cannot be used: the message names the row or the line, and the problem."""
 
 
-@with_attributes
 class RulesError(ConfigurationError):
     """
     A rule cannot be used. The message names the key, and the line if rules came from a file.

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from payclient._shared.escape import did_you_mean, escape_unprintable, nearest, quote
 from payclient._shared.remedy import Remedy, Side, Way, advice
-from payclient.errors import PayClientError, with_attributes
+from payclient.errors import PayClientError
 from payclient.reconcile._fields import FIELDS
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -36,7 +36,6 @@ def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
     return tuple(chain.from_iterable(word_lists(table))) if key is None else tuple(_TABLES[table][key].split())
 
 
-@with_attributes
 class LedgerError(PayClientError, ValueError):
     """
     The ledger as a whole cannot be trusted. The text has the place and the remedies.
