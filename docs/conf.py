@@ -117,14 +117,14 @@ def sessions():
 
 def options(command):
     """Return the table of arguments of a command, as `--help` has them; `service` for those of the service."""
-    from payclient._shared.options import OPTIONS  # noqa: PLC0415  a test reads this file where it needs no command
-    from payclient.cli._app import make_app  # noqa: PLC0415
+    from payclient.cli._app import make_app  # noqa: PLC0415  a test reads this file where it needs no command
+    from payclient.cli._connection import ConnectionOptions  # noqa: PLC0415
 
     name = "get" if command == "service" else command
-    of_service = {option.command for option in OPTIONS.values() if option.attribute}
+    of_service = inspect.signature(ConnectionOptions).parameters
     rows = ["| argument | meaning |", "|---|---|"]
     for each in make_app([name])[name].assemble_argument_collection(parse_docstring=True):
-        if not each.parse or each.name == "*" or (each.name in of_service) != (command == "service"):
+        if not each.parse or each.name == "*" or (each.field_info.name in of_service) != (command == "service"):
             continue
         metavar = "" if each.hint is bool else each.parameter.metavar or ""
         label = " ".join(filter(None, (each.name, metavar)))

@@ -16,7 +16,12 @@ from payclient._shared.escape import escape_unprintable
 
 Side: TypeAlias = Literal["ledger", "statement"]
 
-_SINGULAR = {"debit_columns": "debit-column", "allow_references": "allow-reference"}
+_FLAGS = {
+    "allow_references": "--allow-reference",
+    "api_key": "--api-key-file",
+    "debit_columns": "--debit-column",
+    "not_found_messages": "--not-found-message",
+}
 _NOT_OF_STATEMENT = frozenset({"sheet", "format", "delimiter", "allow_empty"})
 
 
@@ -76,7 +81,7 @@ class Way:
     @property
     def flag(self) -> str:
         """The name of the option on the command line."""
-        return "--" + _SINGULAR.get(self.option, self.option.replace("_", "-"))
+        return _FLAGS.get(self.option) or f"--{self.option.replace('_', '-')}"
 
     @property
     def text(self) -> str:

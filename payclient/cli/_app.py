@@ -13,9 +13,9 @@ import traceback
 from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_origin
 
 import attrs
 from cyclopts import App, CoercionError, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
@@ -91,22 +91,21 @@ def make_app(named: Container[str]) -> App:
     for place, (title, commands) in enumerate(GROUPS.items()):
         group = Group(title, sort_key=place)
         for order, (name, summary) in enumerate(commands.items()):
-            path = f"payclient.cli._{_HOME.get(name, name)}"
+            more: dict[str, Any] = {"help": summary}
             if name in named:
-                module = import_module(path)
-                examples, _, more = _examples(name).partition("\n\n")
+                examples, _, status = _examples(name).partition("\n\n")
                 lines = "  \n".join(f"`{line}`" for line in examples.splitlines())  # Markdown, each on its own
-                command = getattr(module, name)
-                app.command(
-                    command, group=group, sort_key=order, help_format="markdown", help_epilogue=f"{lines}\n\n{more}"
-                )
-            else:
-                app.command(f"{path}:{name}", help=summary, group=group, sort_key=order)
+                more = {"help_format": "markdown", "help_epilogue": f"{lines}\n\n{status}"}
+            app.command(f"{_module(name)}:{name}", group=group, sort_key=order, **more)
     return app
 
 
+def _module(command: str) -> str:
+    return f"payclient.cli._{_HOME.get(command, command)}"
+
+
 def _examples(command: str) -> str:
-    examples: Any = import_module(f"payclient.cli._{_HOME.get(command, command)}").EXAMPLES
+    examples: Any = import_module(_module(command)).EXAMPLES
     return str(examples[command] if command in _HOME else examples).strip()
 
 
@@ -233,9 +232,8 @@ def _about_usage(error: CycloptsError) -> str:
         return str(error.msg)
     if isinstance(error, CoercionError) and error.token:
         wanted = _KINDS.get(error.target_type, "")
-        if get_origin(error.target_type) in (Union, UnionType):
-            kinds = [get_args(kind) or [each.name.lower() for each in kind] for kind in get_args(error.target_type)]
-            wanted = ", ".join(chain(*kinds))
+        if error.argument is not None and get_origin(error.target_type) in (Union, UnionType):
+            wanted = ", ".join(error.argument.get_choices(force=True) or ())
         if wanted:
             return f"{error.token.keyword} must be {wanted}, got {error.token.value!r}"
     return " ".join(str(error).split())
@@ -248,11 +246,10 @@ def _check_secrets(arguments: Sequence[str]) -> None:
             "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH",
             is_last=True,
         )
-    proxy = OPTIONS["proxy"]
     for before, word in pairwise(("", *arguments)):
         if has_credentials(word):
             flag = next((each.partition("=")[0] for each in (word, before) if each.startswith("--")), "an argument")
-            remedy = f": set {proxy.variable}" if flag == proxy.command else ""
+            remedy = f": set {OPTIONS['proxy'].variable}" if flag == "--proxy" else ""
             problem = "has a user name or a password, which others could read"
             raise RefusalError(f"{flag} {problem}{remedy}", is_last=True)
 

@@ -104,11 +104,10 @@ class Call:
 
     def place_of(self, option: str) -> str:
         """Return where an *option* of Python was given: its flag, or its variable. "" if it is a default."""
-        known = OPTIONS.get(option)
-        flag = known.command if known is not None and known.attribute else f"--{option.replace('_', '-')}"
+        flag, variable = Way(option).flag, OPTIONS[option].variable if option in OPTIONS else ""
         if any(flag == given for given, _ in self.options):
             return flag
-        return known.variable if known is not None and known.variable in os.environ else ""
+        return variable if variable in os.environ else ""
 
     def text(self) -> str | None:
         """Return the command as the shell takes it. None if no quoting is safe, or if it would show a password."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from attrs import frozen
+from attrs import asdict, frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
@@ -29,7 +29,7 @@ class ConnectionOptions:
         proxy: Proxy, without a password. Default: `PAYCLIENT_PROXY`, or `HTTPS_PROXY`.
         ca_file: PEM file of authorities to trust. Default: `SSL_CERT_FILE`, or the system's.
         max_concurrency: Maximum of attempts in flight. The client adapts below it.
-        not_found_message: Whole message that means "no such transaction". May be repeated.
+        not_found_messages: Whole message that means "no such transaction". May be repeated.
         client_cert: PEM file with the certificate to show to the service.
         client_key: PEM file with its key, if that is in another file.
     """
@@ -42,7 +42,7 @@ class ConnectionOptions:
     proxy: Annotated[str | None, Parameter(metavar="URL")] = None
     ca_file: Annotated[Path | None, Parameter(metavar="FILE")] = None
     max_concurrency: Annotated[int, Parameter(metavar="NUMBER"), RARE] = MAX_CONCURRENCY
-    not_found_message: Annotated[Texts, Parameter(metavar="TEXT"), RARE] = ()
+    not_found_messages: Annotated[Texts, Parameter(name="--not-found-message", metavar="TEXT"), RARE] = ()
     client_cert: Annotated[Path | None, Parameter(metavar="FILE"), RARE] = None
     client_key: Annotated[Path | None, Parameter(metavar="FILE"), RARE] = None
 
@@ -73,7 +73,7 @@ class ConnectionOptions:
         given = {
             **self._given("client", "view"),
             "api_key": self._api_key(streams),
-            "not_found_messages": (*self.not_found_message, *not_found_messages),
+            "not_found_messages": (*self.not_found_messages, *not_found_messages),
             "deadline": deadline,
             "transport": transport or default,
             **({} if transport else self.network()),
@@ -84,12 +84,8 @@ class ConnectionOptions:
         return cast("NetworkOptions", self._given("network"))
 
     def _given(self, *scopes: str) -> dict[str, Any]:
-        """Return the options that the table gives to the command line, by their names in `AsyncClient`."""
-        return {
-            name: getattr(self, option.attribute)
-            for name, option in OPTIONS.items()
-            if option.attribute and option.scope in scopes
-        }
+        """Return the options of these *scopes*, by their names in `AsyncClient`."""
+        return asdict(self, filter=lambda each, _: each.name in OPTIONS and OPTIONS[each.name].scope in scopes)
 
     def _api_key(self, streams: Streams) -> str | None:
         """Return the key from the file or standard input. None when the client takes it from the environment."""

@@ -14,7 +14,7 @@ from payclient._shared.escape import plural
 from payclient._shared.remedy import Way
 from payclient.cli._call import Call, new_path
 from payclient.cli._next import about_folder, explaining, lines_of, rejudging
-from payclient.cli._options import JudgingOptions, check_run, settling_within
+from payclient.cli._options import JudgingOptions, Span, check_run, settling_within
 from payclient.cli._output import OutputOptions, check_other_folder, check_own_files, verdict_lines
 from payclient.cli._report import unchanged_summary
 from payclient.cli._streams import Exit, OwnStreams, Streams, refuse
@@ -123,7 +123,7 @@ def rejudge(
     *,
     out: Annotated[Path, Parameter(metavar="FOLDER")],
     judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
-    settles_within: Annotated[str | None, Parameter(metavar="DURATION")] = None,
+    settles_within: Span = None,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     streams: OwnStreams,
 ) -> int:

@@ -4,9 +4,8 @@ import os
 import re
 from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import attrs
 from attrs import frozen
@@ -137,9 +136,12 @@ class DialectOptions:
     only_currency: Annotated[str | None, Parameter(metavar="NAME")] = None
 
 
-def with_unit(text: str) -> str:
-    """Return *text*, in seconds if it is a bare number. A rules file has to name the unit."""
-    return f"{text}s" if text.isdecimal() else text
+def _with_unit(_: object, tokens: Sequence[Token]) -> str:
+    """Return a duration as text, in seconds if it is a bare number. A rules file has to name the unit."""
+    return f"{tokens[0].value}s" if tokens[0].value.isdecimal() else tokens[0].value
+
+
+Span: TypeAlias = Annotated[str | None, Parameter(converter=_with_unit, metavar="DURATION")]
 
 
 @Parameter(name="*", group=Group("Judging", sort_key=6))
@@ -157,7 +159,7 @@ class JudgingOptions:
 
     rules_file: Annotated[Path | None, Parameter(name="--rules", metavar="FILE")] = None
     time_zone: Annotated[str | None, Parameter(metavar="ZONE")] = None
-    grace: Annotated[str | None, Parameter(metavar="DURATION")] = None
+    grace: Span = None
     assume_status: Annotated[Assumed | None, Parameter(metavar="WORD", show_choices=False), RARE] = None
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
@@ -165,9 +167,8 @@ class JudgingOptions:
         rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
-        grace = None if self.grace is None else with_unit(self.grace)
-        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": grace}
-        return attrs.evolve(rules, **{name: value for name, value in given.items() if value is not None})
+        given = attrs.asdict(self, filter=lambda field, value: field.name != "rules_file" and value is not None)
+        return attrs.evolve(rules, **given)
 
     def tell_assumed(self, columns: Container[str], streams: Streams) -> None:
         if self.assume_status is not None and "status" in columns:
@@ -199,12 +200,6 @@ class EarlierRunOptions:
         if not (out / JOURNAL).exists() and (source := self.decisions or self.previous) is not None:
             carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
-
-    @property
-    def max_age(self) -> timedelta | None:
-        if self.reuse is not None and self.previous is None:
-            refuse("--reuse needs --previous, the folder of the previous run")
-        return None if self.reuse is None else timedelta(seconds=self.reuse)
 
 
 def _read_amount(_: object, tokens: Sequence[Token]) -> int:
@@ -246,7 +241,7 @@ class StatementOptions:
 
     statement: Annotated[Path | None, Parameter(metavar="FILE")] = None
     statement_column: Annotated[Texts, Parameter(metavar="FIELD=NAME")] = ()
-    settles_within: Annotated[str | None, Parameter(metavar="DURATION")] = None
+    settles_within: Span = None
     payout: Annotated[int | None, Parameter(converter=_read_amount, metavar="AMOUNT")] = None
 
     def declared(self, rules: Rules) -> Rules:
@@ -282,5 +277,5 @@ class StatementOptions:
 
 
 def settling_within(rules: Rules, text: str | None) -> Rules:
-    given: dict[str, Any] = {} if text is None else {"settles_within": with_unit(text)}
+    given: dict[str, Any] = {} if text is None else {"settles_within": text}
     return attrs.evolve(rules, statement=attrs.evolve(rules.statement, **given))

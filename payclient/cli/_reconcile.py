@@ -87,9 +87,8 @@ async def reconcile(
             check_reference(canary)
         except InvalidReferenceError as error:
             refuse(f"--canary: {error}")
-    rules = other.declared(judging.rules(connection.not_found_message))
-    max_age = earlier.max_age
-    previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
+    rules = other.declared(judging.rules(connection.not_found_messages))
+    previous, rules = _past_run(earlier, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, not_found_messages=rules.not_found_messages) as client:
         with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
             job = Reconciliation(
@@ -104,7 +103,7 @@ async def reconcile(
                 rules=rules,
                 canary=canary,
                 previous=previous,
-                max_age=max_age,
+                max_age=None if earlier.reuse is None else timedelta(seconds=earlier.reuse),
                 output=output,
                 streams=streams,
             )
@@ -112,10 +111,11 @@ async def reconcile(
             return await _run(job)
 
 
-def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:
-    if previous is None:
-        if output.fail_on_new is not None:
-            refuse("--fail-on-new needs --previous, the folder of the previous run")
+def _past_run(earlier: EarlierRunOptions, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:
+    if (previous := earlier.previous) is None:
+        for flag, value in {"--fail-on-new": output.fail_on_new, "--reuse": earlier.reuse}.items():
+            if value is not None:
+                refuse(f"{flag} needs --previous, the folder of the previous run")
         return None
     check_other_folder(out, previous, "the previous run, ")
     check_run(previous, integrity.MANIFEST)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, TypeAlias, cast
 
 from attrs import field, frozen
 from cyclopts import Group, Parameter, Token
@@ -78,9 +78,8 @@ def process_streams() -> Streams:
 def _lenient(stream: TextIO | None) -> TextIO:
     if stream is None:
         return io.StringIO()
-    reconfigure = getattr(stream, "reconfigure", None)  # a stand-in for the stream may have none
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
+    if hasattr(stream, "reconfigure"):  # a stand-in for the stream may have none
+        cast("Any", stream).reconfigure(errors="backslashreplace")
     return stream
 
 
@@ -227,8 +226,6 @@ class Exit(IntEnum):
 
 def status_of(error: errors.PayClientError) -> Exit:
     is_usage = isinstance(error, errors.ConfigurationError)
-    if type(error) is errors.ConfigurationError or isinstance(error, RefusalError):
-        return Exit.USAGE
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG
     if isinstance(error, errors.TransactionNotFoundError | errors.RejectedError | errors.InvalidReferenceError):

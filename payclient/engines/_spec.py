@@ -12,7 +12,7 @@ from attrs import Attribute, field, frozen
 
 from payclient import client
 from payclient._shared.checks import is_count, is_seconds, must_be
-from payclient._shared.options import DEADLINE, MAX_CONCURRENCY, OPTIONS, STALL_TIMEOUT, TIMEOUT
+from payclient._shared.options import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT, options_of
 from payclient.errors import ConfigurationError
 from payclient.protocol import Environment
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
@@ -57,7 +57,7 @@ def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) ->
     if "@" in str(given.get("proxy")):
         message = "network must not hold a password: workers take the proxy from their PAYCLIENT_PROXY or HTTPS_PROXY"
         raise ConfigurationError(message)
-    is_known = all(name in OPTIONS and OPTIONS[name].worker == "network" for name in given)
+    is_known = given.keys() <= {*options_of("network")}
     if not is_known or not all(isinstance(value, str | bool | float | None) for value in given.values()):
         raise ConfigurationError("network must hold options of AsyncClient that are text, numbers, True or False")
     return tuple(sorted((name, value) for name, value in given.items() if value is not None))

@@ -357,7 +357,7 @@ def background_client(spec: LookupSpec) -> LoopThread:
 
 
 def _connect(spec: LookupSpec) -> AsyncClient:
-    options = {name: getattr(spec, name) for name, option in OPTIONS.items() if option.worker == name}
+    options = {name: getattr(spec, name) for name in OPTIONS if hasattr(spec, name)}
     of_rules = rules_of(spec).not_found_messages if isinstance(spec, ReconcileSpec) else ()
     options |= {**dict(spec.network), "not_found_messages": (*spec.not_found_messages, *of_rules)}
     return AsyncClient(**cast("ClientOptions", {**options, "api_key": key_of(spec)}))  # the key is in no variable

@@ -12,6 +12,7 @@ from docs.test_completeness import CONF, rows, text_of
 from docs.test_completeness import options_of as flags_of
 from payclient import AsyncClient
 from payclient._shared.options import OPTIONS, options_of
+from payclient._shared.remedy import Way
 from payclient.cli._connection import ConnectionOptions
 from payclient.client._client import ClientOptions, OptionChanges
 from payclient.client._config import Options
@@ -23,6 +24,21 @@ from support.fakes import KEY
 
 BY_DEFAULT = {name: option.default for name, option in OPTIONS.items()}
 NETWORK = dict.fromkeys(options_of("network"))
+NO_FLAG = {
+    "workers": "a command is one client",
+    "deadline": "each command has its own bound",
+    **dict.fromkeys(("retry", "transport", "on_outage", "connect_timeout", "keepalive"), "a command decides itself"),
+    **dict.fromkeys(("http_client", "on_attempt", "tracing", "ssl_context"), "objects stay in the process"),
+    "application": "the command line is its own application",
+    "trust_env": "unset the variables instead",
+}
+"""Options that no command has, with the reason."""
+NOT_OF_WORKERS = {
+    "api_key": "each worker reads key_variable or key_file",
+    "on_outage": "workers only stream, which waits",
+    **dict.fromkeys(("http_client", "on_attempt", "tracing", "ssl_context"), "objects stay in the process"),
+}
+"""Options that no worker takes, with the reason."""
 WORKER_ONLY = {"key_variable", "key_file", "reference", "keep", "prefix", "network", "stall_timeout", "window"}
 REFUSED = {
     "api_key": "two words",
@@ -95,24 +111,22 @@ def test_docstrings():
 
 def test_workers():
     """A specification has each option that a worker takes, with the same default, described; it has no other."""
-    taken = {name: option for name, option in OPTIONS.items() if option.worker == name}
+    taken = {name: option for name, option in OPTIONS.items() if name not in {*NETWORK, *NOT_OF_WORKERS}}
     written = fields(LookupSpec)
     assert set(written) == {*taken, *WORKER_ONLY}
     assert {name: written[name] for name in taken} == {name: option.default for name, option in taken.items()}
 
     described = inspect.getdoc(LookupSpec)
-    of_network = [name for name, option in OPTIONS.items() if option.worker == "network"]
-    assert [name for name in of_network if f"`{name}`" not in described] == []
-    assert all(option.worker in (name, "network") or " " in option.worker for name, option in OPTIONS.items())
+    assert [name for name in NETWORK if f"`{name}`" not in described and name not in NOT_OF_WORKERS] == []
 
 
 def test_command_line():
-    """The commands have each option that the table gives them, with the same default; the page shows it."""
-    flags = {option.command: name for name, option in OPTIONS.items() if option.attribute}
+    """The commands have each option but those with a reason, with the same default; the page shows it."""
+    flags = {Way(name).flag: name for name in OPTIONS if name not in NO_FLAG}
     assert flags.keys() - flags_of("get") == flags.keys() - flags_of("reconcile") == flags.keys() - flags_of("doctor")
     assert flags.keys() <= flags_of("get")
-    assert [o.command for o in OPTIONS.values() if not o.attribute and " " not in o.command] == []
-    assert fields(ConnectionOptions) == {OPTIONS[name].attribute: BY_DEFAULT[name] for name in flags.values()}
+    held = {{"api_key": "api_key_file"}.get(name, name): BY_DEFAULT[name] for name in flags.values()}
+    assert fields(ConnectionOptions) == held
     table = CONF["options"]("service")
     shown = dict(re.findall(r"^\| `(--[a-z-]+)[^|]* \| (.*) \|$", table, re.MULTILINE))
     assert flags.keys() - shown.keys() == set()
@@ -152,7 +166,7 @@ def test_variables(name, variable, monkeypatch):
         AsyncClient(**{"api_key": KEY, "base_url": "https://pay.example", name: None})
 
 
-@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.worker == name])
+@pytest.mark.parametrize("name", sorted(OPTIONS.keys() & fields(LookupSpec).keys()))
 def test_refused_for_workers(name):
     """Each option of a worker is checked where its specification is made, and the message names it."""
     check_refused(LookupSpec, name)
