@@ -39,7 +39,7 @@ from payclient.engines._spec import LookupSpec, ReconcileSpec, key_of, rules_of
 from payclient.errors import ClientClosedError, ConfigurationError, InvalidReferenceError, RejectedError
 from payclient.protocol import DOCUMENTED, Found, Outcome
 from payclient.reconcile.ledger import Columns, Entry, LedgerError, RejectedEntry, RowReader, check_use, find_columns
-from payclient.reconcile.ledger._parquet import column_values, only_used
+from payclient.reconcile.ledger._parquet import column_values
 
 try:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -172,7 +172,9 @@ class _Reconciliation:
         self._rules.check_columns(self._columns.used)
         self._places = tuple(self._columns.places.values())
         _check_text(schema.field(self._places[0]))
-        self._reader = RowReader(only_used(self._columns), self._rules.ledger)
+        used = self._columns.used
+        places = {field: place for place, field in enumerate(used)}
+        self._reader = RowReader(Columns(used, (), places, (*used.values(),)), self._rules.ledger)
         self._line = 0
         confirmation = partial(reconcile.needs_confirmation, rules=self._rules)
         self.options: dict[str, Any] = {"needs_confirmation": confirmation, "canary": spec.canary}
@@ -216,7 +218,7 @@ def ledger_columns(spec: ReconcileSpec, header: Sequence[str]) -> Columns:
     if spec.reference != "reference":
         chosen["reference"] = spec.reference
     columns = find_columns(header, chosen, spec.ignore)
-    known = {*check_use(columns, rules.ledger, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
+    known = {*check_use(columns, chosen=chosen, ignored=spec.ignore), *(spec.keep or ())}
     if unused := [name for name in columns.ignored if name not in known]:
         # A verdict, which could name them, is missing, and a batch is too small to judge by their cells.
         message = f"nothing uses the columns {', '.join(map(quote, unused))}: choose each in the columns of the rules"

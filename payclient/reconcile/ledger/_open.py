@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import islice
@@ -22,7 +22,7 @@ from payclient.reconcile._fields import COMPARED
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import Columns, Finder, LedgerChangedError, LedgerError
 from payclient.reconcile.ledger._dialect import UTF_8, Dialect
-from payclient.reconcile.ledger._rows import Entry, RejectedEntry, Table
+from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader
 from payclient.reconcile.ledger._scope import Excluded, Scope, UnreadSheet
 from payclient.reconcile.ledger._suggestion import Suggestion, combined
 from payclient.reconcile.ledger._text import read_csv, read_json_lines, with_start
@@ -81,8 +81,7 @@ class Source:
     def __init__(self, ledger: LedgerFile) -> None:
         self._files = ExitStack()
         self.close: Callable[[], None] = self._files.close
-        self._digest = hashlib.sha256()
-        self._size = 0
+        self._digest, self._size = hashlib.sha256(), 0
         self.path: Path | None = None
         """None for what cannot be read again."""
         self._stream: IO[bytes] | IO[str]
@@ -169,25 +168,21 @@ class Ledger:
     def __init__(
         self,
         source: Source,
-        table: Table,
-        scope: Scope,
+        reader: RowReader,
         of_side: Callable[[], AbstractContextManager[None]],
         *,
         format: LedgerFormat,  # noqa: A002  the word users know
         allow_empty: bool,
     ) -> None:
         self.format: LedgerFormat = format
-        debits = {name for of, name in scope.dialect.debit_columns.items() if of in table.columns.used}
-        ignored_columns = tuple(name for name in table.columns.ignored if name not in debits)
-        self.columns: Columns = evolve(table.columns, ignored=ignored_columns)
-        self.delimiter: str | None = table.delimiter
-        self.dialect: Dialect = scope.dialect
-        self.header_row: int = table.header_row
-        self.unread_sheets: tuple[UnreadSheet, ...] = table.unread_sheets
-        self._scope = scope
+        self.columns: Columns = reader.columns
+        self.delimiter: str | None = reader.delimiter
+        self.dialect: Dialect = reader.scope.dialect
+        self.header_row: int = reader.header_row
+        self.unread_sheets: tuple[UnreadSheet, ...] = reader.unread_sheets
+        self._reader, self._scope = reader, reader.scope
         self._source = source
         self._of_side = of_side
-        self._table = table
         self._allow_empty = allow_empty
         self._has_rows = False
 
@@ -199,7 +194,7 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:
         with self._of_side():
-            for row in self._table.rows:
+            for row in self._reader.rows:
                 if row is not None:
                     self._has_rows = True
                     yield row
@@ -207,7 +202,7 @@ class Ledger:
 
     def check_rows(self) -> None:
         """Check the rows that were read: what nothing uses, and whether there is any."""
-        self._table.reader.check_cells()
+        self._reader.check_cells()
         if not self._has_rows and not self._allow_empty:
             sheets = () if self.excluded else [each.name for each in self.unread_sheets]
             elsewhere = f": there are rows in {', '.join(map(quote, sheets))}" if sheets else ""
@@ -225,7 +220,7 @@ class Ledger:
     def warnings(self) -> tuple[str, ...]:
         """Warnings for people. Complete when all rows have been read."""
         nothing = () if self._has_rows or self.excluded else (f"nothing was read: the file {self._emptiness}",)
-        return (*self._table.reader.warnings, *map(str, self.excluded), *nothing)
+        return (*self._reader.warnings, *map(str, self.excluded), *nothing)
 
     @property
     def totals_amount(self) -> int:
@@ -245,17 +240,17 @@ class Ledger:
     @property
     def unused(self) -> tuple[UnusedColumn, ...]:
         """The columns, neither used nor ignored, that may matter for a row. Complete when all rows were read."""
-        return self._table.reader.unused.found(are_ignored=False)
+        return self._reader.unused.found(are_ignored=False)
 
     @property
     def ignored(self) -> tuple[UnusedColumn, ...]:
         """The same of the columns that are ignored by name."""
-        return self._table.reader.unused.found(are_ignored=True)
+        return self._reader.unused.found(are_ignored=True)
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Declarations for the amounts and times that are refused. Complete when all rows have been read."""
-        return tuple(self._table.reader.suggester.suggestions())
+        return tuple(self._reader.suggester.suggestions())
 
     def refusal(self, message: str) -> LedgerError:
         """Return the error of a file without a usable row, with the declarations that would read it."""
@@ -278,30 +273,30 @@ class Ledger:
 
 
 @contextmanager
-def _of_side(side: Side, name: str, again: Callable[[Sequence[Way]], Ledger] | None = None) -> Generator[None]:
-    """Tell an error which of two files it is about, and what would be refused next."""
+def _explained(ledger: LedgerFile, given: Mapping[str, Any], joined: int, side: Side, name: str) -> Generator[None]:
+    """Add to an error which of two files it is about, and what would be refused next."""
     try:
         yield
     except LedgerError as error:
         error.side, error.file = side, name if side == "statement" else ""
-        if again is not None and error.remedies and not error.remedies[0].is_decision:
-            _look_ahead(error, again)
+        if joined and error.remedies and not error.remedies[0].is_decision:
+            _look_ahead(error, ledger, given, joined - 1)
         raise
 
 
-def _look_ahead(error: LedgerError, again: Callable[[Sequence[Way]], Ledger]) -> None:
+def _look_ahead(error: LedgerError, ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> None:
     """Join the first remedy of *error* with the remedies of what the first rows would have refused next."""
     first, *others = error.remedies
     try:
-        with again(first.ways) as ledger:
-            deque(islice(ledger, _ROWS_AHEAD), maxlen=0)
-            ledger.check_rows()
+        with _opened(ledger, _with_ways(given, first.ways), joined) as opened:
+            deque(islice(opened, _ROWS_AHEAD), maxlen=0)
+            opened.check_rows()
     except LedgerError as following:
         known = [each for each in following.remedies if not each.is_decision]
         if known:
             error.args = (f"{error.message}; then {following.message}",)
-            joined = [Remedy((*first.ways, *each.ways), "reads it") for each in known]
-            error.remedies = [*joined, *others, *(each for each in following.remedies if each.is_decision)]
+            joined_ways = [Remedy((*first.ways, *each.ways), "reads it") for each in known]
+            error.remedies = [*joined_ways, *others, *(each for each in following.remedies if each.is_decision)]
     except ValueError:
         pass  # such a file doesn't have this option
 
@@ -310,17 +305,13 @@ def _with_ways(given: Mapping[str, Any], ways: Iterable[Way]) -> dict[str, Any]:
     """Return the arguments of `open_ledger`, changed by these options."""
     changed = dict(given)
     for way in ways:
-        if way.option == "column":
-            changed["columns"] = {**(changed["columns"] or {}), way.field: way.value}
-        elif way.option in changed:
-            changed[way.option] = way.value
+        option = "columns" if way.option == "column" else way.option
+        before: Any = changed[option] if option in changed else getattr(changed["dialect"], option)
+        if way.field:
+            value: Any = {**(before or dict[str, str]()), way.field: way.value}
         else:
-            value: Any = getattr(changed["dialect"], way.option)
-            if isinstance(value, tuple):
-                value = (*cast("tuple[str, ...]", value), way.value)
-            else:
-                value = {**value, way.field: way.value} if way.field else way.value
-            changed["dialect"] = evolve(changed["dialect"], **{way.option: value})
+            value = (*cast("tuple[str, ...]", before), way.value) if isinstance(before, tuple) else way.value
+        changed |= {option: value} if option in changed else {"dialect": evolve(changed["dialect"], **{option: value})}
     return changed
 
 
@@ -375,33 +366,28 @@ def open_ledger(
 
 def _opened(ledger: LedgerFile, given: Mapping[str, Any], joined: int) -> Ledger:
     """Open *ledger*. The remedies of an error are joined with the remedies of up to *joined* others."""
-    columns, dialect = given["columns"], given["dialect"]
-    find = partial(_columns.find_columns, chosen=columns, ignored=given["ignore"])
-    scope = Scope(dialect, is_statement=given["is_statement"])
+    scope = Scope(given["dialect"], is_statement=given["is_statement"])
+    find = partial(_columns.find_columns, chosen=given["columns"], ignored=given["ignore"])
     source = Source(ledger)
-    may_join = joined and source.path is not None
-
-    def again(ways: Sequence[Way]) -> Ledger:
-        return _opened(ledger, _with_ways(given, ways), joined - 1)
-
-    of_side = partial(_of_side, scope.side, source.fingerprint.name, again if may_join else None)
+    of_file = scope.side, source.fingerprint.name
+    explained = partial(_explained, ledger, given, joined if source.path is not None else 0, *of_file)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
-        on_failure.enter_context(of_side())
+        on_failure.enter_context(explained())
         first, chunks = with_start(source.chunks(), _ENOUGH_TO_TELL)
         found = recognise(source.fingerprint.name, first, given["format"])
-        _check_options(found, **{name: given[name] for name in ("delimiter", "sheet", "dialect")})
+        _check_options(found, given)
         if found == "csv":
-            table = read_csv(chunks, find, given["delimiter"], scope)
+            reader = read_csv(chunks, find, given["delimiter"], scope)
         elif found == "jsonl":
-            table = read_json_lines(chunks, find, scope)
+            reader = read_json_lines(chunks, find, scope)
         else:
-            table = _read_whole(source, chunks, found, find, given["sheet"], scope)
-        known = {"chosen": columns or (), "ignored": given["ignore"], "required": given["require"]}
-        table.reader.unused.ignored = check_use(table.columns, dialect, **known, may_grow=found == "jsonl")
-        scope.check_columns(table.columns.used)
+            reader = _read_whole(source, chunks, found, find, given["sheet"], scope)
+        known = {"chosen": given["columns"] or (), "ignored": given["ignore"], "required": given["require"]}
+        reader.unused.ignored = check_use(reader.columns, **known, may_grow=found == "jsonl")
+        scope.check_columns(reader.columns.used)
         on_failure.pop_all()
-    return Ledger(source, table, scope, of_side, format=found, allow_empty=given["allow_empty"])
+    return Ledger(source, reader, explained, format=found, allow_empty=given["allow_empty"])
 
 
 def _check_given(kind: object, delimiter: object) -> None:
@@ -412,10 +398,11 @@ def _check_given(kind: object, delimiter: object) -> None:
         raise ValueError(f"delimiter must be one character that separates cells, got {delimiter!r}")
 
 
-def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | None, dialect: Dialect) -> None:
+def _check_options(found: LedgerFormat, given: Mapping[str, Any]) -> None:
+    dialect = given["dialect"]
     options = (
-        ("delimiter", delimiter is not None, "csv"),
-        ("sheet", sheet is not None, "xlsx"),
+        ("delimiter", given["delimiter"] is not None, "csv"),
+        ("sheet", given["sheet"] is not None, "xlsx"),
         ("debit_columns", dialect.debit_columns, "csv, jsonl and xlsx"),
         ("encoding", dialect.encoding != UTF_8, "csv and jsonl"),
         ("header_row", dialect.header_row is not None, "csv and xlsx"),
@@ -427,10 +414,10 @@ def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | N
 
 def _read_whole(
     source: Source, chunks: Iterator[bytes], found: LedgerFormat, find: Finder, sheet: str | None, scope: Scope
-) -> Table:
+) -> RowReader:
     file = source.whole(chunks)
     if not source.fingerprint.size_bytes:
-        return Table()
+        return RowReader(NO_COLUMNS, scope=scope)
     if found == "xlsx":
         from payclient.reconcile.ledger._xlsx import read_xlsx  # noqa: PLC0415
 
@@ -447,7 +434,6 @@ def _read_whole(
 
 def check_use(
     columns: Columns,
-    dialect: Dialect,
     *,
     chosen: Collection[str],
     ignored: Collection[str],
@@ -457,7 +443,7 @@ def check_use(
     """
     Check that no unused column has the name of a field, and that required fields have a column.
 
-    Return the names of the columns that may stay unused: those *ignored*, and those with debits.
+    Return the names of the *ignored* columns.
     """
     if unknown := next((name for name in required if name not in COMPARED), None):
         meant = did_you_mean(unknown, COMPARED)
@@ -472,8 +458,7 @@ def check_use(
     if missing := next((name for name in required if name not in columns.used), None):
         message = f"no column was found for {missing}, which is required; there are {_columns.listed(names)}"
         raise LedgerError(message, line=1, remedies=_columns.choices(missing, columns.ignored))
-    known = {*dialect.debit_columns.values()}
-    ignored = tuple(each.strip() for each in ignored) + tuple(name for name in columns.ignored if name in known)
+    ignored = tuple(each.strip() for each in ignored)
     left = [name for name in columns.ignored if name not in ignored]
     if doubled := [name for name in left if _columns.field_of(name) in {*COMPARED} - {*chosen}]:
         meant = f"{_columns.field_of(doubled[0])}"

@@ -4,17 +4,17 @@ Read a ledger from Parquet, a few thousand rows at a time.
 The only module that needs pyarrow (extra `parquet`).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, repeat
 from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._shared.escape import escape_unprintable
-from payclient.reconcile.ledger._columns import Columns, Finder, LedgerError, Unreadable
-from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table
+from payclient.reconcile.ledger._columns import Finder, LedgerError, Unreadable
+from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader
 from payclient.reconcile.ledger._scope import Scope
 
 _arrow: Any = pa  # pyarrow lacks type hints
@@ -26,20 +26,20 @@ DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeEr
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
-def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> Table:
-    """Return the table in a Parquet file, which must stay open. Its rows are numbered from 1."""
+def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> RowReader:
+    """Return the reader of a Parquet file, which must stay open. Its rows are numbered from 1."""
     try:
         parquet = _parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
         header: tuple[str, ...] = tuple(parquet.schema_arrow.names)
     except DAMAGE as error:
         raise damaged(error) from error
     if not header:
-        return Table()
-    understood = find(header)
-    types = {each.name: each.type for each in parquet.schema_arrow if header.count(each.name) == 1}
-    read = only_used(understood, and_of=[name for name, kind in types.items() if not _arrow.types.is_nested(kind)])
-    reader = RowReader(read, scope.dialect, scope)
-    return Table(reader=reader, columns=understood, rows=_rows(parquet, reader, read.header))
+        return RowReader(NO_COLUMNS, scope=scope)
+    reader = RowReader(find(header), scope.dialect, scope)
+    flat = [each.name for each in parquet.schema_arrow if not _arrow.types.is_nested(each.type)]
+    names = [*reader.columns.used.values(), *(each for each in flat if each in reader.columns.ignored)]
+    reader.rows = _rows(parquet, reader, [name for name in names if header.count(name) == 1])
+    return reader
 
 
 def damaged(error: Exception) -> LedgerError:
@@ -47,24 +47,17 @@ def damaged(error: Exception) -> LedgerError:
     return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}): export it again")
 
 
-def only_used(columns: Columns, *, and_of: Collection[str] = ()) -> Columns:
-    """Return *columns* with positions for rows that have only the used columns, and behind these some others."""
-    places = {field: place for place, field in enumerate(columns.used)}
-    others = [name for name in columns.ignored if name in and_of]
-    return Columns(columns.used, (), places, (*columns.used.values(), *others))
-
-
-def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[Entry | RejectedEntry | None]:
-    batches = (zip(*batch, strict=True) for batch in _batches(parquet, names))
-    for number, cells in enumerate(chain.from_iterable(batches), 1):
+def _rows(parquet: Any, reader: RowReader, names: list[str]) -> Iterator[Entry | RejectedEntry | None]:
+    for number, cells in enumerate(chain.from_iterable(_batches(parquet, names, reader.columns.header)), 1):
         yield reader.read(number, cells)
 
 
-def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
+def _batches(parquet: Any, names: list[str], header: tuple[str, ...]) -> Iterator[Iterable[tuple[Any, ...]]]:
+    """Yield the rows of each batch, with nothing in the columns that are not of these *names*."""
     try:
-        batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False)
-        while (batch := next(batches, None)) is not None:
-            yield [column_values(batch.column(batch.schema.get_field_index(name))) for name in names]
+        for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=names, use_threads=False):
+            values = {name: column_values(batch.column(name)) for name in names}
+            yield zip(*(values.get(name, repeat(None)) for name in header), strict=False)
     except DAMAGE as error:
         raise damaged(error) from error
 

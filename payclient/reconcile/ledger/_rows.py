@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from attrs import Attribute, Factory, field, fields, frozen
+from attrs import Attribute, evolve, field, fields, frozen
 
 from payclient._shared.escape import plural, quote
 from payclient._shared.remedy import Remedy, Side, Way, advice
@@ -267,12 +267,21 @@ class RowReader:
     """Turns rows into entries, by stages that keep their state: cells, signs, totals, currency, unused columns."""
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
-        self.columns = columns
         self.warnings: list[str] = []
-        self._scope, self._totals, self._money = scope or Scope(), Totals(dialect), MoneyReader(dialect)
+        self.scope: Scope = scope or Scope()
         self._has_currency = scope is not None and "currency" in columns.used
         self.suggester: Suggester = Suggester(dialect)
+        self._totals, self._money = Totals(dialect), MoneyReader(dialect)
         self._signs = _Signs(columns, dialect, self._money)
+        unused = [name for name in columns.ignored if name not in {name for name, _, _ in self._signs.debits.values()}]
+        self.columns: Columns = evolve(columns, ignored=tuple(unused))
+        self.rows: Iterable[Entry | RejectedEntry | None] = ()
+        """The rows below, read once and in order. None stands for a row that is left out."""
+        self.delimiter: str | None = None
+        self.header_row: int = 0
+        """0 if the format lacks one."""
+        self.unread_sheets: tuple[UnreadSheet, ...] = ()
+        """The others that have rows, if no sheet was chosen."""
         debits = {f"{_DEBIT}{of}": place for of, (_, place, _) in self._signs.debits.items()}
         self.unused: Unused = Unused(columns, {*columns.places.values(), *debits.values()}, self._money)
         self._skips, self._null = bool(dialect.skip_rows_like), frozenset(dialect.null)
@@ -306,7 +315,7 @@ class RowReader:
 
     def check_cells(self) -> None:
         """Check that no cell read so far says something that is not used, or means something else next to another."""
-        found = [*self._signs.check(self._scope.side)]
+        found = [*self._signs.check(self.scope.side)]
         if self._long[True] >= _MIN_LONG and not self._long[False]:
             found.append(
                 f"all references of more than {_KEPT_DIGITS} digits have only 0 after these, as numbers of a "
@@ -332,7 +341,7 @@ class RowReader:
     def read(self, line: int, cells: Sequence[Any], misfit: CellProblem | None = None) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems. None if the row is left out."""
         # With a *misfit*, the row does not fit the header, and is read only if it has as many cells.
-        if self._skips and self._scope.leaves_out_like(line, cells, self._amount_of(cells)):
+        if self._skips and self.scope.leaves_out_like(line, cells, self._amount_of(cells)):
             self._totals.is_whole = False
             return None
         if misfit is not None and len(cells) != len(self.columns.header):
@@ -352,14 +361,14 @@ class RowReader:
             return self._rejected(line, cells, values, [("", again)])
         if self._refused:
             self.suggester.refuse(self._refused)
-        if self._has_currency and self._scope.leaves_out(line, values, problems):
+        if self._has_currency and self.scope.leaves_out(line, values, problems):
             self._totals.is_whole = False
             return None
         self.unused.observe(cells)
         return self._rejected(line, cells, values, problems) if problems else checked_entry({**values, "line": line})
 
     def _total(self, line: int, values: Mapping[str, Any], reason: CellProblem) -> RejectedEntry | None:
-        if reason.remedies and self._scope.leaves_out_totals(line, values.get("amount")):
+        if reason.remedies and self.scope.leaves_out_totals(line, values.get("amount")):
             return None
         return self._refused_row(line, [("", reason)], **{name: values[name] for name in _KNOWN & values.keys()})
 
@@ -372,7 +381,7 @@ class RowReader:
         """Return a row with these *problems*, each with its field or none."""
         remedies = tuple(dict.fromkeys(remedy for _, problem in problems for remedy in problem.remedies))
         reasons = (
-            f"{name}{': ' if name else ''}{problem.message}{advice(problem.remedies, self._scope.side)}"
+            f"{name}{': ' if name else ''}{problem.message}{advice(problem.remedies, self.scope.side)}"
             for name, problem in problems
         )
         kinds = tuple(f"{name}: {problem.kind}" for name, problem in problems)
@@ -389,7 +398,7 @@ class RowReader:
             problems,
             reference=reference.encode(errors="replace").decode().strip() or None,
             amount=values.get("amount"),
-            amount_received=values.get("amount_received") if self._scope.is_statement or "kind" in values else None,
+            amount_received=values.get("amount_received") if self.scope.is_statement or "kind" in values else None,
             status=values.get("status") if "status" in places else ABSENT,
             kind=values.get("kind") if "kind" in places else ABSENT,
             payout=values.get("payout"),
@@ -424,7 +433,7 @@ class RowReader:
     def _refuse_empty(self, values: dict[str, Any], problems: list[_Problem]) -> None:
         if values.get("reference", "") is None:
             problems.insert(0, ("reference", CellProblem("the cell is empty")))
-        if values.get("amount", "") is None and self._scope.is_statement and values.get("amount_received") is not None:
+        if values.get("amount", "") is None and self.scope.is_statement and values.get("amount_received") is not None:
             del values["amount"]
         elif values.get("amount", "") is None:
             problems.append(("amount", CellProblem("the cell is empty")))
@@ -447,23 +456,8 @@ NO_COLUMNS = Columns({}, (), {}, ())
 """The columns of a ledger without a header."""
 
 
-@frozen(kw_only=True)
-class Table:
-    """The columns and rows of an open ledger, in any format. An empty one if nothing is given."""
-
-    # `rows` is read once, in order. None stands for a skipped row. `header_row` is 0 if the format lacks one.
-    # `unread_sheets` are the others that have rows, if no sheet was chosen.
-
-    reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
-    columns: Columns = field(default=Factory(lambda table: table.reader.columns, takes_self=True))
-    rows: Iterable[Entry | RejectedEntry | None] = ()
-    delimiter: str | None = None
-    header_row: int = 0
-    unread_sheets: tuple[UnreadSheet, ...] = ()
-
-
-def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: Scope) -> tuple[int, RowReader]:
-    """Return the number of the header, 0 if there is no row, and the reader of the rows below."""
+def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: Scope) -> RowReader:
+    """Return the reader of the rows below the header. Without columns if there is no row."""
     # *rows* are the non-empty rows, with their numbers. No row after the header is taken from them.
     wanted, above = scope.dialect.header_row, 0
     for line, names in rows:
@@ -480,10 +474,11 @@ def read_header(rows: Iterator[tuple[int, Sequence[str]]], find: Finder, scope: 
         if above:
             rows_are = f"{plural(above, 'row')} above the header (row {line}) {'is' if above == 1 else 'are'}"
             reader.warnings.append(f"{rows_are} not read")
-        return line, reader
+        reader.header_row = line
+        return reader
     else:
         if not above:
-            return 0, RowReader(NO_COLUMNS)
+            return RowReader(NO_COLUMNS, scope=scope)
     message = f"row {wanted} is empty, so it cannot be the header"
     raise LedgerError(message, line=wanted or 0, refused=Way("header_row", wanted or 0))
 

@@ -24,7 +24,7 @@ from payclient._shared.remedy import Remedy, Way
 from payclient.protocol import JSONProblem, is_object, kind, read_json
 from payclient.reconcile.ledger._columns import CellProblem, Columns, Finder, LedgerError, field_of
 from payclient.reconcile.ledger._dialect import UTF_8
-from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
+from payclient.reconcile.ledger._rows import NO_COLUMNS, Entry, RejectedEntry, RowReader, read_header
 from payclient.reconcile.ledger._scope import Scope
 
 _MAX_LINE = 1 << 20
@@ -103,10 +103,9 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 """A first line with the delimiter for Excel."""
 
 
-def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
+def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> RowReader:
     # A delimiter that is not given is recognised from the header. A first line `sep=;`, known from Excel, declares it.
-    dialect = scope.dialect
-    lines = read_lines(chunks, dialect.encoding)
+    lines = read_lines(chunks, scope.dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     first = list(islice(numbered, 1))
     declared = _SEPARATOR.fullmatch(first[0][1]) if first else None
@@ -132,9 +131,9 @@ def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope
                 error.remedies = [Remedy((Way("delimiter", mark),), "separates the columns") for mark in split]
             raise
 
-    number, reader = read_header(((number, cells_of(line)) for number, line in filled), columns_of, scope)
-    rows = _rows(_records(lines, used, before=number), reader)
-    return Table(reader=reader, rows=rows, delimiter=used, header_row=number)
+    reader = read_header(((number, cells_of(line)) for number, line in filled), columns_of, scope)
+    reader.rows, reader.delimiter = _rows(_records(lines, used, before=reader.header_row), reader), used
+    return reader
 
 
 def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
@@ -180,12 +179,12 @@ def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
     return LedgerError(message, line=line)
 
 
-def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> Table:
-    dialect = scope.dialect
-    lines = ((number, line) for number, line in enumerate(read_lines(chunks, dialect.encoding), 1) if line.strip())
+def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> RowReader:
+    numbered = enumerate(read_lines(chunks, scope.dialect.encoding), 1)
+    lines = ((number, line) for number, line in numbered if line.strip())
     line, text = next(lines, (0, ""))
     if not line:
-        return Table()
+        return RowReader(NO_COLUMNS, scope=scope)
     try:
         header = tuple(_object(text))
     except JSONProblem as problem:
@@ -194,8 +193,9 @@ def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> Tabl
             "which jq -c makes of objects and jq -c '.[]' of a list"
         )
         raise LedgerError(message, line=line) from None
-    reader = RowReader(find(header), dialect, scope)
-    return Table(reader=reader, rows=_object_rows(chain([(line, text)], lines), reader))
+    reader = RowReader(find(header), scope.dialect, scope)
+    reader.rows = _object_rows(chain([(line, text)], lines), reader)
+    return reader
 
 
 def _object(text: str) -> dict[str, Any]:

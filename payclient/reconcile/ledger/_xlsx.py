@@ -38,7 +38,7 @@ from payclient._shared.remedy import Remedy, Way
 from payclient.reconcile._fields import KINDS
 from payclient.reconcile.ledger import _columns
 from payclient.reconcile.ledger._columns import CellProblem, Finder, LedgerError, Unreadable
-from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, Table, read_header
+from payclient.reconcile.ledger._rows import Entry, RejectedEntry, RowReader, read_header
 from payclient.reconcile.ledger._scope import HAS_DIGIT, Scope, UnreadSheet
 
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
@@ -344,20 +344,21 @@ class _Workbook:
                         self.struck.add(number)
 
 
-def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
-    """Return the table on one sheet of an XLSX file, which must stay open. The first visible one if none is named."""
+def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> RowReader:
+    """Return the reader of one sheet of an XLSX file, which must stay open. The first visible one if none is named."""
     book = _Workbook(file)
     chosen = _choose(book, sheet)
     counted = (UnreadSheet(name, _count_rows(book, part)) for name, part in book.sheets.items() if name != chosen)
     others = tuple(each for each in counted if each.rows)
     parser = _SheetReader(book)
     rows = parser.rows(book.sheets[chosen])
-    first, reader = read_header(((row, _names(cells)) for row, cells in rows), find, scope)
+    reader = read_header(((row, _names(cells)) for row, cells in rows), find, scope)
     if others:
         names = ", ".join(f"{quote(each.name)} ({plural(each.rows, 'row')})" for each in others)
         reader.warnings.insert(0, f"only the sheet {quote(chosen)} was read: there are rows in {names} too")
-    unread = others if sheet is None else ()
-    return Table(reader=reader, rows=_entries(rows, reader, parser), header_row=first, unread_sheets=unread)
+    reader.unread_sheets = others if sheet is None else ()
+    reader.rows = _entries(rows, reader, parser)
+    return reader
 
 
 def _count_rows(book: _Workbook, part: str) -> int:
