@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from glob import escape
 from pathlib import Path
 from typing import Annotated
 
@@ -156,10 +155,8 @@ def _judge_copy(
 ) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again. Return its warnings."""
     with reconcile.AtomicFiles(out, [JOURNAL]) as new:
-        for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # left by a killed process with the same id
-            beside.unlink()
         reconcile.copy_journal(folder / JOURNAL, new.binary(JOURNAL))
-        with reconcile.Journal(new.path(JOURNAL), must_exist=True) as journal:
+        with reconcile.Journal(new.temporary / JOURNAL, must_exist=True) as journal:
             about = folders.about_of(journal)
             wanted = settling_within(judging.rules(without_file=about.rules), settles_within)
             as_read = reconcile.with_reading_of(wanted, about.rules)

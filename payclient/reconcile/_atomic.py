@@ -9,7 +9,6 @@ import stat
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
-from glob import escape
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
@@ -19,6 +18,8 @@ FOLDER_MODE = 0o700
 """Mode of the folders that are created for them."""
 
 _BUFFER_BYTES = 1 << 18
+_LOCKED = "lock"
+"""The file of a temporary folder that its writer has locked, so that others know that it is alive."""
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -68,25 +69,28 @@ class AtomicFiles:
     """New files that replace old ones together, after all of them have been synced to disk."""
 
     # Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
-    # the old files stay as they are. Temporary files are removed at the end, and the ones of killed runs at the start.
+    # the old files stay as they are. The new ones are in a temporary folder, which is removed at the end, and those of
+    # killed runs at the start.
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder
+        self._names = tuple(names)
         # In the same folder, because a rename is atomic only within one file system.
-        self._partial = {name: folder / f".{name}.{os.getpid()}.partial" for name in names}
+        self.temporary: Path = folder / f".{self._names[0]}.{os.getpid()}.partial"
         self._files: dict[str, BinaryIO] = {}
         self._texts: dict[str, io.TextIOWrapper] = {}
         self._hashed: dict[str, Fingerprint] = {}
 
     def __enter__(self) -> Self:
         self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        remove_stale(self._folder)
+        shutil.rmtree(self.temporary, ignore_errors=True)  # of a killed run with the same id, where files have no locks
         with ExitStack() as on_failure:
             on_failure.callback(self._discard)
-            for name, path in self._partial.items():
+            self.temporary.mkdir(FOLDER_MODE)
+            for name in (_LOCKED, *self._names):
                 check_own(self._folder / name)
-                remove_stale_files(self._folder, f".{escape(name)}.*.partial")
-                path.unlink(missing_ok=True)  # left by a killed run with the same process id, where files have no locks
-                self._files[name] = open(path, "xb", _BUFFER_BYTES, opener=own)
+                self._files[name] = open(self.temporary / name, "xb", _BUFFER_BYTES, opener=own)
                 lock(self._files[name])
             on_failure.pop_all()
         return self
@@ -97,23 +101,10 @@ class AtomicFiles:
     def binary(self, name: str) -> IO[bytes]:
         return self._files[name]
 
-    def path(self, name: str) -> Path:
-        """Return where the new file is until it takes its place, for a library that opens files by path."""
-        return self._partial[name]
-
     def text(self, name: str) -> IO[str]:
         """Return the new file for text, in UTF-8 and without translation of line ends. Call it once."""
         self._texts[name] = text = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
         return text
-
-    def temporary_folder(self, name: str) -> Path:
-        """Create a folder for temporary files of *name*, removed with its files at the end."""
-        for path in self._folder.glob(f".{escape(name)}.*.folder"):
-            # A partial file next to it means that its run is alive. `__enter__` has removed stale ones.
-            if path == self._temporary(name) or not path.with_suffix(".partial").exists():
-                shutil.rmtree(path, ignore_errors=True)
-        self._temporary(name).mkdir(FOLDER_MODE)
-        return self._temporary(name)
 
     def fsync_and_hash(self, name: str) -> Fingerprint:
         """Sync one file to disk, so that a full disk is noticed now. The file is closed."""
@@ -122,29 +113,25 @@ class AtomicFiles:
             self._texts[name].flush()
         file.flush()
         os.fsync(file.fileno())
-        with self._partial[name].open("rb") as written:
+        with (self.temporary / name).open("rb") as written:
             sha256 = hashlib.file_digest(written, "sha256").hexdigest()
             self._hashed[name] = Fingerprint(name=name, size_bytes=written.tell(), sha256=sha256)
         file.close()
         return self._hashed[name]
 
     def commit(self) -> None:
-        for name in self._partial.keys() - self._hashed.keys():
-            self.fsync_and_hash(name)
-        for name, path in self._partial.items():
-            path.replace(self._folder / name)
+        for name in self._names:
+            if name not in self._hashed:
+                self.fsync_and_hash(name)
+        for name in self._names:
+            (self.temporary / name).replace(self._folder / name)
         _sync(self._folder)
-
-    def _temporary(self, name: str) -> Path:
-        return self._partial[name].with_suffix(".folder")
 
     def _discard(self) -> None:
         for file in self._files.values():
             with suppress(OSError):  # the disk may be full. The content is discarded anyway
                 file.close()
-        for name, path in self._partial.items():
-            path.unlink(missing_ok=True)
-            shutil.rmtree(self._temporary(name), ignore_errors=True)
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 if sys.platform == "win32":  # pragma: no cover  needs that system, where an open file cannot be removed
@@ -165,16 +152,14 @@ else:
         return True
 
 
-def remove_stale_files(folder: Path, pattern: str) -> None:
-    """Remove temporary files whose writers were killed."""
-    for path in folder.glob(pattern):
-        try:
-            with open(path, "rb", opener=own) as file:
+def remove_stale(folder: Path) -> None:
+    """Remove the temporary folders of killed runs."""
+    for path in folder.glob(".*.partial"):
+        with suppress(OSError):  # it is in use on Windows, or not ours. What remains does no harm
+            with open(path / _LOCKED, "rb", opener=own) as file:
                 is_stale = lock(file)
             if is_stale:
-                path.unlink(missing_ok=True)
-        except OSError:  # it is in use on Windows, or not ours. A remaining file does no harm
-            continue
+                shutil.rmtree(path)
 
 
 def _sync(folder: Path) -> None:

@@ -160,9 +160,10 @@ def test_rules(run, rejudge, tmp_path):
 def test_killed_before(run, rejudge, tmp_path):
     """What a killed process with the same id left beside its copy is not read."""
     night = run()
-    (tmp_path / "again").mkdir()
-    for suffix in ("-wal", "-shm", ".holder"):
-        (tmp_path / "again" / f".journal.sqlite.{os.getpid()}.partial{suffix}").write_bytes(b"x" * 5000)
+    stale = tmp_path / "again" / f".journal.sqlite.{os.getpid()}.partial"
+    stale.mkdir(parents=True)
+    for suffix in ("", "-wal", "-shm", ".holder"):
+        (stale / f"journal.sqlite{suffix}").write_bytes(b"x" * 5000)
     assert rejudge(night).status == 1
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == sorted(path.name for path in night.iterdir())
 

@@ -302,7 +302,7 @@ class Loop:
             return "reading", stored
         if to_ask or to_confirm:
             return "asking" if to_ask else "confirming", stored
-        partial = len(list(self._report.glob(".*.partial")))
+        partial = sum(path.name in NAMES for path in self._report.glob(".*.partial/*"))
         return "writing" if partial == len(NAMES) else "placing", stored
 
 

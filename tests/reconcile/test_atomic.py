@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from payclient.reconcile._atomic import AtomicFiles, lock, remove_stale_files
+from payclient.reconcile._atomic import AtomicFiles, lock, remove_stale
 
 NAMES = ("rows", "summary")
 
@@ -79,12 +80,21 @@ def test_folder_that_cannot_be_synced(folder, monkeypatch, number, expected):
     assert content(folder) == NEW
 
 
+def stale(folder, number):
+    """Leave what a killed run has written, with temporary files of a library."""
+    path = folder / f".rows.{number}.partial"
+    path.mkdir()
+    for name in ("lock", "rows", "sheet"):
+        (path / name).write_text("half")
+    return path
+
+
 @pytest.mark.parametrize("number", [os.getpid(), 1], ids=["same process", "other process"])
 def test_left_by_a_killed_run(folder, number):
-    """Files of a killed run are removed, whatever its process id."""
-    for name in NAMES:
-        (folder / f".{name}.{number}.partial").write_text("half")
+    """The temporary folder of a killed run is removed, whatever its process id."""
+    stale(folder, number)
     with AtomicFiles(folder, NAMES) as files:
+        assert sorted(path.name for path in files.temporary.iterdir()) == ["lock", *NAMES]
         write(files)
         files.commit()
     assert content(folder) == NEW
@@ -92,13 +102,15 @@ def test_left_by_a_killed_run(folder, number):
 
 def test_written_by_another(folder):
     """What another process is writing at the same time is left alone."""
-    path = folder / ".rows.1.partial"
-    with path.open("xb") as file:
+    path = stale(folder, 1)
+    with (path / "lock").open("rb") as file:
         assert lock(file)
         with AtomicFiles(folder, NAMES) as files:
             write(files)
             files.commit()
-    assert content(folder) == NEW | {path.name: ""}
+    assert content(path) == dict.fromkeys(("lock", "rows", "sheet"), "half")
+    shutil.rmtree(path)
+    assert content(folder) == NEW
 
 
 def test_fsync_and_hash(folder):
@@ -120,43 +132,29 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files that are 
 
 def test_writer_killed(tmp_path):
     """The file of a dead writer is stale."""
-    path = tmp_path / ".a.1.partial"
+    path = stale(tmp_path, 1)
+    (path / "lock").unlink()
     program = (
         "import os, sys; from payclient.reconcile._atomic import lock\n"
         "file = open(sys.argv[1], 'xb'); assert lock(file); print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", program, str(path / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout.readline().strip() == b"locked"
-        remove_stale_files(tmp_path, ".a.*.partial")
+        remove_stale(tmp_path)
         assert path.exists()
         process.kill()
-    remove_stale_files(tmp_path, ".a.*.partial")
+    remove_stale(tmp_path)
     assert not path.exists()
 
 
 def test_temporary_folder(folder):
-    """A folder for temporary files is removed with what is in it, after a commit and without one."""
+    """Temporary files of a library are removed, after a commit and without one."""
     for is_committed in (False, True):
         with AtomicFiles(folder, NAMES) as files:
-            (files.temporary_folder("rows") / "sheet").write_text("x")
+            (files.temporary / "sheet").write_text("x")
             write(files)
             if is_committed:
                 files.commit()
         assert content(folder) == (NEW if is_committed else OLD)
-
-
-def test_stale_temporary_folder(folder):
-    """The temporary folder of a killed run is removed; that of a run that is still writing stays."""
-    for number in (1, 2):
-        (folder / f".rows.{number}.folder").mkdir()
-        (folder / f".rows.{number}.folder" / "sheet").write_text("x")
-        (folder / f".rows.{number}.partial").write_text("x")
-    with (folder / ".rows.1.partial").open("rb") as other:
-        assert lock(other)
-        with AtomicFiles(folder, NAMES) as files:
-            files.temporary_folder("rows")
-            assert {path.name for path in folder.glob(".rows.*.folder")} == {
-                *(".rows.1.folder", f".rows.{os.getpid()}.folder")
-            }

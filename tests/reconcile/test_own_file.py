@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from payclient.reconcile import Journal, JournalError
-from payclient.reconcile._atomic import AtomicFiles, own, remove_stale_files
+from payclient.reconcile._atomic import AtomicFiles, own, remove_stale
 from payclient.reconcile.report import ReportFiles, verify
 from payclient.reconcile.report.integrity import MANIFEST, earlier_decisions, verify_decisions
 
@@ -66,11 +66,13 @@ def test_decisions(folder, kind):
     assert (earlier_decisions(folder), verify_decisions(folder)) == ((), ())
 
 
+@pytest.mark.parametrize("name", [".rows.jsonl.1.partial", ".rows.jsonl.1.partial/lock"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_stale_file(folder, kind):
-    """A link or pipe with the name of a stale file is neither followed nor waited for."""
-    kind(folder / ".rows.jsonl.1.partial")
-    remove_stale_files(folder, ".rows.jsonl.*.partial")
+def test_stale_file(folder, kind, name):
+    """A link or pipe with the name of a stale folder, or of its lock, is neither followed nor waited for."""
+    (folder / name).parent.mkdir(exist_ok=True)
+    kind(folder / name)
+    remove_stale(folder)
     assert os.path.lexists(folder / ".rows.jsonl.1.partial")
 
 

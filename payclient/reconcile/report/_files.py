@@ -78,7 +78,7 @@ class ReportFiles:
     def __enter__(self) -> Self:
         with ExitStack() as resources:
             new = resources.enter_context(self._replacement)
-            self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary_folder(MANIFEST))
+            self._tally = Tally(self._rules, self._log.latest, self._previous, new.temporary)
             resources.callback(self._tally.close)
             kept = [name for name in ("journal.sqlite", DECISIONS) if (self._folder / name).exists()]
             names = (*self._formats, MANIFEST, *kept)

@@ -256,7 +256,7 @@ class ReportWorkbook(BookWriter):
 
 
 def begin(opening: Opening) -> None:
-    file, folder = opening.new.binary("report.xlsx"), opening.new.temporary_folder("report.xlsx")
+    file, folder = opening.new.binary("report.xlsx"), opening.new.temporary
     has_previous = HISTORY in opening.names
     workbook = ReportWorkbook(file, folder, has_previous=has_previous, decisions=opening.decisions)
     opening.resources.enter_context(workbook)
