@@ -6,6 +6,7 @@ Text stays text, and the same rows give the same bytes.
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -196,6 +197,13 @@ _NOT_FILTERED = frozenset({"Summary", "Tie-out", "To sign"})
 _REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
 
 
+def _code_of(row: Row) -> str:
+    """Return the code in the key of the decision about *row*. Empty if it is not in the work list."""
+    if row.bucket is Bucket.BREAK:
+        return row.findings[0].code
+    return UNRESOLVED if row.bucket is Bucket.UNRESOLVED else ""
+
+
 class ReportWorkbook(BookWriter):
     """The workbook of one run, with the decisions taken so far."""
 
@@ -218,12 +226,9 @@ class ReportWorkbook(BookWriter):
     def add(self, row: Row) -> None:
         if row.bucket in SHEETS:
             name, columns = SHEETS[row.bucket]
-            cells = {column: column.in_sheet(row) for column in columns}
-            if WORK[0] in columns:
-                code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
-                decision = self._decisions.get((row.reference or "", code))
-                cells |= zip(WORK, ("", "", "") if decision is None else decision.cells, strict=True)
-            self._sheets[name].add(list(cells.values()))
+            decision = self._decisions.get((row.reference or "", _code_of(row)))
+            work = {} if decision is None else dict(zip(WORK, decision.cells, strict=True))
+            self._sheets[name].add([work.get(column) or column.in_sheet(row) for column in columns])
 
     def add_gone(self, change: BreakChange) -> None:
         now, history = change.now, change.history
@@ -310,8 +315,7 @@ _MAX_WORK = 2000
 class WorkItem:
     """A row of the work list that was filled in."""
 
-    sheet: str
-    row: int
+    place: str
     line: int
     reference: str
     code: str
@@ -319,37 +323,25 @@ class WorkItem:
     resolution: str
     comment: str
 
-    @property
-    def place(self) -> str:
-        return f"sheet {self.sheet}, row {self.row}"
-
     def is_of(self, row: Row) -> bool:
-        if row.reference is None or shown(row.reference) != self.reference:
-            return False
-        if self.code == UNRESOLVED:
-            return row.bucket is Bucket.UNRESOLVED
-        return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == self.code
+        return row.reference is not None and (shown(row.reference), _code_of(row)) == (self.reference, self.code)
 
-    def decisions(self, row: Row, *, at: datetime, **known: Any) -> Iterator[Decision]:
-        """Yield the decision about each finding that makes *row* a break. Refuse what is not allowed."""
-        problem = ""
-        try:
-            resolution, until = read_resolution(self.resolution)
-        except DecisionError as error:
-            raise DecisionError(f"{self.place}: {error.message}") from error
+    def decisions(self, row: Row, *, at: datetime, **known: Any) -> list[Decision]:
+        """Return the decision about each finding that makes *row* a break. Refuse what is not allowed."""
+        resolution, until = read_resolution(self.resolution)
         if resolution is Resolution.ACCEPTED:
             if self.code == UNRESOLVED:
-                problem = "an unresolved row cannot be accepted, because nothing is known about it yet"
-            elif not self.owner or not self.comment:
-                problem = "an acceptance needs an owner and a comment with the reason"
-            elif until is None or until < at.date():
-                problem = f"the last day, {until}, has passed"
-        if problem:
-            raise DecisionError(f"{self.place}: {problem}")
+                raise DecisionError("an unresolved row cannot be accepted, because nothing is known about it yet")
+            if not (self.owner and self.comment):
+                raise DecisionError("an acceptance needs an owner and a comment with the reason")
+            if until is None or until < at.date():
+                raise DecisionError(f"the last day, {until}, has passed")
         known |= {"owner": self.owner, "comment": self.comment, "resolution": resolution, "until": until, "at": at}
-        decisive = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
-        for code, ledger, service in [(UNRESOLVED, None, None)] if self.code == UNRESOLVED else decisive:
-            yield Decision(reference=row.reference or "", code=code, ledger=ledger, service=service, **known)
+        sides = [(each.code.value, each.ledger, each.service) for each in row.findings if each.is_decisive]
+        return [
+            Decision(reference=row.reference or "", code=code, ledger=ledger, service=service, **known)
+            for code, ledger, service in ([(UNRESOLVED, None, None)] if self.code == UNRESOLVED else sides)
+        ]
 
 
 def read_work_list(path: Path, run: str) -> list[WorkItem]:
@@ -366,30 +358,25 @@ def read_work_list(path: Path, run: str) -> list[WorkItem]:
 
 
 def _items(sheet: str, rows: Iterator[tuple[int, Mapping[int, Any]]]) -> Iterator[WorkItem]:
-    places = _places(sheet, next(rows, (0, dict[int, Any]()))[1])
-    seen: dict[tuple[Any, ...], bool] = {}
-    for number, cells in rows:
-        line, reference, code = (cells.get(places.get(title, -1)) for title in ("Line", "Reference", "Finding"))
-        place = f"sheet {sheet}, row {number}"
-        work = {each.name: _text(cells.get(places[each.title]), f"{place}, {each.title}") for each in WORK}
-        is_filled, is_twice = any(work.values()), (line, reference, code) in seen
-        if is_twice and (is_filled or seen[line, reference, code]):
-            raise DecisionError(f"{place}: the row is there twice, so delete one of them")
-        if is_filled:
-            code = code if "Finding" in places else UNRESOLVED
-            if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
-                raise DecisionError(f"{place}: it is not a row of the report, so undo the changes in it")
-            yield WorkItem(sheet=sheet, row=number, line=line, reference=reference, code=code, **work)
-        seen[line, reference, code] = is_filled
-
-
-def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
     places = {column.title: place for place, column in enumerate(COLUMNS[sheet])}
+    _, header = next(rows, (0, dict[int, Any]()))
     for title, place in places.items():
         if (found := header.get(place, "")) != title:
             moved = f"{quote(str(found))} is where {quote(title)} must be"
             raise DecisionError(f"sheet {sheet}: its columns were moved or renamed: {moved}")
-    return places
+    seen: dict[tuple[Any, ...], bool] = {}
+    for number, values in rows:
+        cells, where = {title: values.get(place) for title, place in places.items()}, f"sheet {sheet}, row {number}"
+        line, reference, code = key = cells["Line"], cells["Reference"], cells.get("Finding", UNRESOLVED)
+        work = {each.name: _text(cells[each.title], f"{where}, {each.title}") for each in WORK}
+        is_filled = any(work.values())
+        if key in seen and (is_filled or seen[key]):
+            raise DecisionError(f"{where}: the row is there twice, so delete one of them")
+        if is_filled:
+            if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
+                raise DecisionError(f"{where}: it is not a row of the report, so undo the changes in it")
+            yield WorkItem(place=where, line=line, reference=reference, code=code, **work)
+        seen[key] = is_filled
 
 
 def _text(value: Any, place: str) -> str:
@@ -406,24 +393,28 @@ def _text(value: Any, place: str) -> str:
     return text
 
 
-def decided(items: Iterable[WorkItem], rows: Path, *, run: str, by: str, at: datetime) -> tuple[Decision, ...]:
+def decided(items: Sequence[WorkItem], rows: Path, *, run: str, by: str, at: datetime) -> tuple[Decision, ...]:
     """Return the decisions of *items*, each with its evidence. Refuse one that is not of *rows*, or is not allowed."""
-    wanted: dict[int, list[WorkItem]] = {}
+    wanted, met = defaultdict[int, list[WorkItem]](list), set[WorkItem]()
     for item in items:
-        wanted.setdefault(item.line, []).append(item)
+        wanted[item.line].append(item)
     found: dict[Key, tuple[Decision, str]] = {}
-    missing = dict.fromkeys(item for each in wanted.values() for item in each)
     for line in row_lines_of(rows):
         for item in wanted.get(line.data["line"], ()):
             if not item.is_of(row := line.row):
                 continue
-            missing.pop(item, None)
+            met.add(item)
             evidence = hashlib.sha256(line.text.rstrip(b"\n")).hexdigest()
-            for decision in item.decisions(row, run=run, by=by, at=at, evidence=evidence):
+            try:
+                decisions = item.decisions(row, run=run, by=by, at=at, evidence=evidence)
+            except DecisionError as error:
+                raise DecisionError(f"{item.place}: {error.message}") from error
+            for decision in decisions:
                 other, place = found.setdefault(decision.key, (decision, item.place))
                 if other.cells != decision.cells:
                     raise DecisionError(f"{item.place}: it is decided otherwise than {place}, the same finding")
-    for item in missing:
-        message = f"{item.place}: line {item.line} of this run has no {item.code} of {quote(item.reference)}"
-        raise DecisionError(message)
+    for item in items:
+        if item not in met:
+            what = f"line {item.line} of this run has no {item.code} of {quote(item.reference)}"
+            raise DecisionError(f"{item.place}: {what}")
     return tuple(decision for decision, _ in found.values())
