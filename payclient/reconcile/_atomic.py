@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Self
+from typing import IO, Any, Self
 
 from attrs import frozen
 
@@ -77,8 +77,7 @@ class AtomicFiles:
         self._names = tuple(names)
         # In the same folder, because a rename is atomic only within one file system.
         self.temporary: Path = folder / f".{self._names[0]}.{os.getpid()}.partial"
-        self._files: dict[str, BinaryIO] = {}
-        self._texts: dict[str, io.TextIOWrapper] = {}
+        self._files: dict[str, IO[Any]] = {}
         self._hashed: dict[str, Fingerprint] = {}
 
     def __enter__(self) -> Self:
@@ -103,14 +102,12 @@ class AtomicFiles:
 
     def text(self, name: str) -> IO[str]:
         """Return the new file for text, in UTF-8 and without translation of line ends. Call it once."""
-        self._texts[name] = text = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
-        return text
+        self._files[name] = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
+        return self._files[name]
 
     def fsync_and_hash(self, name: str) -> Fingerprint:
         """Sync one file to disk, so that a full disk is noticed now. The file is closed."""
         file = self._files[name]
-        if name in self._texts:
-            self._texts[name].flush()
         file.flush()
         os.fsync(file.fileno())
         with (self.temporary / name).open("rb") as written:
