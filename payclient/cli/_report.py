@@ -71,8 +71,7 @@ def show(folder: Path, /, *, streams: OwnStreams) -> int:
         streams: Streams of the process.
     """
     summary = unchanged_summary(folder, "cannot be shown")
-    lines = rows.row_lines_of(folder / rows.ROWS)
-    breaks = (line.row for line in lines if line.bucket == Bucket.BREAK)
+    breaks = (row for row, _ in rows.rows_of(folder / rows.ROWS) if row.bucket is Bucket.BREAK)
     worst = nlargest(_MAX_BREAKS, breaks, key=attrgetter("rank"))
     steps = explaining(folder, [row.reference for row in worst if row.reference])
     head = f"{summary['verdict'].upper()}: {summary['sentence']}"

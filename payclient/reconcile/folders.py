@@ -19,19 +19,10 @@ import attrs
 from payclient.reconcile import Journal, break_changes, replay, verify_journal
 from payclient.reconcile._atomic import read_own
 from payclient.reconcile._codec import as_json, from_json
+from payclient.reconcile.judgement import records as nights
 from payclient.reconcile.judgement.codes import Code, Severity, Status
 from payclient.reconcile.judgement.errors import JournalError, JournalWriteError, PastRunError
-from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, ResolvedBy, Row
-from payclient.reconcile.judgement.records import (
-    BreakChange,
-    BreakRecord,
-    ListedRow,
-    PreviousRun,
-    ReferenceRecord,
-    breaks_of,
-    changes_of,
-    observed_at,
-)
+from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, Origin, ResolvedBy, Row
 from payclient.reconcile.judgement.rules import changed_rules
 from payclient.reconcile.judgement.rules_file import rules_from_json
 from payclient.reconcile.judgement.sides import Answer, Observation
@@ -60,7 +51,7 @@ class PastRun:
     """The report of an earlier run. Nothing in its folder is ever changed."""
 
     folder: Path
-    note: PreviousRun
+    note: nights.PreviousRun
     service: Mapping[str, str]
     rows: int
     judged_run: str  # name of the run whose answers were judged again. Empty if these are new
@@ -68,8 +59,8 @@ class PastRun:
     files: Collection[str]  # their names, as its manifest lists them
     first_observed_at: datetime | None
 
-    def lines(self) -> Iterator[report_rows.RowLine]:
-        return report_rows.row_lines_of(self.folder / report_rows.ROWS)
+    def lines(self) -> Iterator[tuple[Row, bytes]]:
+        return report_rows.rows_of(self.folder / report_rows.ROWS)
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
         """Yield the lines about breaks of earlier runs that it does not have, with their references."""
@@ -79,16 +70,16 @@ class PastRun:
         lines = report_rows.lines_of(self.folder / HISTORY) if HISTORY in self.files else ()
         return ((json.loads(text), text) for text in lines)
 
-    def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, BreakRecord], list[Row]]:
+    def breaks(self, lines: Iterable[bytes]) -> tuple[Mapping[Code, nights.BreakRecord], list[Row]]:
         """Return the breaks of a reference, and the rows. *lines* are all of its rows and of its memory."""
         found = [json.loads(text) for text in lines]
-        remembered = [from_json(each["known"], BreakRecord) for each in found if "known" in each]
+        remembered = [from_json(each["known"], nights.BreakRecord) for each in found if "known" in each]
         judged = [report_rows.row_from_json(each) for each in found if "bucket" in each]
-        return breaks_of(judged, run=self.note.run, remembered=remembered), judged
+        return nights.breaks_of(judged, run=self.note.run, remembered=remembered), judged
 
     def records(
-        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
-    ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
+        self, is_listed: Callable[[str], bool], on_row: Callable[[nights.ListedRow], bool]
+    ) -> Iterator[tuple[nights.ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk. *on_row* takes its ledger."""
         with closing(temporary_database("kept (reference TEXT, mark TEXT, text BLOB)")) as database:
             database.executemany("INSERT INTO kept VALUES (?, ?, ?)", self._kept(is_listed, on_row))
@@ -98,31 +89,31 @@ class PastRun:
                 yield self._record(reference, found, is_listed=is_listed(reference))
 
     def _kept(
-        self, is_listed: Callable[[str], bool], on_row: Callable[[ListedRow], bool]
+        self, is_listed: Callable[[str], bool], on_row: Callable[[nights.ListedRow], bool]
     ) -> Iterator[tuple[str, str, bytes]]:
-        for line in self.lines():
-            is_missed = (listed := line.listed) is not None and on_row(listed)
-            if line.reference is None:
+        for row, text in self.lines():
+            is_missed = row.origin is Origin.LEDGER and on_row(_listed(row))
+            if row.reference is None:
                 continue
-            is_now, settled = is_listed(line.reference), line.settled
-            is_special = line.bucket in _UNFINISHED or line.has(Code.DUPLICATE_REFERENCE) or line.was_paid
-            if is_missed or line.has(Code.LEFT_THE_LEDGER):
-                yield line.reference, _LEFT, line.text
+            is_now, settled = is_listed(row.reference), row.other_side and row.other_side.settled
+            is_special = row.bucket in _UNFINISHED or row.was_paid or _has(row, Code.DUPLICATE_REFERENCE)
+            if is_missed or _has(row, Code.LEFT_THE_LEDGER):
+                yield row.reference, _LEFT, text
             elif is_special or (is_now and settled):
-                yield line.reference, "", line.text
-            elif is_now and line.state:
-                yield line.reference, _STATE, b"" if line.state == Status.PAID else line.state.encode()
+                yield row.reference, "", text
+            elif is_now and row.state:
+                yield row.reference, _STATE, b"" if row.state == Status.PAID else row.state.encode()
             elif settled:
-                record = ReferenceRecord(reference=line.reference, settled=settled)
-                yield line.reference, "", report_rows.memory_line(record).encode()
+                record = nights.ReferenceRecord(reference=row.reference, settled=settled)
+                yield row.reference, "", report_rows.memory_line(record).encode()
         yield from ((data["reference"], "", text) for data, text in self._history())
 
     def _record(
         self, reference: str, found: Sequence[tuple[str, bytes]], *, is_listed: bool
-    ) -> tuple[ReferenceRecord, Sequence[Entry]]:
+    ) -> tuple[nights.ReferenceRecord, Sequence[Entry]]:
         alone = [text.decode() for mark, text in found if mark == _STATE]
         if len(found) == 1 and alone:
-            return ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
+            return nights.ReferenceRecord(reference=reference, is_paid=not alone[0], other_state=alone[0]), ()
         texts = [text for mark, text in found if mark != _STATE]
         breaks, judged = self.breaks(texts)
         has_left = not is_listed and 0 < sum(mark == _LEFT for mark, _ in found) == len(judged)
@@ -135,7 +126,7 @@ class PastRun:
         settled = next((side.settled for side in sides if side.settled), None)
         if settled is None and memory:
             settled = report_rows.settled_from(memory["settled"])
-        earlier = ReferenceRecord(
+        earlier = nights.ReferenceRecord(
             reference=reference,
             breaks=tuple(breaks.values()),
             is_paid=is_paid,
@@ -150,12 +141,11 @@ class PastRun:
 
     def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
         """Yield its answers that a run after it may reuse."""
-        for line in self.lines():
-            if line.bucket != Bucket.MATCHED or line.has(Code.DUPLICATE_REFERENCE):
+        for row, _ in self.lines():
+            if row.bucket is not Bucket.MATCHED or row.carried_from or _has(row, Code.DUPLICATE_REFERENCE):
                 continue
-            row = line.row
             at, entries = row.confirmed_at or row.observed_at, _entries(row)
-            if row.transaction is not None and at is not None and entries and not row.carried_from:
+            if row.transaction is not None and at is not None and entries:
                 asked_by = row.reused_from or self.note.run
                 answer = Observation(answer=Answer.FOUND, at=at, transaction=row.transaction, reused_from=asked_by)
                 yield entries, answer
@@ -166,6 +156,18 @@ class PastRun:
             if ours != theirs:
                 message = f"its {label} is {ours!r}, but {whose} has {theirs!r}"
                 raise PastRunError(f"{self.folder} cannot be compared: {message}")
+
+
+def _has(row: Row, code: Code) -> bool:
+    return any(finding.code is code for finding in row.findings)
+
+
+def _listed(row: Row) -> nights.ListedRow:
+    lines = row.parts or (row.entry,)
+    amount = sum(each.amount for each in lines if isinstance(each.amount, int))
+    at = getattr(lines[0], "created_at", None)
+    created = at.isoformat(sep=" ") if isinstance(at, datetime) else None
+    return row.reference or "", len(lines), amount, created, row.bucket is Bucket.MATCHED
 
 
 def _entries(row: Row) -> list[Entry]:
@@ -195,7 +197,7 @@ def open_past_run(folder: Path) -> PastRun:
     listed = {file["name"]: file["sha256"] for file in manifest["files"]}
     return PastRun(
         folder=folder,
-        note=PreviousRun(
+        note=nights.PreviousRun(
             run=manifest["run"] or folder.resolve().name,
             folder=folder.resolve().name,
             last_observed_at=report_rows.read_time(summary["last_observed_at"]),
@@ -430,11 +432,12 @@ class RunDiff:
 
     def _compare(self) -> OpenFindings:
         execute, insert = self._database.execute, self._database.executemany
-        insert(_ADD, ((False, line.reference, line.text) for line in self.earlier.lines() if _matters(line)))
+        insert(_ADD, ((False, row.reference, text) for row, text in self.earlier.lines() if _matters(row)))
         insert(_ADD, ((False, *known) for known in self.earlier.memory()))
         execute("CREATE INDEX by_reference ON rows (reference, is_later)")
-        later = (line for line in self.later.lines() if _matters(line) or self._texts(line.reference, is_later=False))
-        insert(_ADD, ((True, line.reference, line.text) for line in later))
+        found = ((row, row.reference, text) for row, text in self.later.lines())
+        later = ((True, *each) for row, *each in found if _matters(row) or self._texts(row.reference, is_later=False))
+        insert(_ADD, later)
         with closing(Tally()) as tally:
             for change in self._changes():
                 tally.add_change(change)
@@ -449,14 +452,14 @@ class RunDiff:
         query = "SELECT text FROM rows WHERE reference = ? AND is_later = ?"
         return [text for (text,) in self._database.execute(query, (reference, is_later))]
 
-    def _changes(self) -> Iterator[BreakChange]:
+    def _changes(self) -> Iterator[nights.BreakChange]:
         unchanged = self._unchanged()
         for (reference,) in self._database.execute("SELECT DISTINCT reference FROM rows ORDER BY reference"):
             was, before = self.earlier.breaks(self._texts(reference, is_later=False))
-            found = changes_of(
+            found = nights.changes_of(
                 *(reference, was, self.later.breaks(self._texts(reference, is_later=True))[1]),
                 run=self.later.note.run,
-                before=observed_at(before),
+                before=nights.observed_at(before),
                 is_judged=self._is_judged,
                 unchanged=unchanged,
             )
@@ -475,16 +478,11 @@ class RunDiff:
         return bool(found) and found.isdisjoint((Bucket.UNRESOLVED, Bucket.REJECTED))
 
 
-def _matters(line: report_rows.RowLine) -> bool:
-    return line.reference is not None and (line.bucket == Bucket.BREAK or line.has(Code.DUPLICATE_REFERENCE))
+def _matters(row: Row) -> bool:
+    return row.reference is not None and (row.bucket is Bucket.BREAK or _has(row, Code.DUPLICATE_REFERENCE))
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:
-    return {
-        "run": run.note.run,
-        "folder": run.note.folder,
-        "manifest_sha256": run.note.manifest_sha256,
-        "rows": run.rows,
-        "first_observed_at": as_json(run.first_observed_at),
-        "last_observed_at": as_json(run.note.last_observed_at),
-    }
+    named = {name: getattr(run.note, name) for name in ("run", "folder", "manifest_sha256")}
+    times = {"first_observed_at": run.first_observed_at, "last_observed_at": run.note.last_observed_at}
+    return {**named, "rows": run.rows, **as_json(times)}

@@ -79,10 +79,10 @@ class Group:
     anchor: str
     title: str
     advice: str
-    code: str = ""
-    severity: str = ""
+    code: str
+    severity: str
     total: Total
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     rest: str
 
 
@@ -94,35 +94,31 @@ def groups_of(worst: Worst, files: Collection[str]) -> list[Group]:
 
 def group_of(worst: Worst, kind: Kind, files: Collection[str]) -> Group:
     """Return the rows of one kind."""
-    group = partial(Group, total=worst.totals[kind], rows=worst.rows[kind].kept)
-    if isinstance(kind, Bucket):
-        rest = _first(files, ROWS, "report.xlsx")
-        return group(anchor=kind.value, title=kind.capitalize(), advice=_ADVICE[kind], rest=rest)
-    if not isinstance(kind, tuple):
-        advice, rest = kind.advice if kind.is_soft else ALLOWED, _first(files, ROWS)
-        return group(anchor=f"{kind}-remark", title=kind.label, advice=advice, code=kind.value, rest=rest)
-    severity, code = kind
-    is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
-    wording = words.CASE_ONLY if is_case_only else words.Wording(code.label, code.advice)
-    return group(
-        anchor=f"{code}-{severity.word}",
-        title=wording.title,
-        advice=wording.advice,
-        code=code.value,
-        severity=severity.word,
-        rows=_together(worst.rows[kind].kept) if code is Code.PAID_TWICE else worst.rows[kind].kept,
-        rest=_first(files, "breaks.csv", ROWS, "report.xlsx"),
+    severity, code = kind if isinstance(kind, tuple) else (None, kind)
+    rows: Sequence[Row] = worst.rows[kind].kept
+    wanted: tuple[str, ...] = (ROWS, "report.xlsx")
+    if isinstance(code, Bucket):
+        title, advice = code.capitalize(), _ADVICE[code]
+    elif severity is None:
+        title, advice, wanted = code.label, code.advice if code.is_soft else ALLOWED, (ROWS,)
+    else:
+        title, advice, wanted = code.label, code.advice, ("breaks.csv", ROWS, "report.xlsx")
+    if kind == (Severity.MEDIUM, Code.MERCHANT_REFF_DIFFERS):
+        title, advice = words.CASE_ONLY
+    if severity is not None and code is Code.PAID_TWICE:  # an invoice's side by side, in the order of its first row
+        invoices = list(map(invoice_of, rows))
+        rows = sorted(rows, key=lambda row: invoices.index(invoice_of(row)))
+    word = "" if severity is None else severity.word
+    return Group(
+        anchor=code.value if isinstance(code, Bucket) else f"{code}-{word or 'remark'}",
+        title=title,
+        advice=advice,
+        code="" if isinstance(code, Bucket) else code.value,
+        severity=word,
+        total=worst.totals[kind],
+        rows=rows,
+        rest=next((name for name in wanted if name in files), ""),
     )
-
-
-def _together(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return *rows* with the rows of one invoice side by side, the invoices in the order of their first row."""
-    invoices = list(map(invoice_of, rows))
-    return tuple(sorted(rows, key=lambda row: invoices.index(invoice_of(row))))
-
-
-def _first(files: Collection[str], *wanted: str) -> str:
-    return next((name for name in wanted if name in files), "")
 
 
 # The template

@@ -23,9 +23,9 @@ from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._fields import Cell as CellKind
 from payclient.reconcile.judgement.causes import moved_by
-from payclient.reconcile.judgement.codes import Code, Status
+from payclient.reconcile.judgement.codes import Status
 from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, History, Row
-from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ListedRow, ReferenceRecord
+from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ReferenceRecord
 from payclient.reconcile.judgement.sides import PAYOUT_SUMS, Settled, StatementSide
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report.model import HISTORY, PAYOUTS, Opening, Report
@@ -347,57 +347,14 @@ def begin_breaks(opening: Opening) -> None:
 # Reading it back
 
 
-@frozen
-class RowLine:
-    """One line of `rows.jsonl`: its content, and its bytes."""
-
-    reference: str | None
-    bucket: str
-    data: dict[str, Any]
-    text: bytes
-
-    def has(self, code: Code) -> bool:
-        return any(finding["code"] == code for finding in self.data["findings"])
-
-    @property
-    def was_paid(self) -> bool:
-        return "was_paid" in self.data
-
-    @property
-    def state(self) -> str:
-        """The service's state, as `Row.state` has it."""
-        return str(self.data["status"]["service_meaning"] or self.data["status"]["service"] or "")
-
-    @property
-    def settled(self) -> Settled | None:
-        """What its statement and those before it have of the reference."""
-        side = self.data.get("statement", {"is_settled": False})
-        return settled_from(side) if side["is_settled"] else None
-
-    @property
-    def listed(self) -> ListedRow | None:
-        """The line of the ledger of its run. None for a row that was carried over, or is only in the statement."""
-        data = self.data
-        if data["carried_from"] or not data.get("statement", {"is_in_ledger": True})["is_in_ledger"]:
-            return None
-        lines = data.get("parts") or [data["ledger"]]
-        amount = sum(line.get("amount") or 0 for line in lines)
-        return self.reference or "", len(lines), amount, lines[0].get("created_at"), self.bucket == Bucket.MATCHED
-
-    @property
-    def row(self) -> Row:
-        return row_from_json(self.data)
-
-
 def lines_of(path: Path) -> Iterator[bytes]:
     with open(path, "rb", opener=own) as file:
         yield from file
 
 
-def row_lines_of(path: Path) -> Iterator[RowLine]:
-    for text in lines_of(path):
-        data = json.loads(text)
-        yield RowLine(data["reference"], data["bucket"], data, text)
+def rows_of(path: Path) -> Iterator[tuple[Row, bytes]]:
+    """Yield each row of a `rows.jsonl`, and its line."""
+    return ((row_from_json(json.loads(text)), text) for text in lines_of(path))
 
 
 def _finding_from(data: dict[str, Any]) -> Finding:

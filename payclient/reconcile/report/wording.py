@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from attrs import astuple, frozen
+from attrs import astuple
 
 from payclient._shared.escape import escape_unprintable, plural, quote
 from payclient.reconcile.judgement import summary
@@ -22,15 +22,6 @@ from payclient.reconcile.judgement.rules import RuleChange
 from payclient.reconcile.judgement.sides import StatementTotals
 from payclient.reconcile.judgement.summary import Condition
 from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
-
-
-@frozen
-class Wording:
-    """The heading of some rows, and what to do about them."""
-
-    title: str
-    advice: str
-
 
 _AGAIN = "Run the same command again: it asks only about the unresolved rows. Until then, figures may change."
 
@@ -136,13 +127,14 @@ def at_stake_sentence(found: summary.OpenFindings) -> str:
     return f"{found.closing.count:,} open, with {found.closing.amount:,} at stake{old}{once}"
 
 
-BUCKETS: Mapping[Bucket, Wording] = {
-    Bucket.MATCHED: Wording("Matched", "Everything compared agrees."),
-    Bucket.OPEN: Wording("Open", "Not paid or not settled yet, and not late."),
-    Bucket.BREAK: Wording("Breaks", "The two sides differ."),
-    Bucket.UNRESOLVED: Wording("Unresolved", "No trustworthy answer yet."),
-    Bucket.REJECTED: Wording("Rejected", "The ledger row cannot be used."),
+BUCKETS: Mapping[Bucket, tuple[str, str]] = {
+    Bucket.MATCHED: ("Matched", "Everything compared agrees."),
+    Bucket.OPEN: ("Open", "Not paid or not settled yet, and not late."),
+    Bucket.BREAK: ("Breaks", "The two sides differ."),
+    Bucket.UNRESOLVED: ("Unresolved", "No trustworthy answer yet."),
+    Bucket.REJECTED: ("Rejected", "The ledger row cannot be used."),
 }
+"""The heading of some rows, and a sentence about them."""
 
 
 def roll_forward_lines(found: summary.OpenFindings) -> Iterator[tuple[str, int | None, int]]:
@@ -178,10 +170,11 @@ def open_ages(found: summary.OpenFindings) -> Iterator[tuple[str, int, int]]:
     yield ("All ages", found.closing.count, found.closing.amount)
 
 
-CASE_ONLY = Wording(
-    "merchant_reff in other letters", "Only letter case or spacing differs: most likely one side changed it on the way."
+CASE_ONLY: tuple[str, str] = (
+    "merchant_reff in other letters",
+    "Only letter case or spacing differs: most likely one side changed it on the way.",
 )
-"""The wording of `merchant_reff_differs` if it is less severe than usual."""
+"""The heading and the advice of `merchant_reff_differs` if it is less severe than usual."""
 
 
 # Two runs

@@ -26,7 +26,7 @@ from payclient.reconcile.judgement.decisions import UNRESOLVED, Decisions, Key, 
 from payclient.reconcile.judgement.records import BreakChange
 from payclient.reconcile.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile.report.model import HISTORY, RUN_TERM, BridgeLine, Opening, Report
-from payclient.reconcile.report.rows import ROWS, SHEETS, WORK, Kind, RowColumn, row_lines_of
+from payclient.reconcile.report.rows import ROWS, SHEETS, WORK, Kind, RowColumn, rows_of
 from payclient.reconcile.report.wording import BUCKETS, in_words, open_lines, roll_forward_lines, when
 
 MAX_ROWS = 1_048_576
@@ -276,7 +276,7 @@ def _summary(report: Report, remarks: Iterator[str]) -> Iterator[Sequence[Value]
     yield from ((None, text) for text in (report.advice, report.remark, report.completeness, *remarks) if text)
     yield from (("First seen", in_words(each)) for each in summary.first_seen)
     yield ()
-    buckets = [(BUCKETS[bucket].title, BUCKETS[bucket].advice, total) for bucket, total in summary.buckets.items()]
+    buckets = [(*BUCKETS[bucket], total) for bucket, total in summary.buckets.items()]
     for title, advice, total in (*buckets, ("All", None, sum(summary.buckets.values(), Total()))):
         yield (title, advice, *astuple(total), total.paid_difference)
     yield ()
@@ -399,12 +399,10 @@ def decided(items: Sequence[WorkItem], rows: Path, *, run: str, by: str, at: dat
     for item in items:
         wanted[item.line].append(item)
     found: dict[Key, tuple[Decision, str]] = {}
-    for line in row_lines_of(rows):
-        for item in wanted.get(line.data["line"], ()):
-            if not item.is_of(row := line.row):
-                continue
+    for row, text in rows_of(rows):
+        for item in filter(lambda each: each.is_of(row), wanted.get(row.line, ())):
             met.add(item)
-            evidence = hashlib.sha256(line.text.rstrip(b"\n")).hexdigest()
+            evidence = hashlib.sha256(text.rstrip(b"\n")).hexdigest()
             try:
                 decisions = item.decisions(row, run=run, by=by, at=at, evidence=evidence)
             except DecisionError as error:

@@ -88,7 +88,7 @@ def in_workbook(folder, summary):
     """Return the figures of the workbook."""
     book = openpyxl.load_workbook(folder / "report.xlsx")
     rows = {row[0]: row[2:7] for row in book["Summary"].values}
-    found = {f"bucket {bucket}": rows[BUCKETS[bucket].title] for bucket in Bucket}
+    found = {f"bucket {bucket}": rows[BUCKETS[bucket][0]] for bucket in Bucket}
     found |= {f"code {code}": rows[code.value] for code in summary.codes}
     _, *lines = book["Tie-out"].values
     split = next(place for place, line in enumerate(lines) if line[0] is None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from payclient.reconcile import Bucket, Code, Finding, Row
 from payclient.reconcile.ledger import Entry, RejectedEntry
-from payclient.reconcile.report.rows import row_as_json, row_from_json, row_lines_of, spreadsheet_cell
+from payclient.reconcile.report.rows import row_as_json, row_from_json, rows_of, spreadsheet_cell
 from support.planted import judged
 
 
@@ -52,8 +52,8 @@ def test_line(tmp_path):
         rejected = RejectedEntry(line=1, reason="x", reference=reference)
         row = Row(entry=Entry(line=-3, reference=reference) if reference else rejected, bucket=Bucket.UNRESOLVED)
         (tmp_path / "rows.jsonl").write_bytes(line_of(row) + b"\n")
-        (line,) = row_lines_of(tmp_path / "rows.jsonl")
-        assert (line.reference, line.bucket) == (reference, "unresolved")
+        ((row, line),) = rows_of(tmp_path / "rows.jsonl")
+        assert (row.reference, row.bucket, line) == (reference, "unresolved", (tmp_path / "rows.jsonl").read_bytes())
 
 
 def test_formula():
