@@ -78,7 +78,7 @@ def test_other_columns(tmp_path, rows, monkeypatch):
     duckdb = pytest.importorskip("duckdb", reason="it reads the tables of many reports at once")
     page = (ROOT / "docs" / "how-to" / "ledger-in-a-database.md").read_text(encoding="utf-8")
     said = set(re.findall(r"read_parquet\([^)]*\)", page))
-    assert said == {"read_parquet('reports/*/rows.parquet', union_by_name = true)"}
+    assert said == {"read_parquet('reports/*/rows.parquet', union_by_name = true, filename = true)"}
     monkeypatch.chdir(tmp_path)
     for place, fewer in enumerate([["line_of"], [], ["created_at", "run"]]):
         folder = tmp_path / "reports" / str(place)
