@@ -188,6 +188,8 @@ class _Signs:
             self.debits[of] = name, names.index(name), SignLaw(f"the column {quote(name)}")
         directed = [each for each in _DIRECTED if each in columns.places and "direction" in columns.places]
         self._directed = {of: SignLaw(f"the column {quote(columns.used['direction'])}", [IGNORING]) for of in directed}
+        stages = (self.debits, self._by_debits), (self._directed, self._by_direction)
+        self._stages = [stage for laws, stage in stages if laws]
         self._are_signs: bool | None = None
         self._words: dict[int | None, str] = {}
         """The first word of each sign, and the first that is not known."""
@@ -211,14 +213,16 @@ class _Signs:
         return sign
 
     def apply(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> None:
-        for stage in (self._by_debits, self._by_direction):
+        for stage in self._stages:
             for name, law, said, sign in stage(values, cells, problems):
                 try:
                     values[name] = values[name] and law.apply(values[name], said, sign)
                 except CellProblem as problem:
                     problems.append((name, problem))
-        if fee := values.get("fee"):
-            values["fee"] = -fee if self._has_fees_below_zero else fee
+        fee = values.get("fee")
+        if fee and self._has_fees_below_zero:
+            values["fee"] = -fee
+        elif fee and (fee < 0) not in self._fee_signs:
             self._fee_signs.add(fee < 0)
 
     def _by_debits(self, values: dict[str, Any], cells: Sequence[Any], problems: list[_Problem]) -> Iterator[_Sign]:
@@ -258,7 +262,7 @@ class _Signs:
                 "rules file instead"
             )
             raise LedgerError(message)
-        if self._fee_signs == {True} and not self._has_fees_below_zero:
+        if self._fee_signs == {True}:
             how = advice([Remedy((Way("fees_below_zero"),), "reads them as fees")], side)
             yield f"each fee is below zero, as providers write what they keep{how}"
 
