@@ -26,12 +26,11 @@ from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile.journal.journal import REUSED, Journal, Reuse, replay, take_over
 from payclient.reconcile.judgement.compare import StatementSum, stated_money, usable_line
 from payclient.reconcile.judgement.errors import StoppedError
-from payclient.reconcile.judgement.findings import Row
+from payclient.reconcile.judgement.findings import Answer, Observation, Row, ask_canary, check_canary, observe, utc_now
 from payclient.reconcile.judgement.judge import PendingLookup, differing, paid_reff_of
 from payclient.reconcile.judgement.records import PreviousRun, Records
 from payclient.reconcile.judgement.rule_values import IgnoredCount, KindGuard, check_currencies, duration_text
 from payclient.reconcile.judgement.rules import STRICT, Rules
-from payclient.reconcile.judgement.sides import Answer, Observation, ask_canary, check_canary, observe, utc_now
 from payclient.reconcile.ledger import ABSENT, Entry, Ledger, LedgerError, RejectedEntry
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
@@ -235,7 +234,7 @@ class _Reconciler:
 
     async def read_statement(self, statement: Iterable[Entry | RejectedEntry], entries: Entries) -> None:
         """Copy the whole statement into the journal, and the references that only it has."""
-        self._journal.statement_lines.begin()
+        self._journal.begin_statement()
         total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement.kind_of)
         how = self._rules.statement
         guard = KindGuard(how.kind, "statement.kind", are_fees_signed=bool(how.reading.debit_columns))
@@ -244,7 +243,7 @@ class _Reconciler:
             if not ignored.takes(each.kind, stated_money(each)):
                 line = usable_line(each, self._rules)
                 total.add(line)
-                self._journal.statement_lines.add(line)
+                self._journal.add_to_statement(line)
             if self.is_turn_over():
                 await self.yield_to_loop(Phase.READING, None)
         if isinstance(entries, Ledger) and isinstance(statement, Ledger):

@@ -15,10 +15,10 @@ from payclient.reconcile.journal import tables
 from payclient.reconcile.judgement import records
 from payclient.reconcile.judgement.compare import settled_by
 from payclient.reconcile.judgement.errors import JournalError, JournalWriteError
+from payclient.reconcile.judgement.findings import Observation, StatementSide, StatementTotals
 from payclient.reconcile.judgement.judge import Case, PendingLookup, are_parts, differing, paid_reff_of, why_not_summed
 from payclient.reconcile.judgement.rule_values import in_zone
 from payclient.reconcile.judgement.rules import Rules
-from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import Entry, RejectedEntry
 
 # ruff: noqa: S608  no text of a stranger is in a query. What is put together are names of columns
@@ -246,12 +246,6 @@ class Answers:
 _ROWS_PER_COMMIT = 10_000
 MAX_POSITION = 2**63 - 1
 
-_NOT_IN_LEDGER = """
-    SELECT reference, min(line) FROM statement WHERE rejected IS NULL AND NOT EXISTS (
-        SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
-    ) GROUP BY reference ORDER BY min(position)
-"""
-
 _SUMS = (
     "CREATE TEMP TABLE IF NOT EXISTS sums (first INTEGER PRIMARY KEY, duplicated TEXT, apart TEXT)",
     "CREATE TEMP TABLE IF NOT EXISTS unusable (reference TEXT PRIMARY KEY, line INTEGER NOT NULL) WITHOUT ROWID",
@@ -351,49 +345,26 @@ class StoredLines:
         raise JournalError(message)
 
 
-class StatementLines:
-    """The statement of one journal, with its notes."""
-
-    def __init__(self, database: tables.Database, known: StoredStatement | None) -> None:
-        self._database = database
-        self._lines = StoredLines(database, "statement", "statement")
-        self.add: Callable[[Entry | RejectedEntry], None] = self._lines.add
-        self.known = known
-        """The whole statement. None without one, or before it was read to its end."""
-
-    def begin(self) -> None:
-        """Start at the first line, after the ledger is complete. A statement not read to its end is forgotten."""
-        if self.known is None:
-            with self._database.writing() as db:
-                db.execute("DELETE FROM statement")
-        self._lines.begin(MAX_POSITION, is_complete=self.known is not None)
-
-    def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> None:
-        """Write the rest, with the references only in the statement."""
-        if self._lines.finish():
-            return
-        with self._database.writing() as db:
-            db.execute(tables.INDEXES[-1])
-            for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), after + 1):
-                cells = tables.entry_cells(Entry(line=line, reference=reference))
-                db.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *cells))
-        self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows)
-
-    def side(
-        self, reference: str, *, position: int, rules: Rules, earlier: records.ReferenceRecord | None = None
-    ) -> StatementSide | None:
-        """Return the side of the statements, this one and *earlier* ones, for a row. None without a statement."""
-        if self.known is None:
-            return None
-        query = f"SELECT {tables.ENTRY} FROM statement WHERE reference = ? ORDER BY position"
-        lines = list(map(tables.entry_from, self._database.fetch(query, (reference,))))
-        usable = [line for line in lines if isinstance(line, Entry)]
-        was_in_ledger = earlier is None or earlier.is_in_ledger
-        return StatementSide(
-            settled=settled_by(usable, rules, None if earlier is None else earlier.settled),
-            is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
-            unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
-        )
+def side_of(
+    database: tables.Database,
+    statement: StoredStatement | None,
+    reference: str,
+    position: int,
+    earlier: records.ReferenceRecord | None,
+    rules: Rules,
+) -> StatementSide | None:
+    """Return the side of the *statement*, and of *earlier* ones, for a row. None without a statement."""
+    if statement is None:
+        return None
+    query = f"SELECT {tables.ENTRY} FROM statement WHERE reference = ? ORDER BY position"
+    lines = list(map(tables.entry_from, database.fetch(query, (reference,))))
+    usable = [line for line in lines if isinstance(line, Entry)]
+    was_in_ledger = earlier is None or earlier.is_in_ledger
+    return StatementSide(
+        settled=settled_by(usable, rules, None if earlier is None else earlier.settled),
+        is_in_ledger=position <= (statement.after if was_in_ledger else statement.ledger_rows),
+        unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
+    )
 
 
 @define(kw_only=True)
@@ -405,7 +376,7 @@ class Cases:
     found: int
     ended_by: Observation | None
     previous: records.PreviousRun | None
-    statement: StatementLines
+    statement: StoredStatement | None
 
     def __attrs_post_init__(self) -> None:
         with self.database.writing() as db:
@@ -432,12 +403,15 @@ class Cases:
         """Return the case of a row of `_CASES`. None if it is part of another."""
         position, first_position, rows, paid_reff, data, duplicated, apart, unusable_line = cells[: _ENTRY.start]
         entry, reference = tables.entry_from(cells[_ENTRY]), cells[_ENTRY.start + 2] or ""
-        earlier = None if self.previous is None else records.record_from(reference, data)
-        side = self.statement.side(reference, position=position, rules=self.rules, earlier=earlier)
-        last = MAX_POSITION if self.statement.known is None else self.statement.known.after
-        is_carried = self.previous is not None and self.previous.rows < position <= last
+        earlier, carried_from = None, ""
+        if self.previous is not None:
+            earlier = records.record_from(reference, data)
+            last = MAX_POSITION if self.statement is None else self.statement.after
+            if self.previous.rows < position <= last:
+                carried_from = earlier.carried_from or self.previous.run
+        side = side_of(self.database, self.statement, reference, position, earlier, self.rules)
         if isinstance(entry, RejectedEntry):
-            return Case(entry=entry, earlier=earlier, is_carried=is_carried)
+            return Case(entry=entry, earlier=earlier, carried_from=carried_from)
         first, second = tables.observation_from(cells[_FIRST]), tables.observation_from(cells[_SECOND])
         is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
         same_reff = paid_reff, first_position or position
@@ -446,7 +420,7 @@ class Cases:
             entry=entry,
             first=first,
             second=second,
-            rows=1 if is_carried else rows or 1,  # tonight's ledger lacks it
+            rows=1 if carried_from else rows or 1,  # tonight's ledger lacks it
             duplicated=None if duplicated is None else int(duplicated),
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(other for (other,) in paid_with),
@@ -454,7 +428,7 @@ class Cases:
             other_found=self.found - is_found,
             ended_by=self.ended_by,
             earlier=earlier,
-            is_carried=is_carried,
+            carried_from=carried_from,
             other_side=side,
         )
         if not self.rules.lines.are_summed or (side is not None and not side.is_in_ledger):

@@ -32,18 +32,17 @@ from payclient.reconcile.journal.cases import (
     MAX_POSITION,
     Answers,
     Cases,
-    StatementLines,
     StoredLines,
     StoredStatement,
     carry_over,
+    side_of,
 )
 from payclient.reconcile.judgement import records
 from payclient.reconcile.judgement.errors import JournalError
-from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
+from payclient.reconcile.judgement.findings import Bucket, Observation, ResolvedBy, Row, StatementSide, StatementTotals
 from payclient.reconcile.judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
 from payclient.reconcile.judgement.rule_values import IgnoredLines, KindGuard
 from payclient.reconcile.judgement.rules import STRICT, Rules
-from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 
 _Kind = TypeVar("_Kind")
@@ -89,6 +88,13 @@ _WITHOUT_ROW = """
 """
 
 
+_NOT_IN_LEDGER = """
+    SELECT reference, min(line) FROM statement WHERE rejected IS NULL AND NOT EXISTS (
+        SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
+    ) GROUP BY reference ORDER BY min(position)
+"""
+
+
 class Journal:
     """
     The journal of one reconciliation: `with Journal(path) as journal`, for one run at a time.
@@ -118,12 +124,12 @@ class Journal:
         self._database = tables.Database(None if path is None else Path(path), must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
         self._ledger = StoredLines(self._database, "entries", "ledger", head=(None,))
+        self._statement = StoredLines(self._database, "statement", "statement")
+        self.add_to_statement: Callable[[Entry | RejectedEntry], None] = self._statement.add
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
             self._identify(identity)
-            self.statement_lines: StatementLines = StatementLines(
-                self._database, self.noted("statement", StoredStatement)
-            )
+            self.statement: StoredStatement | None = self.noted("statement", StoredStatement)
             on_failure.pop_all()
         self.begin_ledger()
 
@@ -252,19 +258,28 @@ class Journal:
             return self.previous.rows
         return self.rows if self.statement is None else self.statement.after
 
-    @property
-    def statement(self) -> StoredStatement | None:
-        """The statement. None without one, or before it was read to its end."""
-        return self.statement_lines.known
+    def begin_statement(self) -> None:
+        """Start at its first line, after the ledger is complete. A statement not read to its end is forgotten."""
+        if self.statement is None:
+            with self._database.writing() as db:
+                db.execute("DELETE FROM statement")
+        self._statement.begin(MAX_POSITION, is_complete=self.statement is not None)
 
     def finish_statement(self, totals: StatementTotals) -> None:
         """Record that the whole statement was added, and add the references that only it has."""
-        self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
-        self.note_value("statement", self.statement)
+        if self._statement.finish():
+            return
+        known = StoredStatement(totals=totals, after=self.rows, ledger_rows=self._last_of_ledger())
+        with self._database.writing() as db:
+            db.execute(tables.INDEXES[-1])
+            for position, (reference, line) in enumerate(self._database.read(_NOT_IN_LEDGER), known.after + 1):
+                cells = tables.entry_cells(Entry(line=line, reference=reference))
+                db.execute(tables.ADD_ENTRY, tables.with_checksum(position, None, *cells))
+        self.statement = known
+        self.note_value("statement", known)
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> StatementSide | None:
-        place = pending.position
-        return self.statement_lines.side(pending.reference, position=place, rules=rules, earlier=pending.earlier)
+        return side_of(self._database, self.statement, pending.reference, pending.position, pending.earlier, rules)
 
     def count_references(self) -> int:
         return self._count("FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)")
@@ -324,7 +339,7 @@ class Journal:
             found=self.answers.count_found() + (self.note("canary") == "found"),
             ended_by=self.ended_by,
             previous=self.previous,
-            statement=self.statement_lines,
+            statement=self.statement,
         )
 
     def is_judged(self, reference: str) -> bool:
@@ -415,21 +430,13 @@ def replay(journal: Journal, *, rules: Rules = STRICT) -> Iterator[Row]:
 
 def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
     """Return the judgement of a case, with the row's history from the previous run."""
-    previous, run = journal.previous, journal.run
-    if previous is None:
+    if journal.previous is None:
         return partial(judge, rules=rules)
+    run = journal.run
 
     def judged(case: Case) -> Row:
         row = judge(case, rules=rules)
-        if case.earlier is None:
-            return row
-        if case.is_carried:
-            row = evolve(row, carried_from=case.earlier.carried_from or previous.run)
-        if case.earlier.is_paid and row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
-            row = evolve(row, was_paid=True)
-        if case.earlier.state and row.state not in ("", case.earlier.state):
-            row = evolve(row, state_before=case.earlier.state)
-        return records.with_history(row, case.earlier, run=run)
+        return row if case.earlier is None else records.with_history(row, case.earlier, run=run)
 
     return judged
 

@@ -13,7 +13,7 @@ reference belongs to exactly one step, but for the fee of a settled one.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -29,9 +29,8 @@ from payclient.reconcile.judgement.codes import (
     normalise,
     states_none,
 )
-from payclient.reconcile.judgement.findings import Bucket, Finding, Origin, Row
+from payclient.reconcile.judgement.findings import Bucket, Finding, Origin, Row, Settled, StatementTotals
 from payclient.reconcile.judgement.rules import Rules
-from payclient.reconcile.judgement.sides import Settled, StatementTotals
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 
@@ -259,43 +258,26 @@ def causes(row: Row) -> Iterator[Cause]:
     for finding in decisive:
         # A different net amount repeats the finding of the gross amount.
         if finding.code.pattern is not None and not (finding.code is Code.NET_DIFFERS and has_amount):
-            yield from _CAUSES[finding.code.pattern](row, finding)
+            yield from _causes(row, finding)
 
 
-def _numbers(_: Row, finding: Finding) -> Iterator[Cause]:
-    name = SETTLED if finding.code.is_of_statement else finding.code.fields[0]
-    ours, theirs = finding.ledger, finding.service
-    if isinstance(ours, int) and isinstance(theirs, int):
+def _causes(row: Row, finding: Finding) -> Iterator[Cause]:
+    code, ours, theirs = finding.code, finding.ledger, finding.service
+    if code.is_of_status:
+        words = (normalise(_text(ours)), normalise(_text(theirs)))
+        yield PatternKind.STATUS, code, *words, row.ledger_status, row.service_status
+    elif code.pattern is PatternKind.WORDS:
+        yield PatternKind.WORDS, code.fields[0], _text(ours), _text(theirs)
+    elif code.pattern is PatternKind.FEE:
+        difference = (theirs or 0) - (ours or 0) if not isinstance(ours, str) and not isinstance(theirs, str) else 0
+        is_off_schedule = code is Code.FEE_OFF_SCHEDULE
+        what, amount = ("schedule", finding.leakage) if is_off_schedule else ("ledger", difference)
+        yield PatternKind.FEE, what, _text(row.transaction and row.transaction.payment_method), amount
+    elif isinstance(ours, int) and isinstance(theirs, int):
+        name = SETTLED if code.is_of_statement else code.fields[0]
         yield PatternKind.DIFFERENCE, name, theirs - ours
         if ours and theirs:
             yield PatternKind.FACTOR, name, *Fraction(theirs, ours).as_integer_ratio()
-
-
-def _fee_causes(row: Row, finding: Finding) -> Iterator[Cause]:
-    method = _text(row.transaction and row.transaction.payment_method)
-    if finding.code is Code.FEE_OFF_SCHEDULE:
-        yield PatternKind.FEE, "schedule", method, finding.leakage
-    else:
-        ours, theirs = finding.ledger or 0, finding.service or 0
-        difference = theirs - ours if isinstance(ours, int) and isinstance(theirs, int) else 0
-        yield PatternKind.FEE, "ledger", method, difference
-
-
-def _status(row: Row, finding: Finding) -> Iterator[Cause]:
-    words = (normalise(_text(finding.ledger)), normalise(_text(finding.service)))
-    yield PatternKind.STATUS, finding.code, *words, row.ledger_status, row.service_status
-
-
-def _words(_: Row, finding: Finding) -> Iterator[Cause]:
-    yield PatternKind.WORDS, finding.code.fields[0], _text(finding.ledger), _text(finding.service)
-
-
-_CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
-    PatternKind.FACTOR: _numbers,
-    PatternKind.FEE: _fee_causes,
-    PatternKind.STATUS: _status,
-    PatternKind.WORDS: _words,
-}
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from enum import Flag, IntEnum, StrEnum, auto
+from enum import IntEnum, StrEnum
 from functools import lru_cache
 from inspect import get_annotations
 from types import MappingProxyType
@@ -198,21 +198,10 @@ class PatternKind(StrEnum):
     WORDS = "words"
 
 
-class Trait(Flag):
-    """What is special about a kind of finding."""
-
-    NONE = 0
-    REMARK = auto()
-    NUMBERS = auto()
-    STATEMENT = auto()
-    SERVICE = auto()
-    LEDGER = auto()
-
-
 _STATE = ("status", "expdate")
 _MONEY = ("amount", "amount_received", "status")
 _FEE = ("fee", "amount", "payment_method")
-_OF_STATUS = (Trait.NONE, _STATE, PatternKind.STATUS)
+_OF_STATUS = ("", _STATE, PatternKind.STATUS)
 
 
 class Code(Described):
@@ -221,7 +210,7 @@ class Code(Described):
 
     Attributes:
         severity: Severity of such a finding, unless it has its own.
-        traits: What the attributes below say.
+        side: The side that it is about alone: `statement`, `service` or `ledger`. Empty otherwise.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
         pattern: The common trait of such findings. None if they have none.
         step: The step of the bridge that has the paid money of such a row. None if its amounts or another finding
@@ -237,7 +226,7 @@ class Code(Described):
     """
 
     severity: Severity
-    traits: Trait
+    side: str
     fields: tuple[str, ...]
     pattern: PatternKind | None
     step: Step | None
@@ -245,30 +234,30 @@ class Code(Described):
     advice: str
 
     def __init__(self, *_: object) -> None:
-        self.is_soft: bool = Trait.REMARK in self.traits
-        self.is_of_two_numbers: bool = Trait.NUMBERS in self.traits
+        self.is_soft: bool = not self.fields
+        self.is_of_two_numbers: bool = self.pattern in (PatternKind.FACTOR, PatternKind.FEE)
         self.is_of_status: bool = self.pattern is PatternKind.STATUS
-        self.is_of_statement: bool = Trait.STATEMENT in self.traits
-        self.is_of_service: bool = Trait.SERVICE in self.traits
-        self.is_of_ledger: bool = Trait.LEDGER in self.traits
+        self.is_of_statement: bool = self.side == "statement"
+        self.is_of_service: bool = self.side == "service"
+        self.is_of_ledger: bool = self.side == "ledger"
 
     NOT_IN_LEDGER = (
-        *("not_in_ledger", Severity.CRITICAL, Trait.STATEMENT, _MONEY, None, None),
+        *("not_in_ledger", Severity.CRITICAL, "statement", _MONEY, None, None),
         "Paid, and not in the ledger",
         "The statement lists a payment that no usable row of the ledger has. Record it, and find out why it was lost.",
     )
     SETTLED_NOT_PAID = (
-        *("settled_not_paid", Severity.CRITICAL, Trait.STATEMENT, _MONEY, None, None),
+        *("settled_not_paid", Severity.CRITICAL, "statement", _MONEY, None, None),
         "Settled, but not paid",
         "The statement lists it, but it isn't paid at the service. Ask the provider what was settled.",
     )
     PAID_TWICE = (
-        *("paid_twice", Severity.CRITICAL, Trait.NONE, ("merchant_reff", "status"), None, None),
+        *("paid_twice", Severity.CRITICAL, "", ("merchant_reff", "status"), None, None),
         "Paid twice",
         "One invoice was paid under several references. Find out which payment stands, and refund the other.",
     )
     REVERSED = (
-        *("reversed", Severity.CRITICAL, Trait.NONE, _STATE, None, None),
+        *("reversed", Severity.CRITICAL, "", _STATE, None, None),
         "Paid before, and not any more",
         (
             "The service had it as paid in an earlier run, but not now. Hold delivery, and ask the service why. "
@@ -301,17 +290,17 @@ class Code(Described):
         "The ledger has paid the money back, but the service has not. Make the refund, or correct the ledger.",
     )
     MERCHANT_REFF_DIFFERS = (
-        *("merchant_reff_differs", Severity.CRITICAL, Trait.NONE, ("merchant_reff",), PatternKind.WORDS, None),
+        *("merchant_reff_differs", Severity.CRITICAL, "", ("merchant_reff",), PatternKind.WORDS, None),
         "Other merchant_reff",
         "The ledger and the service name different invoices. Find out which one the payment belongs to.",
     )
     MISSING_AT_SERVICE = (
-        *("missing_at_service", Severity.HIGH, Trait.SERVICE, _STATE, None, None),
+        *("missing_at_service", Severity.HIGH, "service", _STATE, None, None),
         "Missing at the service",
         "The service knows no such transaction, and it was asked twice. Check the reference and the environment.",
     )
     UNUSABLE_ANSWER = (
-        *("unusable_answer", Severity.HIGH, Trait.SERVICE, _STATE, None, None),
+        *("unusable_answer", Severity.HIGH, "service", _STATE, None, None),
         "Unusable answer",
         (
             "The service answered twice, and neither answer can be used: it declined, or a field is malformed. "
@@ -319,12 +308,12 @@ class Code(Described):
         ),
     )
     DUPLICATE_REFERENCE = (
-        *("duplicate_reference", Severity.HIGH, Trait.LEDGER, _STATE, None, None),
+        *("duplicate_reference", Severity.HIGH, "ledger", _STATE, None, None),
         "Listed more than once",
         "Several ledger rows have the same reference, and only one of them can be right.",
     )
     LEFT_THE_LEDGER = (
-        *("left_the_ledger", Severity.HIGH, Trait.LEDGER, _STATE, None, None),
+        *("left_the_ledger", Severity.HIGH, "ledger", _STATE, None, None),
         "Left the ledger",
         (
             "It matched in an earlier run, but the ledger does not list it any more, although it covers its time. "
@@ -332,42 +321,42 @@ class Code(Described):
         ),
     )
     SETTLED_DIFFERENTLY = (
-        *("settled_differently", Severity.HIGH, Trait.NUMBERS | Trait.STATEMENT, _MONEY, PatternKind.FACTOR, None),
+        *("settled_differently", Severity.HIGH, "statement", _MONEY, PatternKind.FACTOR, None),
         "Settled with another amount",
         "The statement has another amount than the service. Claim the difference, or correct the ledger.",
     )
     NOT_SETTLED = (
-        *("not_settled", Severity.HIGH, Trait.STATEMENT, _MONEY, None, None),
+        *("not_settled", Severity.HIGH, "statement", _MONEY, None, None),
         "Paid, but not settled",
         "The service has it as paid, but the statement does not list it. Claim it from the provider.",
     )
     UNDERPAID = (
-        *("underpaid", Severity.HIGH, Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
+        *("underpaid", Severity.HIGH, "", ("amount",), PatternKind.FACTOR, None),
         "Underpaid",
         "The service has less than the ledger expects. Collect the rest, or accept it.",
     )
     OVERPAID = (
-        *("overpaid", Severity.HIGH, Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
+        *("overpaid", Severity.HIGH, "", ("amount",), PatternKind.FACTOR, None),
         "Overpaid",
         "The service has more than the ledger expects. Refund the excess, or correct the ledger.",
     )
     NET_DIFFERS = (
-        *("net_differs", Severity.HIGH, Trait.NUMBERS, ("amount_received",), PatternKind.FACTOR, None),
+        *("net_differs", Severity.HIGH, "", ("amount_received",), PatternKind.FACTOR, None),
         "Other net amount",
         "The amount paid out isn't what the ledger expects. Look at the fee first.",
     )
     SHORT_RECEIVED = (
-        *("short_received", Severity.HIGH, Trait.NUMBERS, ("amount", "fee", "amount_received", "status"), None, None),
+        *("short_received", Severity.HIGH, "", ("amount", "fee", "amount_received", "status"), None, None),
         "Paid, but not all of it arrived",
         "It is paid at the service, but less than amount minus fee was received. Claim the rest from the provider.",
     )
     FEE_DIFFERS = (
-        *("fee_differs", Severity.MEDIUM, Trait.NUMBERS, ("fee",), PatternKind.FEE, None),
+        *("fee_differs", Severity.MEDIUM, "", ("fee",), PatternKind.FEE, None),
         "Other fee",
         "The fee is not the recorded one. Compare it with the contract.",
     )
     FEE_OFF_SCHEDULE = (
-        *("fee_off_schedule", Severity.MEDIUM, Trait.NONE, _FEE, PatternKind.FEE, None),
+        *("fee_off_schedule", Severity.MEDIUM, "", _FEE, PatternKind.FEE, None),
         "Fee off schedule",
         "The fee is not the one of the rules' schedule. Claim it back, or correct the schedule.",
     )
@@ -387,12 +376,12 @@ class Code(Described):
         "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
     )
     METHOD_DIFFERS = (
-        *("method_differs", Severity.MEDIUM, Trait.NONE, ("payment_method",), PatternKind.WORDS, None),
+        *("method_differs", Severity.MEDIUM, "", ("payment_method",), PatternKind.WORDS, None),
         "Other payment method",
         "It was paid another way than recorded, so the fee may differ too.",
     )
     PAYMENT_CODE_DIFFERS = (
-        *("payment_code_differs", Severity.MEDIUM, Trait.NONE, ("payment_code",), PatternKind.WORDS, None),
+        *("payment_code_differs", Severity.MEDIUM, "", ("payment_code",), PatternKind.WORDS, None),
         "Other payment code",
         "The payer used another code than the ledger has.",
     )
@@ -402,22 +391,22 @@ class Code(Described):
         "Neither side expects money. Only the recorded reason differs.",
     )
     EXPIRY_DIFFERS = (
-        *("expiry_differs", Severity.LOW, Trait.NONE, ("expdate",), PatternKind.WORDS, None),
+        *("expiry_differs", Severity.LOW, "", ("expdate",), PatternKind.WORDS, None),
         "Other expiry",
         "The two sides give different times of expiry.",
     )
     SERVICE_ARITHMETIC = (
-        *("service_arithmetic", Severity.LOW, Trait.REMARK, (), None, None),
+        *("service_arithmetic", Severity.LOW, "", (), None, None),
         "The service's numbers do not add up",
         "In the service's own answer, amount minus fee is not the amount received. Ask the provider.",
     )
     NOT_COMPARED = (
-        *("not_compared", Severity.INFO, Trait.REMARK, (), None, None),
+        *("not_compared", Severity.INFO, "", (), None, None),
         "Empty cell, not compared",
         "The service has a value, but the ledger's cell is empty. Fill the cell to have it compared.",
     )
     TOLERATED_DEVIATION = (
-        *("tolerated_deviation", Severity.INFO, Trait.REMARK, (), None, None),
+        *("tolerated_deviation", Severity.INFO, "", (), None, None),
         "Answered in another form than documented",
         "The values could be read exactly and were compared as usual.",
     )

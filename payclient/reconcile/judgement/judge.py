@@ -20,11 +20,20 @@ from payclient.protocol import Transaction
 from payclient.reconcile._fields import COMPARED_FIELDS
 from payclient.reconcile.judgement.codes import Code, Status, folded, normalise
 from payclient.reconcile.judgement.compare import compare, excuse, reff_key, statement_findings
-from payclient.reconcile.judgement.findings import Bucket, Finding, Row, as_list, in_order
+from payclient.reconcile.judgement.findings import (
+    Answer,
+    Bucket,
+    Finding,
+    Observation,
+    Row,
+    StatementSide,
+    as_list,
+    in_order,
+    named_lines,
+)
 from payclient.reconcile.judgement.records import ReferenceRecord, reversal
 from payclient.reconcile.judgement.rule_values import Kind, in_zone
 from payclient.reconcile.judgement.rules import STRICT, Rules
-from payclient.reconcile.judgement.sides import Answer, Observation, StatementSide, named_lines
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 
@@ -166,7 +175,7 @@ class Case:
             first.
         apart: Reason for not summing the rows with this reference. Empty if they are summed, or never are.
         earlier: The record of the previous run about the reference. None without a previous run.
-        is_carried: A row of the previous run, which the ledger does not list any more.
+        carried_from: The run that listed it last, for a row that the ledger does not list any more. Empty otherwise.
         other_side: The statement's lines for the reference. None without a statement.
         unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
@@ -186,12 +195,7 @@ class Case:
     unusable_line: int | None = None
     other_side: StatementSide | None = None
     earlier: ReferenceRecord | None = None
-    is_carried: bool = False
-
-    @property
-    def has_left(self) -> bool:
-        """Whether it matched in an earlier run, and the ledger has lost it."""
-        return self.is_carried and self.earlier is not None and self.earlier.has_left
+    carried_from: str = ""
 
 
 _MAX_REASON = 400
@@ -210,8 +214,18 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
         entry = payment_of(case.parts, rules, last.transaction if last else None)
     if isinstance(entry, RejectedEntry):
         status = rules.status_of(entry)
-        return Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason, ledger_status=status)
-    return _Judgement(case, entry, last, rules).row()
+        row = Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason, ledger_status=status)
+    else:
+        row = _Judgement(case, entry, last, rules).row()
+    if case.earlier is None:
+        return row
+    is_unknown, before = row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED), case.earlier.state
+    more: dict[str, Any] = {
+        "carried_from": case.carried_from,
+        "was_paid": is_unknown and case.earlier.is_paid,
+        "state_before": "" if row.state in ("", before) else before,
+    }
+    return evolve(row, **more) if any(more.values()) else row
 
 
 def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT) -> bool:
@@ -326,9 +340,10 @@ class _Judgement:
         if last.transaction is not None:
             yield from compare(entry, last.transaction, at=last.at, rules=rules)
         else:
-            expected = f", but the ledger has an amount of {entry.amount:,}" if isinstance(entry.amount, int) else ""
+            amount = self._amount
+            expected = "" if amount is None else f", but the ledger has an amount of {amount:,}"
             sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
-            ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
+            ledger = entry.reference if amount is None else amount
             yield Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=excuse(entry, last.at, rules))
         if self.case.earlier is not None and (found := reversal(self.case.earlier, entry, last, rules)):
             yield found
@@ -345,7 +360,7 @@ class _Judgement:
 
     def _lost_zeros(self, transaction: Transaction, findings: list[Finding]) -> str:
         """Return the ledger's code that has lost leading zeros, in words. Empty if none has, or it is waived."""
-        decisive = {finding.code for finding in self._weighed(findings) if finding.is_decisive}
+        decisive = {finding.code for finding in map(self._weighed, findings) if finding.is_decisive}
         for name, code in (("merchant_reff", Code.MERCHANT_REFF_DIFFERS), ("payment_code", Code.PAYMENT_CODE_DIFFERS)):
             ours, theirs = getattr(self.entry, name), getattr(transaction, name)
             is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
@@ -356,18 +371,20 @@ class _Judgement:
                 )
         return ""
 
-    def _weighed(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return *findings* with the amount at stake in each. Those accepted at that time are waived."""
+    def _weighed(self, finding: Finding) -> Finding:
+        """Return *finding* with the amount at stake. One that is accepted at that time is waived."""
         last, rules = self.last, self.rules
         theirs = None if last is None or last.transaction is None else last.transaction.amount
-        ours = self.entry.amount if isinstance(self.entry.amount, int) else None
-        weighed = [finding.weighed(ours, theirs) for finding in findings]
-        for place, finding in enumerate(weighed):
-            accepted = rules.acceptance(finding.code, self.entry.reference)
-            is_valid = accepted and last and accepted.days_left(last.at, rules.time_zone) >= 0
-            if accepted and is_valid and not finding.waived and accepted.covers(finding):
-                weighed[place] = evolve(finding, waived=accepted.waiver, is_accepted=True)
-        return weighed
+        finding = finding.weighed(self._amount, theirs)
+        accepted = rules.acceptance(finding.code, self.entry.reference)
+        is_valid = accepted and last and accepted.days_left(last.at, rules.time_zone) >= 0
+        if accepted and is_valid and not finding.waived and accepted.covers(finding):
+            return evolve(finding, waived=accepted.waiver, is_accepted=True)
+        return finding
+
+    @property
+    def _amount(self) -> int | None:
+        return self.entry.amount if isinstance(self.entry.amount, int) else None
 
     def _duplicate(self) -> Finding:
         case, at_stake = self.case, self.case.duplicated
@@ -378,7 +395,7 @@ class _Judgement:
         return Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows, at_stake=at_stake)
 
     def _left(self) -> Finding:
-        amount = self.entry.amount if isinstance(self.entry.amount, int) else None
+        amount = self._amount
         had = "" if amount is None else f" with an amount of {amount:,}"
         sentence = f"{quote(self.entry.reference)} matched in an earlier run{had}, and has left the ledger"
         return Finding(Code.LEFT_THE_LEDGER, sentence, ledger=self.entry.reference if amount is None else amount)
@@ -389,9 +406,9 @@ class _Judgement:
         is_answered = last is not None and last.answer is not Answer.FAILED and not self._is_half_usable
         if case.rows > 1:
             findings = [*findings, self._duplicate()]
-        if case.has_left and not rules.may_leave:
+        if case.carried_from and case.earlier and case.earlier.has_left and not rules.may_leave:
             findings = [*findings, self._left()]
-        found = self._weighed(findings) if findings else []
+        found = list(map(self._weighed, findings))
         if len(case.parts) > 1:
             suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
             found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]

@@ -20,7 +20,7 @@ from attrs.validators import instance_of, optional
 from payclient._shared.escape import did_you_mean, plural, quote
 from payclient.reconcile.judgement.codes import normalise
 from payclient.reconcile.judgement.errors import RulesError
-from payclient.reconcile.ledger import ABSENT, CellProblem, Entry, Ledger, LedgerError, RejectedEntry, SignLaw
+from payclient.reconcile.ledger import ABSENT, FIELDS, CellProblem, Entry, Ledger, LedgerError, RejectedEntry, SignLaw
 
 _MAX_WHOLE = 10**18
 _DECIMAL_PLACES = 6
@@ -51,7 +51,8 @@ def problem(wanted: str, got: object, *key: str) -> RulesError:
 def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
 
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
-        if not is_valid(value):
+        # None is fit where it is the default.
+        if (value is not None or attribute.default is not None) and not is_valid(value):
             raise problem(wanted, value, attribute.name)
 
     return check
@@ -135,8 +136,12 @@ def has_only(*names: str) -> Validator:
     return check
 
 
-def names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
-    """Refuse a table `columns` with a value that is not the name of a column."""
+_is_of_fields = has_only(*FIELDS)
+
+
+def are_columns(rules: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
+    """Refuse a table `columns` with another name than a field's, or a value that is not the name of a column."""
+    _is_of_fields(rules, attribute, value)
     for name, column in value.items():
         if not isinstance(column, str) or not column.strip():
             raise problem("the name of a column", column, "columns", name)
@@ -156,14 +161,13 @@ is_percent: Validator = must_be(
 )
 is_text: Validator = must_be("text", lambda value: isinstance(value, str))
 is_filled: Validator = must_be("text that is not empty", lambda value: isinstance(value, str) and value.strip())
-is_side_or_none: Validator = must_be(
-    "text or a whole number, as it stands in the finding",
-    lambda value: value is None or isinstance(value, str) or type(value) is int,
+is_side: Validator = must_be(
+    "text or a whole number, as it stands in the finding", lambda value: isinstance(value, str) or type(value) is int
 )
 # A `datetime` is a date only by inheritance.
 is_date: Validator = must_be("a date such as 2026-12-31", lambda value: type(value) is date)
 # A report could not be made again with a time zone that has no text.
-is_zone_or_none: Validator = must_be(_ZONE, lambda value: value is None or zone_text(value) is not None)
+is_zone: Validator = must_be(_ZONE, zone_text)
 is_flag: Validator = must_be("true or false", lambda value: isinstance(value, bool))
 
 

@@ -1,29 +1,36 @@
-"""Internal: the rules for comparing the two sides."""
+"""Internal: the rules for comparing the two sides, and their file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
+import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
+from itertools import takewhile
 from math import ceil, floor
+from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
 
-from attrs import Attribute, asdict, evolve, field, frozen, has
+from attrs import NOTHING, Attribute, asdict, evolve, field, fields, frozen, has
 from attrs.validators import instance_of, optional
 
-from payclient._shared.escape import escape_unprintable, quote
+from payclient._shared.escape import did_you_mean, escape_unprintable, quote
 from payclient.protocol import EMPTY, plain
+from payclient.reconcile._codec import register
 from payclient.reconcile.judgement import rule_values as values
 from payclient.reconcile.judgement.codes import WORDS, Assumed, Code, Status, folded, normalise
 from payclient.reconcile.judgement.errors import RulesError
 from payclient.reconcile.judgement.findings import Finding
-from payclient.reconcile.ledger import ABSENT, COMPARED, FIELDS, PLAIN, Dialect, Entry, RejectedEntry
+from payclient.reconcile.ledger import ABSENT, COMPARED, PLAIN, Dialect, Entry, RejectedEntry
 
 
 @frozen(kw_only=True)
@@ -40,14 +47,10 @@ class Tolerance:
     Where both bounds of one side are given, both apply. A side without a bound allows no difference.
     """
 
-    above: int | None = field(default=None, validator=optional(values.is_whole))
-    below: int | None = field(default=None, validator=optional(values.is_whole))
-    above_percent: Decimal | None = field(
-        default=None, converter=values.to_percent, validator=optional(values.is_percent)
-    )
-    below_percent: Decimal | None = field(
-        default=None, converter=values.to_percent, validator=optional(values.is_percent)
-    )
+    above: int | None = field(default=None, validator=values.is_whole)
+    below: int | None = field(default=None, validator=values.is_whole)
+    above_percent: Decimal | None = field(default=None, converter=values.to_percent, validator=values.is_percent)
+    below_percent: Decimal | None = field(default=None, converter=values.to_percent, validator=values.is_percent)
 
     def waiver(self, ours: int, theirs: int) -> str:
         """Return why the difference of two amounts in minor units does not count. Empty if it does."""
@@ -87,7 +90,7 @@ class FeeSchedule:
     flat: int = field(default=0, validator=values.is_whole)
     percent: Decimal = field(default=Decimal(0), converter=values.to_percent, validator=values.is_percent)
     minimum: int = field(default=0, validator=values.is_whole)
-    maximum: int | None = field(default=None, validator=optional(values.is_whole))
+    maximum: int | None = field(default=None, validator=values.is_whole)
     rounding: str = field(default="half_up", validator=_is_rounding)
 
     def __attrs_post_init__(self) -> None:
@@ -126,9 +129,9 @@ class Accepted:
 
     code: Code = field(converter=_to_code)
     reference: str = field(validator=values.is_filled)
-    ledger: str | int | None = field(default=None, validator=values.is_side_or_none)
-    service: str | int | None = field(default=None, validator=values.is_side_or_none)
-    largest_difference: int | None = field(default=None, validator=optional(values.is_whole))
+    ledger: str | int | None = field(default=None, validator=values.is_side)
+    service: str | int | None = field(default=None, validator=values.is_side)
+    largest_difference: int | None = field(default=None, validator=values.is_whole)
     reason: str = field(validator=values.is_filled)
     owner: str = field(validator=values.is_filled)
     expires: date = field(converter=values.to_date, validator=values.is_date)
@@ -197,9 +200,7 @@ class StatementRules:
     """
 
     settles_within: values.Limit = field(default=timedelta(0), converter=values.to_limit, validator=values.is_limit)
-    columns: Mapping[str, str] = field(
-        default=EMPTY, converter=values.to_table, validator=[values.has_only(*FIELDS), values.names_columns]
-    )
+    columns: Mapping[str, str] = field(default=EMPTY, converter=values.to_table, validator=values.are_columns)
     ignore_columns: tuple[str, ...] = field(
         default=(), converter=values.to_texts, validator=values.are_texts("a list of names of columns", str.strip)
     )
@@ -319,21 +320,19 @@ class Rules:
     """
 
     time_zone: tzinfo | None = field(
-        default=None, eq=values.zone_text, converter=values.to_zone, validator=values.is_zone_or_none
+        default=None, eq=values.zone_text, converter=values.to_zone, validator=values.is_zone
     )
     grace: values.Limit = field(default=timedelta(0), converter=values.to_limit, validator=values.is_limit)
     calendar: values.Calendar = field(default=values.Calendar(), validator=instance_of(values.Calendar))
     assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
-    columns: Mapping[str, str] = field(
-        default=EMPTY, converter=values.to_table, validator=[values.has_only(*FIELDS), values.names_columns]
-    )
+    columns: Mapping[str, str] = field(default=EMPTY, converter=values.to_table, validator=values.are_columns)
     require: tuple[str, ...] = field(
         default=(), converter=values.to_texts, validator=[_are_texts, values.has_only(*COMPARED)]
     )
     ignore_columns: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     not_found_messages: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     may_leave: bool = field(default=False, validator=values.is_flag)
-    material_from: int | None = field(default=None, validator=optional(values.is_whole))
+    material_from: int | None = field(default=None, validator=values.is_whole)
     ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     tolerances: Mapping[str, Tolerance] = field(
         default=EMPTY, converter=values.to_table, validator=values.has_only(*MONEY)
@@ -514,3 +513,134 @@ def with_reading_of(rules: Rules, run: Rules) -> Rules:
 
 STRICT = Rules()
 """Every difference counts."""
+
+
+# Rules from a TOML file, strictly: anything unknown or invalid is refused with its line and key
+
+_AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
+_UNQUOTED = ("Invalid value", "Expected newline or end of document after a statement")
+_NAME = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
+_STATEMENT = re.compile(rf"\s*(\[\[?)?\s*((?:{_NAME.pattern})(?:\s*\.\s*(?:{_NAME.pattern}))*)\s*(?(1)\]|=)")
+"""The header of a table, or a key."""
+Key: TypeAlias = tuple[str | int, ...]
+"""The path from the outermost table. A number is the position in a list, from 0."""
+
+
+def read_rules(path: str | os.PathLike[str]) -> Rules:
+    """
+    Read a rules file.
+
+    Args:
+        path: A TOML file in UTF-8.
+
+    Raises:
+        RulesError: When the file cannot be read or used. Names the first fault with its line and key.
+    """
+    name = Path(path).name
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise RulesError(f"the rules file {name} cannot be read: {error.strerror}") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise RulesError(f"{name}, line {line}: it isn't UTF-8: save the file in that encoding", line=line) from error
+    return parse_rules(text, name=name)
+
+
+def parse_rules(text: str, *, name: str = "rules") -> Rules:
+    """
+    Read rules from the text of a file.
+
+    Args:
+        text: TOML.
+        name: Name of the file in messages.
+
+    Raises:
+        RulesError: When the text cannot be used. Names the first fault with its line and key.
+    """
+    key: Key = ()
+    try:
+        document: dict[str, Any] = tomllib.loads(text, parse_float=Decimal)
+        return rules_from_json(document)
+    except RulesError as error:
+        message, key, line = error.message, error.key, line_of(text, error.key)
+        cause: Exception = error
+    # `tomllib` also raises plain errors, for numbers that are too long and lists nested too deep.
+    except (ValueError, RecursionError) as error:
+        found, why = _AT_LINE.search(str(error)), _AT_LINE.sub("", str(error))
+        line = int(found[1]) if found else len(text.rstrip("\r\n").split("\n"))
+        advice = "; text needs quotes" if why in _UNQUOTED else ""
+        message, cause = f"it is not TOML: {escape_unprintable(why, max_length=200)}{advice}", error
+    where = escape_unprintable(name) + (f", line {line}" if line else "")
+    raise RulesError(f"{where}: {message}", key=key, line=line) from cause
+
+
+def rules_from_json(value: Mapping[str, Any]) -> Rules:
+    return cast("Rules", _made(Rules, (), value))
+
+
+def line_of(text: str, key: Key) -> int:
+    """Return the line of *key*, from 1, or of the innermost table or value around it. 0 if none is written."""
+    # TOML libraries don't keep lines. Inline tables and lists count as on the line where they begin.
+    best = line = 0
+    table: Key = ()
+    lists = Counter[str]()
+    is_text = False
+    for number, row in enumerate(text.split("\n"), 1):
+        found = None if is_text else _STATEMENT.match(row)
+        is_text ^= (row.count('"""') + row.count("'''")) % 2 == 1
+        if found is None:
+            continue
+        names = tuple(name.strip("\"'") for name in _NAME.findall(found[2]))
+        lists.update(names[:1] if found[1] == "[[" else ())
+        if found[1]:
+            table = (names[0], lists[names[0]] - 1, *names[1:]) if names[0] in lists else names
+        path = table if found[1] else (*table, *names)
+        common = len([*takewhile(lambda pair: pair[0] == pair[1], zip(path, key, strict=False))])
+        if common > best:
+            best, line = common, number
+    return line
+
+
+# Values: a table becomes its class, whose validators check everything else. Errors name the path.
+
+
+def _made(kind: Any, key: Key, value: Any) -> Any:
+    if get_origin(kind) is UnionType:  # with None, which TOML has not
+        kind = get_args(kind)[0]
+    origin, parts = get_origin(kind), get_args(kind)
+    dotted = ".".join(escape_unprintable(part) for part in key if isinstance(part, str))
+    if origin is tuple and has(parts[0]):
+        if not isinstance(value, list):
+            raise RulesError(f"{dotted} must be a list of tables, each under [[{dotted}]]", key=key)
+        return [_made(parts[0], (*key, place), each) for place, each in enumerate(cast("list[object]", value))]
+    if origin is not Mapping and not has(kind):
+        return value
+    if not isinstance(value, dict):
+        raise RulesError(f"{dotted} must be a table of keys and values, got {quote(value)}", key=key)
+    table = cast("dict[str, object]", value)
+    if origin is Mapping:
+        return {name: _made(parts[1], (*key, name), each) for name, each in table.items()}
+    return _instance(kind, key, dotted, table)
+
+
+def _instance(kind: Any, key: Key, dotted: str, table: Mapping[str, Any]) -> Any:
+    known = {each.name: each for each in fields(kind) if each.init}
+    if unknown := next((name for name in table if name not in known), None):
+        message = f"there is no key {quote(unknown)}{did_you_mean(unknown, known)}: the keys are {', '.join(known)}"
+        raise RulesError(f"{dotted}: {message}" if key else message, key=(*key, unknown))
+    if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
+        raise RulesError(f"{dotted} has no {missing[0]}; {' and '.join(missing)} must be given", key=key)
+    if kind is not Dialect:
+        kinds = get_type_hints(kind)
+        table = {name: _made(kinds[name], (*key, name), one) for name, one in table.items()}
+    try:
+        return kind(**table)
+    except ValueError as error:
+        within = error.key if isinstance(error, RulesError) else (getattr(error, "option", ""),)
+        raise RulesError(f"{dotted}.{error}" if key else str(error), key=(*key, *within)) from error
+
+
+register(Rules, write=rules_as_json, read=rules_from_json)

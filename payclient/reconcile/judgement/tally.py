@@ -21,19 +21,26 @@ from payclient.reconcile.judgement import summary as result
 from payclient.reconcile.judgement.codes import BridgeStep, Code, Difference, PatternKind, Severity, Status, Step
 from payclient.reconcile.judgement.decisions import Decision, Decisions, Key
 from payclient.reconcile.judgement.errors import TieOutError
-from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
+from payclient.reconcile.judgement.findings import (
+    BreakState,
+    Bucket,
+    Finding,
+    FindingTotal,
+    Origin,
+    Row,
+    StatementTotals,
+)
 from payclient.reconcile.judgement.records import RowTotal
 from payclient.reconcile.judgement.rule_values import in_zone
 from payclient.reconcile.judgement.rules import STRICT, Accepted, Rules, changed_rules, rule_changes
-from payclient.reconcile.judgement.sides import StatementTotals
 from payclient.reconcile.judgement.summary import AcceptanceState
 from payclient.reconcile.ledger import ABSENT, Entry
 
 Value: TypeAlias = str | int | None
 
 _TABLES = {
-    "postings": ("reference", "part", "code", "severity", "age", "amount TEXT"),
-    "causes": ("cause", "reference", "line", "at_stake TEXT"),
+    "postings": "reference, part, code, severity, age, amount TEXT",
+    "causes": "cause, reference, line, at_stake TEXT",
 }
 """The columns. Amounts are text, because they may have more than 64 bits."""
 
@@ -63,13 +70,13 @@ class ResultTables:
     close: Callable[[], object] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        tables = (f"{name} ({', '.join(columns)})" for name, columns in _TABLES.items())
+        tables = (f"{name} ({columns})" for name, columns in _TABLES.items())
         with _disk_faults():
             self._database = temporary_database(*tables, folder=self._folder)
         self.close = finalize(self, self._database.close)
 
     def insert(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
-        marks = ", ".join("?" * len(_TABLES[table]))
+        marks = ", ".join("?" for _ in _TABLES[table].split(", "))
         with _disk_faults():
             self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608  the name is a constant
 
@@ -248,7 +255,8 @@ class Tally:
             of_method = self._leakage.setdefault(known, Counter())
             of_method["rows"] += 1
             for finding in lost:
-                of_method[finding.code] += finding.leakage
+                what = "possible" if finding.code is Code.SERVICE_ARITHMETIC else finding.code.value
+                of_method[what] += finding.leakage
 
     def _add_lines(self, row: Row) -> None:
         """Add a row of the ledger: its lines, their times, and the fields that are compared."""
@@ -335,7 +343,7 @@ class Tally:
             last_observed_at=self._answers.last,
             tie_out=self._tie_out(),
             compared=evolve(compared, news=tuple(self._newly_left_out(compared, words))),
-            leakage=tuple(self._leakages()),
+            leakage=tuple(result.Leakage(method=method, **sums) for method, sums in sorted(self._leakage.items())),
             acceptances=tuple(self._notices()),
             patterns=self._patterns(),
             still_there=tuple(self._still_there.values()),
@@ -449,16 +457,6 @@ class Tally:
             status_left_out=self._counts.status_left_out,
             not_paid=self._counts.not_paid,
         )
-
-    def _leakages(self) -> Iterator[result.Leakage]:
-        for method, found in sorted(self._leakage.items()):
-            yield result.Leakage(
-                method=method,
-                rows=found["rows"],
-                short_received=found[Code.SHORT_RECEIVED],
-                fee_off_schedule=found[Code.FEE_OFF_SCHEDULE],
-                possible=found[Code.SERVICE_ARITHMETIC],
-            )
 
     def _since(self, previous: records.PreviousRun, ledger: records.LedgerChange | None) -> records.SincePrevious:
         if ledger is not None and self._rules.may_leave:
