@@ -16,7 +16,7 @@ from payclient import errors
 from payclient._shared.logger import logger
 from payclient.client._lookup import Lookup, LookupPhase
 from payclient.client._outage import End, Outage, State
-from payclient.client.policies import Limiter, Priority, Signal, Ticket, classify
+from payclient.client.policies import Limiter, Priority, Signal, Ticket, classify, pause_of
 
 
 @frozen
@@ -27,9 +27,8 @@ class Result:
     end: End = End.LEFT
     signal: Signal = Signal.SILENT
     failure: str = ""  # class and text
-    pause: float | None = None  # seconds that the service asks for
+    pause: float = 0.0  # seconds that the service asks for
     status: int = 0
-    is_of_program: bool = False  # failed, but not as a gateway or a limit does
 
     @classmethod
     def of(cls, error: errors.PayClientError) -> Self:
@@ -37,7 +36,7 @@ class Result:
         if isinstance(error, errors.TransportError):
             return cls(name, End.FINAL if verdict.is_fatal else End.FAILED, verdict.signal, f"{name}: {error}")
         if not isinstance(error, errors.ResponseError):
-            return cls(name, End.UNKNOWN)  # such as of a transport that was closed
+            return cls(name)  # such as of a transport that was closed
         status, signal = error.status_code, verdict.signal
         if signal is Signal.ACCEPTED:
             end = End.ACCEPTED
@@ -45,9 +44,8 @@ class Result:
             end = End.FAILED
         else:
             end = End.LIMITED if isinstance(error, errors.RateLimitedError) and status >= 500 else End.REFUSED
-        pause = error.asked_pause if signal is Signal.THROTTLED else None
-        is_of_program = status == 500 or isinstance(error, errors.UnexpectedResponseError)
-        return cls(name, end, signal, f"{name}: {error}", pause, status, is_of_program)
+        pause = pause_of(error) if signal is Signal.THROTTLED else 0.0
+        return cls(name, end, signal, f"{name}: {error}", pause, status)
 
 
 FOUND = Result("", End.ACCEPTED, Signal.ACCEPTED)
@@ -84,12 +82,10 @@ class Admission:
         try:
             if not (is_late and result.end is End.FAILED):  # which was left before, and counted then
                 self.outage.ended(ticket, reference, now, result.end, result.failure, result.status)
-            if signal is Signal.OVERLOADED and not self.outage.is_load(
-                reference, result.status, is_of_program=result.is_of_program
-            ):
+            if signal is Signal.OVERLOADED and not self.outage.is_load(reference, result.status):
                 signal = Signal.SILENT
         finally:
-            self.limiter.release(ticket, signal, retry_after=result.pause, now=now, is_late=is_late)
+            self.limiter.release(ticket, signal, pause=result.pause, now=now, is_late=is_late)
         if result.pause:
             self._tell_of_pause(result.status)
 

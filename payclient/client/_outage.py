@@ -3,13 +3,12 @@ Detect that the service answers no lookup, and reject the lookups that would wai
 
 | state | what is known | a lookup that arrives or waits | one in flight |
 |---|---|---|---|
-| quiet | an attempt was answered last, or none was made for five seconds | queues | has `timeout` |
-| suspected | since the last answer attempts have failed, or were left | queues | has `timeout` |
+| quiet | attempts are answered, or too few have failed, or were left, since the last answer | queues | has `timeout` |
 | out | no lookup is answered | probes, or is rejected | has twice the time allowed since it began |
 | trial | it was out, and no attempt was made for five seconds | queues; three failures: out | has `timeout` |
 
 A lookup waits in the queue, in back-off, or for an equal lookup that waits. Polls, rows of a stream and lookups that
-are to wait (`on_outage`) are never rejected: for them *out* is the same as *suspected*. No probe is sent in a pause.
+are to wait (`on_outage`) are never rejected: for them *out* is the same as *quiet*. No probe is sent in a pause.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429, and
     by one that comes after its caller has left. It fails without a response, or with one that says nothing (5xx, 408,
@@ -37,7 +36,7 @@ breaker of "Release It!" (Nygard).
 """
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection
 from enum import Enum, auto
 
@@ -77,20 +76,19 @@ class End(Enum):
     LIMITED = auto()  # refused at once, among answers
     FAILED = auto()
     FINAL = auto()  # failed, as every other will
-    LEFT = auto()  # its caller left
-    UNKNOWN = auto()  # ended by this client
+    LEFT = auto()  # its caller left, or it was ended by this client
 
 
 class State(Enum):
     """What is known of the service."""
 
-    QUIET, SUSPECTED, OUT, TRIAL = auto(), auto(), auto(), auto()
+    QUIET, OUT, TRIAL = auto(), auto(), auto()
 
 
 class Event(Enum):
     """What may change the state."""
 
-    ANSWERED, FAILED, DUE, AGED = auto(), auto(), auto(), auto()
+    ANSWERED, DUE, AGED = auto(), auto(), auto()
 
 
 def following(state: State, event: Event) -> State:
@@ -99,12 +97,8 @@ def following(state: State, event: Event) -> State:
             return State.OUT
         case State.OUT | State.TRIAL, Event.AGED:
             return State.TRIAL
-        case _, Event.ANSWERED | Event.AGED:
-            return State.QUIET
-        case State.QUIET, Event.FAILED:
-            return State.SUSPECTED
         case _:
-            return state
+            return State.QUIET
 
 
 @define
@@ -123,27 +117,28 @@ class References:
     failing: dict[str, tuple[float, int]] = field(factory=dict)  # infinite if it was only rejected. See `_NEVER`
     slowest: float = 0.0  # the slowest recent answer. 0 before the first
     _fastest: float = 1e3  # the fastest recent answer. Longer than any before the first
-    _switches: dict[int, deque[float]] = field(factory=dict)  # when references that failed were answered, by status
+    _switches: defaultdict[int, deque[float]] = field(  # when references that failed were answered, by status
+        factory=lambda: defaultdict(lambda: deque([-math.inf] * _SWITCHES, _SWITCHES))
+    )
     _in_a_row: int = 0  # failures since the last answer
     _usual_row: float = 0.5
 
     def answered(self, reference: str, now: float, took: float) -> None:
         """Record an answer that took as long as answers take."""
+        took = max(took, _MIN_ROUND_TRIP)
         self._fastest += (1.0 if took < self._fastest else _FORGETTING) * (took - self._fastest)
         self.slowest += (1.0 if took > self.slowest else _FORGETTING) * (took - self.slowest)
-        self.slowest = self.slowest or _MIN_ROUND_TRIP
         self._usual_row += _FORGETTING * (self._in_a_row - self._usual_row)
         self._in_a_row = 0
         if reference in self.failing:
             first_at, status = self.failing.pop(reference)
-            switches = self._switches.setdefault(status, deque((-math.inf,), _SWITCHES))
-            if switches[-1] < first_at < math.inf:
-                switches.append(now)
+            if self._switches[status][-1] < first_at < math.inf:
+                self._switches[status].append(now)
 
     def failed(self, reference: str, now: float, status: int) -> None:
         self._in_a_row += 1
         self.failing[reference] = min(now, self.first_failed(reference)), status
-        while len(self.failing) > _MAX_FAILING:
+        if len(self.failing) > _MAX_FAILING:
             del self.failing[next(iter(self.failing))]
 
     def first_failed(self, reference: str) -> float:
@@ -151,8 +146,7 @@ class References:
         return self.failing.get(reference, _NEVER)[0]
 
     def alternates(self, status: int, now: float) -> bool:
-        switches = self._switches.get(status, deque[float]())
-        return len(switches) == _SWITCHES and switches[0] > now - _ALTERNATING
+        return self._switches[status][0] > now - _ALTERNATING
 
     def is_limit(self, status: int, took: float, now: float) -> bool:
         """Return whether a failure with *status*, after *took* seconds, is the refusal of a limit."""
@@ -218,7 +212,7 @@ class Outage:
 
     def _turn(self, event: Event) -> None:
         self.state = following(self.state, event)
-        if event in (Event.ANSWERED, Event.AGED):
+        if event is not Event.DUE:
             self._row, self._finals = _Row(), 0
 
     # Attempts
@@ -245,7 +239,7 @@ class Outage:
                 else:
                     self.references.failing.pop(reference, None)
                 self.answered_at = now
-                if self.state is not State.QUIET or self._longest_gap or self.last_failure:
+                if self.last_failure or self._longest_gap:
                     self._answered(now)
             case End.FINAL:
                 self._finals, self._last_final = self._finals + 1, ticket.number
@@ -258,7 +252,7 @@ class Outage:
             case End.LEFT if took > max(_MIN_LEFT, _SLOWER * self.references.slowest):
                 self.last_failure = self.last_failure or f"no answer within {took:.1f} s"
                 self._failed(reference, ticket.started_at, now, is_left=True)
-            case End.LEFT | End.UNKNOWN:
+            case End.LEFT:
                 pass
 
     def _answered(self, now: float) -> None:
@@ -280,12 +274,12 @@ class Outage:
             row.since = min(row.since, max(began, self.answered_at))
             if len(row.references) < _REFERENCES:
                 row.references.add(reference)
-        self._turn(Event.FAILED)
         self._look(now)
 
-    def is_load(self, reference: str, status: int, *, is_of_program: bool) -> bool:
+    def is_load(self, reference: str, status: int) -> bool:
         """Return whether the failure of *reference* may be about the load, and not about the reference."""
         is_beside = self._row.length <= _BESIDE and self._ended_at < self.answered_at + _MAX_AGE
+        is_of_program = status == 500 or status // 100 == 2  # failed, but not as a gateway or a limit does
         is_known = is_of_program and is_beside and not self.references.alternates(status, self._ended_at)
         return not is_known and self._is_evidence(reference)
 

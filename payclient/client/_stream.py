@@ -33,7 +33,7 @@ from attrs import Factory, define, field
 from payclient import errors
 from payclient._shared.options import STALL_TIMEOUT
 from payclient._shared.until_done import until_done
-from payclient.client.policies import MAX_PAUSE, Clock, Signal, Timeout, classify
+from payclient.client.policies import Clock, Signal, Timeout, classify, pause_of
 from payclient.protocol import Failed, Found, Outcome, Transaction
 
 LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
@@ -109,7 +109,7 @@ class Deferral:
             if row.failed_passes >= self.passes(error):
                 return Disposition.FINAL
             wait = min(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1), max(_FIRST_WAIT, longest))
-        return max(_believed(error), wait * (0.5 + self.random()))
+        return max(pause_of(error), wait * (0.5 + self.random()))
 
     def _is_hopeless(self, error: errors.PayClientError, *, is_elsewhere: bool) -> bool:
         is_refused = is_elsewhere or isinstance(error, errors.PermissionDeniedError)
@@ -121,13 +121,8 @@ class Deferral:
         elif _has_reached(error):
             self.is_reached = True  # from now on, failures are an outage, not a wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
-        is_pause_too_long = isinstance(error, errors.RateLimitedError) and _believed(error) > self.max_pause
+        is_pause_too_long = isinstance(error, errors.RateLimitedError) and pause_of(error) > self.max_pause
         return is_never_reached or is_pause_too_long or self._refused_in_a_row >= _MAX_REFUSED_IN_A_ROW
-
-
-def _believed(error: errors.PayClientError) -> float:
-    """Return the seconds of the pause that *error* asks for, up to the maximum that the limiter believes."""
-    return min(error.asked_pause or 0.0, MAX_PAUSE) if isinstance(error, errors.ResponseError) else 0.0
 
 
 def is_passing(error: errors.PayClientError) -> bool:

@@ -95,7 +95,7 @@ class Watched(Limiter):
             self.cuts.append((now(), ticket.started_at))
 
 
-async def hold(limiter, seconds, signal, retry_after, granted, number, priority=Priority.AWAITED):
+async def hold(limiter, seconds, signal, pause, granted, number, priority=Priority.AWAITED):
     ticket = await limiter.acquire(priority)
     granted[ticket.number] = number
     try:
@@ -103,7 +103,7 @@ async def hold(limiter, seconds, signal, retry_after, granted, number, priority=
     except asyncio.CancelledError:
         limiter.release(ticket, Signal.SILENT)
         raise
-    limiter.release(ticket, signal, retry_after=retry_after)
+    limiter.release(ticket, signal, pause=pause)
 
 
 def in_order_of_grants(granted):
@@ -115,7 +115,7 @@ lookups = st.tuples(
     short,  # seconds until it is asked for, after the one before
     short,  # seconds it takes
     st.sampled_from(Signal),
-    st.sampled_from([None, None, None, 0.2, 5.0, math.nan]),  # Retry-After
+    st.sampled_from([0.0, 0.0, 0.0, 0.2, 5.0, math.nan]),  # the pause
     st.none() | short,  # seconds until it is cancelled, or never
 )
 
@@ -128,9 +128,9 @@ async def play(plan, highest, *, priority=Priority.AWAITED, **options):
     """Return a limiter that has been through *plan*, and the numbers of its lookups in the order of their grants."""
     limiter = Watched(max_concurrency=highest, **options)
     granted, tasks = {}, []
-    for number, (wait, seconds, signal, retry_after, cancelled_after) in enumerate(plan):
+    for number, (wait, seconds, signal, pause, cancelled_after) in enumerate(plan):
         await asyncio.sleep(wait)
-        task = asyncio.create_task(hold(limiter, seconds, signal, retry_after, granted, number, priority))
+        task = asyncio.create_task(hold(limiter, seconds, signal, pause, granted, number, priority))
         tasks.append(task)
         if cancelled_after is not None:
             asyncio.get_running_loop().call_later(cancelled_after, task.cancel)
@@ -169,10 +169,10 @@ async def test_first_come_first_served(priority, plan, highest):
 @any_schedule
 @example(
     plan=[
-        (0.0, 0.0, Signal.ACCEPTED, None, None),
+        (0.0, 0.0, Signal.ACCEPTED, 0.0, None),
         (0.001, 0.0, Signal.ACCEPTED, None, 0.0),  # given up before its turn
-        (0.1, 0.0, Signal.ACCEPTED, None, None),
-        (0.0, 0.0, Signal.ACCEPTED, None, None),
+        (0.1, 0.0, Signal.ACCEPTED, 0.0, None),
+        (0.0, 0.0, Signal.ACCEPTED, 0.0, None),
     ],
     highest=1,
 )
@@ -200,7 +200,7 @@ async def test_rate_on_a_busy_loop(count, busy, max_rate):
     loop, gap = asyncio.get_running_loop(), 1 / max_rate
     at = itertools.accumulate((gaps * gap + late for gaps, late in busy), initial=loop.time())
     handles = [loop.call_at(when, loop.advance, late) for when, (_, late) in zip(at, busy, strict=False)]
-    limiter, _ = await play([(0.0, 0.0, Signal.ACCEPTED, None, None)] * count, 6, max_rate=max_rate)
+    limiter, _ = await play([(0.0, 0.0, Signal.ACCEPTED, 0.0, None)] * count, 6, max_rate=max_rate)
     for handle in handles:
         handle.cancel()
     assert most_early(limiter.granted_at, gap) <= min(0.01, gap) + 1e-5

@@ -72,9 +72,7 @@ class KnownOutage:
             self._is_gap = True  # it may have been left
             return
         if attempt.error not in FAILURES or (attempt.error == "UnexpectedResponseError" and is_elsewhere):
-            gap = min(now - self._answered_at, 2.5) if self._is_gap else 0.0  # failures between answers are load
-            self._longest_gap = max(gap, self._longest_gap + 0.02 * (gap - self._longest_gap))
-            self._failures, self.since, self._answered_at, self._is_gap = [], None, now, False
+            self.answered()
             if attempt.error not in ("ProxyRefusedError", "TLSVerificationError"):  # final, but not of the service
                 self._spoken_at = now
             self._failing.pop(attempt.reference, None)
@@ -88,6 +86,13 @@ class KnownOutage:
             if is_enough and self.since is None:
                 began = min(began for began, _ in self._failures)
                 self.since = max(now, began + max(0.8, 2 * self._slowest, 2 * self._longest_gap))
+
+    def answered(self):
+        """Forget the failures before an answer, which may come after its caller has left, and is no attempt then."""
+        now = self._world.loop.time()
+        gap = min(now - self._answered_at, 2.5) if self._is_gap else 0.0  # failures between answers are load
+        self._longest_gap = max(gap, self._longest_gap + 0.02 * (gap - self._longest_gap))
+        self._failures, self.since, self._answered_at, self._is_gap = [], None, now, False
 
     def check(self, reference, began, asked, error):
         """Complain of a caller who has waited for what was known, or was refused while another one was answered."""
@@ -239,20 +244,20 @@ class ObservedLimiter(Limiter):
         self._granted_at.clear()
         super().share(max_rate, workers)
 
-    def release(self, ticket, signal, *, retry_after=None, is_late=False, **options):
+    def release(self, ticket, signal, *, pause=0.0, is_late=False, **options):
         if is_late:
-            self._learn_late(ticket, signal, retry_after)
+            self._learn_late(ticket, signal, pause)
             return
         before, is_answered = self.capacity._slow_start, self._world.hears()
         if ticket.number not in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
         self._outstanding.discard(ticket.number)
         self._world.signals[signal] = self._world.signals.get(signal, 0) + 1
-        if signal is Signal.SILENT and retry_after:
+        if signal is Signal.SILENT and pause:
             self._world.fail("pause", "a silent attempt brought a pause")
-        if retry_after and not any(each.pause for each in self._world.service.exchanges):
+        if pause and not any(each.pause for each in self._world.service.exchanges):
             self._world.fail("pause", "the service has asked for none")
-        super().release(ticket, signal, retry_after=retry_after, **options)
+        super().release(ticket, signal, pause=pause, **options)
         outage = self._outage
         if self._is_out and not outage.is_on and is_answered and signal in (Signal.ACCEPTED, Signal.THROTTLED):
             self._is_out = False
@@ -261,15 +266,17 @@ class ObservedLimiter(Limiter):
         if self.capacity._slow_start > before and not is_answered and signal in (Signal.ACCEPTED, Signal.SILENT):
             self._world.fail("growth", f"from {before:.3f} by an attempt without an answer")
 
-    def _learn_late(self, ticket, signal, retry_after):
+    def _learn_late(self, ticket, signal, pause):
         in_flight = self.in_flight
         self._is_out &= signal is not Signal.ACCEPTED  # by which the limit grows
         self._world.count("late responses")
+        if signal in (Signal.ACCEPTED, Signal.THROTTLED):
+            self._world.outages[self._world.limiters.index(self)].answered()
         if ticket.number in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} is held, although its caller has left")
         if self._closed is not None:
             self._world.fail("closing", "a response was learnt from after the client was closed")
-        super().release(ticket, signal, retry_after=retry_after, is_late=True)
+        super().release(ticket, signal, pause=pause, is_late=True)
         if self.in_flight < in_flight:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
 

@@ -97,6 +97,15 @@ a call of the key source that was taken over, and left once more
 nothing is sent before there is a tunnel
     seed=866 transport=fast is_tls=True proxy=True timeout=2.0 / T0 / proxy silence at 0; proxy silence at 1; proxy
     silence at 2; proxy silence at 3; proxy silence at 4; proxy silence at 5; proxy silence at 6; proxy silence at 7
+throttled after its caller was told of an outage
+    seed=69100 is_tls=True proxy=True concurrency=8 timeout=10.0 deadline=20.0 spread=60.0 is_shuffled=False
+    latency=(0.01, 0.4) work_seconds=1.0 limit=('bucket', 2, 5.0, False) / T0 T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11 T12
+    T13 T14 T15 T16 T17 T18 T19 T20 T21 T22 T23 T24 T25 T26 T27 T28 T29 T30 T31 T32 T33 T34 T35 T36 T37 T38 T39 T40
+    T41 T42 T43 T44 T45 T46 T47 T48 T49 T50 T51 T52 T53 T54 T55 T56 T57 T58 T59 T60 T61 T62 T63 T64 T65 T66 T67 T68
+    T69 T70 T71 T72 T73 T74 T75 T76 T77 T78 T79 T80 T81 T82 T83 T84 T85 T86 T87 T88 T89 T90 T91 T92 T93 T94 T95 T96
+    T97 T98 T99 T100 T101 T102 T103 T104 T105 T106 T107 T108 T109 T110 T111 T112 T113 T114 T115 T116 T117 T118 /
+    error 500 at 0 (1.905); error 500 at 1 (1.638); error 500 at 2 (2.896); error 500 at 3 (1.339); error 500 at 5
+    (0.885); error 500 at 6 (1.473); error 500 at 7 (2.104); error 500 at 8 (0.681); proxy idle end at 2.983 (0.445)
 """
 FOUND = {name: plan_of(text) for name, text in re.findall(r"^(\S.*)\n((?: +.*\n)+)", PLANS, flags=re.MULTILINE)}
 

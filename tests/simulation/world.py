@@ -26,8 +26,7 @@ import payclient.reconcile.journal.cases
 import payclient.transports._connections
 from payclient import AsyncClient, RetryPolicy
 from payclient.client._stream import Stream
-from payclient.client.policies._limiter import MAX_PAUSE
-from payclient.client.policies._retry import MAX_OWN_WAIT
+from payclient.client.policies._retry import MAX_OWN_WAIT, MAX_PAUSE
 from simulation import cells, host, oracles, proxy
 from simulation.keys import Keys
 from simulation.loop import SimulatedLoop, StuckError, Task

@@ -327,7 +327,7 @@ class Play:
                 error = kind("refused", status_code=self.limit.status, asked_pause=told)
                 signal = Signal.ACCEPTED if is_answered else classify(error).signal
             finally:
-                limiter.release(ticket, signal, retry_after=told, now=loop.time())
+                limiter.release(ticket, signal, pause=told or 0.0, now=loop.time())
             if is_answered:
                 return True
             if (delay := retries.delay(classify(error))) is None:

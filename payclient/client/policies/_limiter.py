@@ -29,8 +29,6 @@ from payclient.client.policies._capacity import Capacity, Ticket
 from payclient.client.policies._retry import MAX_OWN_WAIT, Signal
 from payclient.errors import OverloadedError
 
-MAX_PAUSE = 300.0
-"""Seconds of a pause that are believed: then one attempt asks whether it is still meant."""
 _MAX_PASSED = 8
 """Grants to those with priority while others wait. The next grant is theirs."""
 _ROUND_TRIPS = 1.2
@@ -193,13 +191,7 @@ class Limiter:
         raise granted
 
     def release(
-        self,
-        ticket: Ticket,
-        signal: Signal,
-        *,
-        retry_after: float | None = None,
-        now: float | None = None,
-        is_late: bool = False,
+        self, ticket: Ticket, signal: Signal, *, pause: float = 0.0, now: float | None = None, is_late: bool = False
     ) -> None:
         """Learn from the result of an attempt, and free its slot if it is not *late*: freed when its caller left."""
         if not is_late:
@@ -213,17 +205,16 @@ class Limiter:
                 self.capacity.throttled(ticket, now)
             elif signal is Signal.OVERLOADED and not ticket.is_probe:
                 self.capacity.overloaded(ticket, now)
-            if retry_after is not None and retry_after > MAX_OWN_WAIT:
-                self.pause(retry_after)
+            if pause > MAX_OWN_WAIT:
+                self.pause(pause)
         finally:
             if any(self._queues):
                 self._grant_due()
 
     def pause(self, seconds: float) -> None:
         """Grant nothing for *seconds*, or until an earlier pause ends, if that is later."""
-        if math.isfinite(seconds) and seconds > 0:
-            self.paused_until = max(self.paused_until, self._now() + min(seconds, MAX_PAUSE))
-            self.capacity.pause(self._now(), self.paused_until)
+        self.paused_until = max(self.paused_until, self._now() + seconds)
+        self.capacity.pause(self._now(), self.paused_until)
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
         """Change the rate, and the number of workers if given. The learnt limit stays."""

@@ -44,24 +44,22 @@ class Classification:
     is_fatal: bool = False  # every other lookup would fail too
 
 
-_ANSWERED = Classification(Signal.ACCEPTED, Again.NEVER)
 _OURS = Classification(Signal.SILENT, Again.NEVER)
 _FATAL = Classification(Signal.SILENT, Again.NEVER, is_fatal=True)
-_THROTTLED = Classification(Signal.THROTTLED, Again.UNCOUNTED)
 _TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.LATER)
 _BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
 _UNAVAILABLE = Classification(Signal.OVERLOADED, Again.LATER)
+_UNASKED = Classification(Signal.SILENT, Again.COUNTED)
 _GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
-_NOT_ANSWERED = Classification(Signal.SILENT, Again.COUNTED)
 
 # The first matching class decides, so a subclass is above its parent.
 _CLASSIFICATIONS: tuple[tuple[tuple[type[errors.PayClientError], ...], Classification], ...] = (
-    ((errors.TransactionNotFoundError, errors.RejectedError), _ANSWERED),
-    ((errors.RateLimitedError,), _THROTTLED),
+    ((errors.TransactionNotFoundError, errors.RejectedError), Classification(Signal.ACCEPTED, Again.NEVER)),
+    ((errors.RateLimitedError,), Classification(Signal.THROTTLED, Again.UNCOUNTED)),
     ((errors.ReferenceMismatchError,), _GARBLED),
     ((errors.AuthenticationError, errors.TLSVerificationError, errors.ProxyRefusedError), _FATAL),
     ((errors.ClientClosedError, errors.ConfigurationError), _FATAL),
-    ((errors.OutageError, errors.OverloadedError, errors.DeadlineExceededError, errors.KeySourceError), _NOT_ANSWERED),
+    ((errors.OutageError, errors.OverloadedError, errors.DeadlineExceededError, errors.KeySourceError), _UNASKED),
     ((errors.TransportError,), _BROKEN),
     ((errors.PermissionDeniedError, errors.WaitError, errors.InvalidReferenceError), _OURS),
 )
@@ -78,6 +76,12 @@ def classify(error: errors.PayClientError) -> Classification:
             return _FATAL  # which suggests a wrong `base_url`
         return _OURS if 400 <= status_code < 500 else _GARBLED
     return next((verdict for kinds, verdict in _CLASSIFICATIONS if isinstance(error, kinds)), _OURS)
+
+
+def pause_of(error: errors.PayClientError) -> float:
+    """Return the seconds that the service asks to wait with *error*, as far as they are believed. 0.0 without any."""
+    asked = error.asked_pause if isinstance(error, errors.ResponseError) else None
+    return min(asked or 0.0, MAX_PAUSE)
 
 
 def names_no_reference(error: errors.PayClientError) -> bool:
@@ -116,6 +120,8 @@ class RetryPolicy:
 
 answer_other_words(RetryPolicy, "__init__")
 
+MAX_PAUSE = 300.0
+"""Seconds of a pause that are believed: then one attempt asks whether it is still meant."""
 MAX_OWN_WAIT = 2.0
 """Seconds up to which a `Retry-After` holds only the request that was refused."""
 _MAX_UNCOUNTED = 50
@@ -148,5 +154,5 @@ class Retries:
 
     def own_wait(self, error: errors.PayClientError) -> float:
         """Return the seconds that a refusal asks its own lookup to wait. A longer wait is a pause of the client."""
-        seconds = error.asked_pause or 0.0 if isinstance(error, errors.ResponseError) else 0.0
+        seconds = pause_of(error)
         return seconds * (1 + self.random() / 2) if 0 < seconds <= MAX_OWN_WAIT else 0.0

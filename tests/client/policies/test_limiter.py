@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from payclient.client.policies._limiter import MAX_PAUSE, Limiter, Priority
-from payclient.client.policies._retry import Signal
-from payclient.errors import OverloadedError
+from payclient.client.policies._limiter import Limiter, Priority
+from payclient.client.policies._retry import MAX_OWN_WAIT, MAX_PAUSE, Signal, pause_of
+from payclient.errors import OverloadedError, RateLimitedError
 from support.fakes import now
 
 pytestmark = pytest.mark.virtual_time
@@ -251,19 +251,19 @@ async def test_cancelled_in_the_tick_of_its_grant():
 # Pause
 
 
-@pytest.mark.parametrize("seconds", [30.0, MAX_PAUSE, 86400.0, 9999999999.0])
-async def test_nothing_during_a_pause(seconds):
+@pytest.mark.parametrize("asked", [30.0, MAX_PAUSE, 86400.0, 9999999999.0, math.inf])
+async def test_nothing_during_a_pause(asked):
     """No ticket is granted during a pause; of a longer one than `MAX_PAUSE` one is after that, to ask again."""
-    limiter = make()
+    limiter, seconds = make(), pause_of(RateLimitedError("later", asked_pause=asked))
     limiter.pause(seconds)
     asking = [asyncio.create_task(limiter.acquire()) for _ in range(2)]
-    await asyncio.sleep(min(seconds, MAX_PAUSE) - 1)
+    await asyncio.sleep(min(asked, MAX_PAUSE) - 1)
     assert (done(asking), limiter.paused_seconds()) == ([False, False], 1.0)
     await asyncio.sleep(1)
     await settle()
     assert sorted(done(asking)) == [False, True]
-    limiter.release(next(each for each in asking if each.done()).result(), Signal.THROTTLED, retry_after=seconds)
-    assert limiter.paused_seconds() == min(seconds, MAX_PAUSE)
+    limiter.release(next(each for each in asking if each.done()).result(), Signal.THROTTLED, pause=seconds)
+    assert limiter.paused_seconds() == min(asked, MAX_PAUSE)
     await call_off(asking)
 
 
@@ -291,15 +291,16 @@ async def test_pause_of_a_refusal():
         limiter, began = part(max_rate=max_rate, initial=1.0), now()
         held = await limiter.acquire()
         (waiter,) = await queue_up(limiter, 1)
-        limiter.release(held, Signal.THROTTLED, retry_after=seconds)
+        limiter.release(held, Signal.THROTTLED, pause=seconds)
         assert (await waiter).started_at - began == expected
 
 
-@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -1.0, 0.0])
-async def test_unusable_pause(seconds):
-    """Only a positive, finite number of seconds is a pause."""
+@pytest.mark.parametrize("asked", [math.nan, -math.inf, -1.0, 0.0, None, MAX_OWN_WAIT])
+async def test_unusable_pause(asked):
+    """Only a positive, finite number of seconds, and more than one lookup waits alone, is a pause."""
     limiter = make()
-    limiter.pause(seconds)
+    seconds = pause_of(RateLimitedError("later", asked_pause=asked))
+    limiter.release(await limiter.acquire(), Signal.SILENT, pause=seconds)
     assert (limiter.paused_seconds(), limiter.limit) == (0.0, 4.0)
 
 
