@@ -7,7 +7,6 @@ to the limiter, which decide about the next ones.
 
 import math
 from collections.abc import Collection
-from contextlib import ExitStack
 from typing import Self
 
 from attrs import Factory, define, field, frozen
@@ -101,14 +100,10 @@ class Admission:
 
     async def _queue(self, lookup: Lookup) -> Ticket:
         try:
-            with ExitStack() as on_failure:
-                with LookupPhase(lookup, "queued"):
-                    ticket = await self.limiter.acquire(
-                        lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
-                    )
-                    on_failure.callback(self.limiter.release, ticket, Signal.SILENT)
-                on_failure.pop_all()
-                return ticket
+            with LookupPhase(lookup, "queued"):
+                return await self.limiter.acquire(
+                    lookup.priority, began_at=lookup.began_at, until=lookup.until, is_again=lookup.attempts > 0
+                )
         except (errors.DeadlineExceededError, errors.OverloadedError) as error:
             reasons, failure = [error.message], self.outage.last_failure
             if pause := self.limiter.paused_seconds():

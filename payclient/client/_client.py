@@ -224,7 +224,8 @@ class AsyncClient(Shared):
         Raises:
             ConfigurationError: When an argument is invalid. Nothing has changed.
         """
-        self._session.share(resolve_rate(rate), None if workers is None else check_count("workers", workers))
+        workers = None if workers is None else check_count("workers", workers)
+        self._session.admission.limiter.share(resolve_rate(rate), workers)
 
     @property
     def url(self) -> str:

@@ -36,7 +36,7 @@ breaker of "Release It!" (Nygard).
 """
 
 import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Collection
 from enum import Enum, auto
 
@@ -117,23 +117,22 @@ class References:
     failing: dict[str, tuple[float, int]] = field(factory=dict)  # infinite if it was only rejected. See `_NEVER`
     slowest: float = 0.0  # the slowest recent answer. 0 before the first
     _fastest: float = 1e3  # the fastest recent answer. Longer than any before the first
-    _switches: defaultdict[int, deque[float]] = field(  # when references that failed were answered, by status
-        factory=lambda: defaultdict(lambda: deque([-math.inf] * _SWITCHES, _SWITCHES))
-    )
+    _switches: dict[int, deque[float]] = field(factory=dict)  # when references that failed were answered, by status
     _in_a_row: int = 0  # failures since the last answer
     _usual_row: float = 0.5
 
     def answered(self, reference: str, now: float, took: float) -> None:
         """Record an answer that took as long as answers take."""
-        took = max(took, _MIN_ROUND_TRIP)
+        took = took or _MIN_ROUND_TRIP
         self._fastest += (1.0 if took < self._fastest else _FORGETTING) * (took - self._fastest)
         self.slowest += (1.0 if took > self.slowest else _FORGETTING) * (took - self.slowest)
         self._usual_row += _FORGETTING * (self._in_a_row - self._usual_row)
         self._in_a_row = 0
         if reference in self.failing:
             first_at, status = self.failing.pop(reference)
-            if self._switches[status][-1] < first_at < math.inf:
-                self._switches[status].append(now)
+            switches = self._switches.setdefault(status, deque([-math.inf] * _SWITCHES, _SWITCHES))
+            if switches[-1] < first_at < math.inf:
+                switches.append(now)
 
     def failed(self, reference: str, now: float, status: int) -> None:
         self._in_a_row += 1
@@ -146,7 +145,7 @@ class References:
         return self.failing.get(reference, _NEVER)[0]
 
     def alternates(self, status: int, now: float) -> bool:
-        return self._switches[status][0] > now - _ALTERNATING
+        return self._switches.get(status, (-math.inf,))[0] > now - _ALTERNATING
 
     def is_limit(self, status: int, took: float, now: float) -> bool:
         """Return whether a failure with *status*, after *took* seconds, is the refusal of a limit."""

@@ -19,6 +19,7 @@ import math
 import os
 import random
 import warnings
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -75,9 +76,7 @@ class Session:
     lookups: dict[Lookup, None] = field(init=False, factory=dict)  # that are not done
     admission: Admission = field(init=False)
     outage: Outage = field(init=False)
-    _counts: dict[str, int] = field(
-        init=False, factory=lambda: dict.fromkeys(("lookups", "attempts", "retries", "throttled"), 0)
-    )
+    _counts: Counter[str] = field(init=False, factory=lambda: Counter(lookups=0, attempts=0, retries=0, throttled=0))
     _probes: dict[asyncio.Task[Transaction], bool] = field(init=False, factory=dict)  # and whether its caller has left
     _pending: int = field(init=False, default=0)
     _drained: asyncio.Event = field(init=False, factory=asyncio.Event)
@@ -161,9 +160,6 @@ class Session:
                 self._clock.loop.call_soon_threadsafe(step)
         return self._name is not None
 
-    def share(self, max_rate: float | None, workers: int | None) -> None:
-        self._limiter.share(max_rate, workers)
-
     def stats(self) -> Stats:
         limiter, outage = self._limiter, self.outage
         now = 0.0 if self._clock is None else self._clock.now()
@@ -198,11 +194,6 @@ class Session:
                     ticket = await self.admission.admit(lookup)
                     lookup.attempts += 1
                     return await (self._probe if ticket.is_probe else self._attempt)(lookup, options, ticket)
-                except errors.OutageError:
-                    self._make_room()
-                    raise
-                except (errors.DeadlineExceededError, errors.OverloadedError):
-                    raise
                 except errors.PayClientError as error:
                     delay = self._delay(error, lookup, options)
                 if delay and self._limiter.paused_until <= lookup.at:  # a pause takes the place of the back-off
@@ -224,6 +215,11 @@ class Session:
         # 2. The same request with a newer key, once, if the service declines the key. `_renew_key` raises if there is
         #    none.
         # 3. A retry after a back-off, as the policy allows. None for a lookup that an outage rejects.
+        if isinstance(error, errors.OutageError) and len(self._probes) >= self.max_concurrency:
+            # There is no room for the next probe. The oldest one that its caller has left hangs.
+            next((task.cancel() for task, is_left in self._probes.items() if is_left), None)
+        if isinstance(error, errors.DeadlineExceededError | errors.OutageError | errors.OverloadedError):
+            raise error
         lookup.record_failure(error)
         if not is_believed(error, lookup.unconfirmed, is_fresh=lookup.is_fresh):
             self._check_open()  # an unconfirmed refusal is not a result, and a closed client cannot confirm it
@@ -266,11 +262,6 @@ class Session:
         if lookup.key_error is not None and not is_newer:
             raise lookup.key_error
         lookup.unconfirmed = None
-
-    def _make_room(self) -> None:
-        """Cancel the oldest probe that was left if there is no room for the next: it hangs."""
-        if len(self._probes) >= self.max_concurrency:
-            next((task.cancel() for task, is_left in self._probes.items() if is_left), None)
 
     async def _probe(self, lookup: Lookup, options: Options, ticket: Ticket) -> Transaction:
         """Make the attempt of *lookup* in a task of the client, which goes on when its caller leaves."""

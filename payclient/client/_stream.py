@@ -114,11 +114,12 @@ class Deferral:
     def _is_hopeless(self, error: errors.PayClientError, *, is_elsewhere: bool) -> bool:
         is_refused = is_elsewhere or isinstance(error, errors.PermissionDeniedError)
         self._refused_in_a_row = self._refused_in_a_row + 1 if is_refused else 0
-        is_unsent = isinstance(error, errors.ConnectionFailedError) and error.sent == "no"
+        last = error.__cause__ if isinstance(error, errors.DeadlineExceededError) else error
+        is_unsent = isinstance(last, errors.TransportError) and last.sent == "no"
         is_keyless = isinstance(error, errors.KeySourceError) and not error.attempts
-        if is_unsent or is_keyless or is_elsewhere:
+        if is_elsewhere or is_keyless or (is_unsent and isinstance(error, errors.ConnectionFailedError)):
             self._unreached += 1
-        elif _has_reached(error):
+        elif isinstance(last, errors.PayClientError) and not is_unsent:
             self.is_reached = True  # from now on, failures are an outage, not a wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = isinstance(error, errors.RateLimitedError) and pause_of(error) > self.max_pause
@@ -132,16 +133,6 @@ def is_passing(error: errors.PayClientError) -> bool:
 def _is_elsewhere(error: errors.PayClientError) -> bool:
     """Return whether *error* is a response that suggests a wrong address."""
     return isinstance(error, errors.UnexpectedResponseError) and classify(error).is_fatal
-
-
-def _has_reached(error: errors.PayClientError) -> bool:
-    if isinstance(error, errors.OutageError):
-        return False
-    if not isinstance(error, errors.DeadlineExceededError):
-        return True
-    last = error.__cause__
-    is_unsent = isinstance(last, errors.TransportError) and last.sent == "no"
-    return isinstance(last, errors.PayClientError) and not is_unsent
 
 
 def stream(
@@ -197,7 +188,6 @@ class Stream:
     _following: PendingRow | None = field(default=None, init=False)
     _count: int = field(default=0, init=False)
     _deferred: list[tuple[float, int, PendingRow]] = field(factory=list, init=False)  # a heap, by the time when due
-    _max_deferred: int = field(default=Factory(lambda self: self._concurrency * _DEFERRED_PER_WORKER, True), init=False)
     _started: int = field(default=0, init=False)
     _asking: int = field(default=0, init=False)
     _began: float = field(default=Factory(lambda self: self._clock.now(), takes_self=True), init=False)
@@ -357,7 +347,8 @@ class Stream:
     def _read(self) -> PendingRow | None:
         """Return the next row of the input if it is there. If the input is async, begin to wait for it."""
         row, self._following = self._following, None  # it has been taken out of the input, even if all is ending
-        if row is None and not (self._is_ending or self._is_exhausted or len(self._deferred) >= self._max_deferred):
+        is_full = len(self._deferred) >= self._concurrency * _DEFERRED_PER_WORKER
+        if row is None and not (self._is_ending or self._is_exhausted or is_full):
             if isinstance(self._source, AsyncIterator):
                 if self._count == 0 and not self._is_reading:
                     self._begin(self._read_on(self._source), "payclient-stream-input")
@@ -408,7 +399,7 @@ class Stream:
         # the input up, and bad first rows would look like a wrong address. A row with a single pass is not retried to
         # find out.
         is_due = bool(self._deferred) and self._deferred[0][0] <= self._clock.now()
-        is_held_up = is_due or len(self._deferred) + self._asking >= self._max_deferred
+        is_held_up = is_due or len(self._deferred) + self._asking >= self._concurrency * _DEFERRED_PER_WORKER
         is_dry = self._is_exhausted or self._is_reading or is_held_up or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
         is_unclear = is_alone or not self._deferral.is_reached

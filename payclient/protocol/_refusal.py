@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from payclient import errors
 from payclient.protocol._json import is_list, is_object, kind
@@ -122,17 +122,14 @@ def meaning(
     for words, subject in _BY_WORD:
         if words.search(whole):
             return subject
-    found = {_absence(text) for text in others}
-    if Meaning.UNKNOWN in found:
-        return Meaning.UNKNOWN
-    if len(others) < len(said) or Meaning.NOT_FOUND in found:
-        return Meaning.NOT_FOUND
-    return Meaning.NO_DATA if Meaning.NO_DATA in found else Meaning.BARE
+    found = {*map(_absence, others), *[Meaning.NOT_FOUND] * (len(others) < len(said))}
+    ranks = (Meaning.UNKNOWN, Meaning.NOT_FOUND, Meaning.NO_DATA)
+    return next((each for each in ranks if each in found), Meaning.BARE)
 
 
 def _plain(text: str, reference: str) -> str:
     text = plain(text.replace(REMOVED, " "))
-    return " ".join(f" {text} ".replace(f" {reference} ", " ").split()) if reference else text
+    return " ".join(f" {text} ".replace(f" {reference} ", " ").split())
 
 
 def _absence(text: str) -> Meaning:
@@ -148,6 +145,7 @@ def _absence(text: str) -> Meaning:
 
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
 _RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,13}(?:\.\d{1,9})?)(?![\d.])", re.ASCII)
+_RESETS = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset")
 _EPOCH = 1_000_000_000
 """A number from here on is a Unix time, even in `Retry-After`, where it is a mistake. Below, it is seconds."""
 
@@ -159,36 +157,31 @@ def retry_after(headers: Mapping[str, str], *, is_throttled: bool, now: Callable
     # Unreadable values (negative, `nan`, thousands of digits) are ignored.
     # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers. The `X-RateLimit-*` family in use.
 
-    def until(timestamp: float) -> float:
-        return max(timestamp - (_date(headers.get("date", "")) or now()).timestamp(), 0.0)
-
-    value = headers.get("retry-after", "").strip()
-    if (moment := _date(value)) is not None:
-        return until(moment.timestamp())
-    resets = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset") if is_throttled else ()
-    values = [value, *(headers.get(name, "").strip() for name in resets)]
-    if is_throttled:
-        values += _RESET.findall(headers.get("ratelimit", ""))
-    for value in filter(_NUMBER.fullmatch, values):
-        number = float(value) / (1000 if float(value) >= _EPOCH * 1000 else 1)  # milliseconds
-        return until(number) if number >= _EPOCH else number
-    return None
+    names = ("retry-after", *(_RESETS if is_throttled else ()))
+    values = [headers.get(name, "").strip() for name in names]
+    values += _RESET.findall(headers.get("ratelimit", "")) if is_throttled else ()
+    if (moment := _date(values[0])) is None:
+        moment = next(map(float, filter(_NUMBER.fullmatch, values)), None)
+        if moment is None or moment < _EPOCH:
+            return moment
+        moment /= 1000 if moment >= _EPOCH * 1000 else 1  # milliseconds
+    return max(moment - (_date(headers.get("date", "")) or now().timestamp()), 0.0)
 
 
-def _date(value: str) -> datetime | None:
+def _date(value: str) -> float | None:
+    """Return the Unix time of an HTTP date, or None."""
     # An HTTP date has 29 characters. The parser is slow, and not strict, on much longer ones.
     if not 8 <= len(value) <= 64:
         return None
     try:
         moment = parsedate_to_datetime(value)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        moment.timestamp()
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    return moment
 
 
 _Error = TypeVar("_Error", bound=errors.ResponseError)
+_Unexpected: TypeAlias = errors.UnexpectedResponseError
 
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
 _KEPT_HEADERS = frozenset(
@@ -232,9 +225,8 @@ class ErrorResponse:
     redact: Callable[[str], str]
     now: Callable[[], datetime]
     not_found_messages: frozenset[str] = frozenset()
-    words: str = ""
 
-    def error(self, kind: type[_Error], meaning: str, **more: Any) -> _Error:
+    def error(self, kind: type[_Error], meaning: str, words: str = "", **more: Any) -> _Error:
         kept = {
             name: _clean(value, _WORDS, self.redact) for name, value in self.headers.items() if name in _KEPT_HEADERS
         }
@@ -245,20 +237,16 @@ class ErrorResponse:
             body=_clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT, self.redact),
             request_id=request_id_of(self.headers, self.redact),
             asked_pause=retry_after(self.headers, is_throttled=kind is errors.RateLimitedError, now=self.now),
-            service_message=_clean(self.words, _EXCERPT, self.redact),
+            service_message=_clean(words, _EXCERPT, self.redact),
             **more,
         )
 
     def unexpected(
-        self,
-        problem: str,
-        *,
-        kind: type[errors.UnexpectedResponseError] = errors.UnexpectedResponseError,
-        is_about_reference: bool = False,
-    ) -> errors.UnexpectedResponseError:
+        self, problem: str, kind: type[_Unexpected] = errors.UnexpectedResponseError, **more: Any
+    ) -> _Unexpected:
         """Return the error for a response of an undocumented shape."""
         shown = _clean(problem, _EXCERPT, self.redact)
-        return self.error(kind, f"unexpected answer: {problem}", problem=shown, is_about_reference=is_about_reference)
+        return self.error(kind, f"unexpected answer: {problem}", problem=shown, **more)
 
 
 def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
@@ -267,9 +255,7 @@ def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
     shown = redact(text[:window])
     if len(text) > window:  # the end may be a part of the key too short to be redacted
         shown = shown[:-_MAX_PARTIAL]
-    if not shown.isprintable():
-        shown = "".join(c if c.isprintable() else " " for c in shown)
-    shown = " ".join(shown.split())
+    shown = " ".join("".join(c if c.isprintable() else " " for c in shown).split())
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
@@ -292,30 +278,29 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
     """Return the error for *response*, which is not a transaction."""
     status = response.status_code
     # Neither a redirect nor a failure of the server is the service speaking about a transaction.
-    is_answer = is_object(value) and status // 100 in (2, 4) and status not in (408, 425, 429)
-    if is_answer and (other := _other_reference(value, reference)):
+    is_answer, said = status // 100 in (2, 4), Meaning.UNKNOWN
+    fields = value if is_object(value) else {}
+    is_retried = status in (408, 425, 429)
+    if is_answer and not is_retried and (other := _other_reference(fields, reference)):
         found = f"the answer is about {other[:80]!r}, asked for {reference!r}"
         return response.unexpected(found, kind=errors.ReferenceMismatchError)
-    is_envelope = is_object(value) and value.get("success") is False and status // 100 in (2, 4)
-    is_declined = is_envelope or (is_object(value) and value.get("success") is not True and status in (400, 409, 422))
-    texts = _texts(value) if is_object(value) else []
-    said = Meaning.UNKNOWN
-    if is_declined and status not in (401, 403, 408, 425, 429):  # its words are explicit
+    is_envelope = is_answer and fields.get("success") is False
+    is_declined = is_envelope or (fields.get("success") is not True and status in (400, 409, 422))
+    texts = _texts(fields)
+    if is_declined and not is_retried and status not in (401, 403):  # its words are explicit
         # At any depth, because other fields may mention that the service is down.
-        all_texts = (text[: _EXCERPT * 8] for _, text in _leaves(value, ("reference",)) if isinstance(text, str))
+        all_texts = (text[: _EXCERPT * 8] for _, text in _leaves(fields, ("reference",)) if isinstance(text, str))
         said = meaning(texts, reference, response.not_found_messages, beside=islice(all_texts, _MAX_BESIDE))
     words = "; ".join(texts)
-    is_about = is_envelope and _is_about(reference, value, words)
+    is_about = is_envelope and _is_about(reference, fields, words)
     kind, text = _error_for(response, said, words, is_envelope=is_envelope, is_declined=is_declined, is_about=is_about)
     is_unexpected = kind is errors.UnexpectedResponseError
     is_unknown = is_unexpected and bool(text) and said is not Meaning.ELSEWHERE
-    if is_declined and said is not Meaning.ELSEWHERE:
-        response = evolve(response, words=words or "no message" * is_unknown)
-    if kind is errors.TransactionNotFoundError:
-        return response.error(errors.TransactionNotFoundError, text, is_conclusive=said is Meaning.NOT_FOUND)
-    if not is_unexpected:
-        return response.error(kind, text)
-    return response.unexpected(text or _problem(response, value), is_about_reference=is_unknown)
+    shown = (words or "no message" * is_unknown) if is_declined and said is not Meaning.ELSEWHERE else ""
+    if is_unexpected:
+        return response.unexpected(text or _problem(response, value), words=shown, is_about_reference=is_unknown)
+    is_missing = kind is errors.TransactionNotFoundError
+    return response.error(kind, text, shown, **({"is_conclusive": said is Meaning.NOT_FOUND} if is_missing else {}))
 
 
 def _error_for(
@@ -413,8 +398,7 @@ def _strings(value: object, depth: int) -> Iterator[str]:
                 yield text if key == "message" else f"{key[:_WORDS]}: {text}"
 
 
-def _is_about(reference: str, value: object, words: str) -> bool:
-    named = value.get("errors") if is_object(value) else None
-    if is_object(named) and "reference" in named:
-        return True
-    return reference in words or re.search(r"\b(transaction|transaksi|reference)\b", words, re.IGNORECASE) is not None
+def _is_about(reference: str, fields: dict[str, Any], words: str) -> bool:
+    named = fields.get("errors")
+    is_named = (is_object(named) and "reference" in named) or reference in words
+    return is_named or re.search(r"\b(transaction|transaksi|reference)\b", words, re.IGNORECASE) is not None
