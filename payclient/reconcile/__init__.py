@@ -40,13 +40,9 @@ if TYPE_CHECKING:
         StoppedError,
     )
     from payclient.reconcile.judgement.errors import UnknownCanaryError as UnknownCanaryError
-    from payclient.reconcile.judgement.findings import Answer, Bucket, Finding, Row, Settled
     from payclient.reconcile.judgement.findings import BreakState as BreakState
-    from payclient.reconcile.judgement.findings import Observation as Observation
+    from payclient.reconcile.judgement.findings import Bucket, Finding, Row
     from payclient.reconcile.judgement.findings import ResolvedBy as ResolvedBy
-    from payclient.reconcile.judgement.findings import ask_canary as ask_canary
-    from payclient.reconcile.judgement.findings import observe as observe
-    from payclient.reconcile.judgement.findings import utc_now as utc_now
     from payclient.reconcile.judgement.judge import Case, judge
     from payclient.reconcile.judgement.judge import needs_confirmation as needs_confirmation
     from payclient.reconcile.judgement.rule_values import BusinessDays, Calendar, Kinds, Lines
@@ -69,6 +65,11 @@ if TYPE_CHECKING:
     from payclient.reconcile.judgement.rules import rules_as_json as rules_as_json
     from payclient.reconcile.judgement.rules import rules_from_json as rules_from_json
     from payclient.reconcile.judgement.rules import with_reading_of as with_reading_of
+    from payclient.reconcile.judgement.sides import Answer, Settled
+    from payclient.reconcile.judgement.sides import Observation as Observation
+    from payclient.reconcile.judgement.sides import ask_canary as ask_canary
+    from payclient.reconcile.judgement.sides import observe as observe
+    from payclient.reconcile.judgement.sides import utc_now as utc_now
     from payclient.reconcile.judgement.summary import EXIT_STATUSES as EXIT_STATUSES
     from payclient.reconcile.judgement.summary import Condition as Condition
     from payclient.reconcile.judgement.summary import FollowUp as FollowUp
@@ -117,7 +118,7 @@ __all__ = [
     "reconcile",
 ]
 
-_PURE = "codes errors findings rule_values rules decisions records compare judge causes summary tally"
+_PURE = "codes errors sides findings rule_values rules decisions records compare judge causes summary tally"
 _ROOMS = ("_atomic", *(f"judgement.{each}" for each in _PURE.split()), "journal.tables", "journal.journal", "_run")
 """From the lowest up, so that the search of a name loads what its own room needs anyway."""
 

@@ -22,17 +22,9 @@ from payclient.reconcile._codec import as_json, from_json
 from payclient.reconcile.judgement import records as nights
 from payclient.reconcile.judgement.codes import Code, Severity, Status
 from payclient.reconcile.judgement.errors import JournalError, JournalWriteError, PastRunError
-from payclient.reconcile.judgement.findings import (
-    Answer,
-    BreakState,
-    Bucket,
-    FindingTotal,
-    Observation,
-    Origin,
-    ResolvedBy,
-    Row,
-)
+from payclient.reconcile.judgement.findings import BreakState, Bucket, FindingTotal, Origin, ResolvedBy, Row
 from payclient.reconcile.judgement.rules import changed_rules, rules_from_json
+from payclient.reconcile.judgement.sides import Answer, Observation
 from payclient.reconcile.judgement.summary import Compared, OpenFindings
 from payclient.reconcile.judgement.tally import Tally, temporary_database
 from payclient.reconcile.ledger import Entry, Ledger

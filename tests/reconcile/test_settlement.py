@@ -25,7 +25,7 @@ from payclient.reconcile import (
     replay,
 )
 from payclient.reconcile.judgement.compare import usable_line
-from payclient.reconcile.judgement.findings import Payout
+from payclient.reconcile.judgement.sides import Payout
 from payclient.reconcile.ledger import ABSENT, Entry, LedgerError, RejectedEntry
 from payclient.reconcile.report import Report
 from payclient.reconcile.report.wording import in_words

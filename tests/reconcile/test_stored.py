@@ -17,7 +17,7 @@ from payclient.reconcile.journal.tables import (
     observation_cells,
     observation_from,
 )
-from payclient.reconcile.judgement.findings import observe
+from payclient.reconcile.judgement.sides import observe
 from payclient.reconcile.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

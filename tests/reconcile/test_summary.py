@@ -27,8 +27,9 @@ from payclient.reconcile import (
     Verdict,
     judge,
 )
-from payclient.reconcile.judgement.findings import FindingTotal, observe
+from payclient.reconcile.judgement.findings import FindingTotal
 from payclient.reconcile.judgement.records import BreakChange, BreakRecord, PreviousRun
+from payclient.reconcile.judgement.sides import observe
 from payclient.reconcile.judgement.summary import Condition, Leakage
 from payclient.reconcile.judgement.tally import FIELDS
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, UnreadSheet, UnusedColumn

@@ -39,10 +39,11 @@ from payclient.reconcile.journal.cases import (
 )
 from payclient.reconcile.judgement import records
 from payclient.reconcile.judgement.errors import JournalError
-from payclient.reconcile.judgement.findings import Bucket, Observation, ResolvedBy, Row, StatementSide, StatementTotals
+from payclient.reconcile.judgement.findings import Bucket, ResolvedBy, Row
 from payclient.reconcile.judgement.judge import Case, PendingLookup, judge, judged_entries, paid_reff_of
 from payclient.reconcile.judgement.rule_values import IgnoredLines, KindGuard
 from payclient.reconcile.judgement.rules import STRICT, Rules
+from payclient.reconcile.judgement.sides import Observation, StatementSide, StatementTotals
 from payclient.reconcile.ledger import COMPARED, Entry, RejectedEntry
 
 _Kind = TypeVar("_Kind")

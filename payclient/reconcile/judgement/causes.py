@@ -29,8 +29,9 @@ from payclient.reconcile.judgement.codes import (
     normalise,
     states_none,
 )
-from payclient.reconcile.judgement.findings import Bucket, Finding, Origin, Row, Settled, StatementTotals
+from payclient.reconcile.judgement.findings import Bucket, Finding, Origin, Row
 from payclient.reconcile.judgement.rules import Rules
+from payclient.reconcile.judgement.sides import Settled, StatementTotals
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 

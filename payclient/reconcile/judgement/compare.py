@@ -12,16 +12,7 @@ from payclient._shared.escape import escape_unprintable, quote
 from payclient.protocol import Transaction, missing_amount, text_stated
 from payclient.reconcile._fields import COMPARED_FIELDS, Field
 from payclient.reconcile.judgement.codes import CLOSED, Assumed, Code, Severity, Status, folded, states_none
-from payclient.reconcile.judgement.findings import (
-    Finding,
-    Payout,
-    Settled,
-    Side,
-    StatementSide,
-    StatementTotals,
-    in_order,
-    stated_sum,
-)
+from payclient.reconcile.judgement.findings import Finding, Side, in_order
 from payclient.reconcile.judgement.rule_values import (
     FIRST_ON_EARTH,
     LAST_ON_EARTH,
@@ -32,6 +23,7 @@ from payclient.reconcile.judgement.rule_values import (
     limit_text,
 )
 from payclient.reconcile.judgement.rules import STRICT, FeeSchedule, Rules
+from payclient.reconcile.judgement.sides import Payout, Settled, StatementSide, StatementTotals, stated_sum
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry, Text
 
 

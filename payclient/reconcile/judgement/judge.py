@@ -20,20 +20,11 @@ from payclient.protocol import Transaction
 from payclient.reconcile._fields import COMPARED_FIELDS
 from payclient.reconcile.judgement.codes import Code, Status, folded, normalise
 from payclient.reconcile.judgement.compare import compare, excuse, reff_key, statement_findings
-from payclient.reconcile.judgement.findings import (
-    Answer,
-    Bucket,
-    Finding,
-    Observation,
-    Row,
-    StatementSide,
-    as_list,
-    in_order,
-    named_lines,
-)
+from payclient.reconcile.judgement.findings import Bucket, Finding, Row, as_list, in_order
 from payclient.reconcile.judgement.records import ReferenceRecord, reversal
 from payclient.reconcile.judgement.rule_values import Kind, in_zone
 from payclient.reconcile.judgement.rules import STRICT, Rules
+from payclient.reconcile.judgement.sides import Answer, Observation, StatementSide, named_lines
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 
 

@@ -33,15 +33,14 @@ from payclient.reconcile.judgement.findings import (
     Finding,
     FindingTotal,
     History,
-    Observation,
     ResolvedBy,
     Row,
-    Settled,
     Side,
     read_list,
 )
 from payclient.reconcile.judgement.rule_values import in_zone
 from payclient.reconcile.judgement.rules import STRICT, RuleChange, Rules
+from payclient.reconcile.judgement.sides import Observation, Settled
 from payclient.reconcile.ledger import Entry, UnusedColumn
 
 

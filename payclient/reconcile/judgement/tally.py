@@ -21,18 +21,11 @@ from payclient.reconcile.judgement import summary as result
 from payclient.reconcile.judgement.codes import BridgeStep, Code, Difference, PatternKind, Severity, Status, Step
 from payclient.reconcile.judgement.decisions import Decision, Decisions, Key
 from payclient.reconcile.judgement.errors import TieOutError
-from payclient.reconcile.judgement.findings import (
-    BreakState,
-    Bucket,
-    Finding,
-    FindingTotal,
-    Origin,
-    Row,
-    StatementTotals,
-)
+from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, FindingTotal, Origin, Row
 from payclient.reconcile.judgement.records import RowTotal
 from payclient.reconcile.judgement.rule_values import in_zone
 from payclient.reconcile.judgement.rules import STRICT, Accepted, Rules, changed_rules, rule_changes
+from payclient.reconcile.judgement.sides import StatementTotals
 from payclient.reconcile.judgement.summary import AcceptanceState
 from payclient.reconcile.ledger import ABSENT, Entry
 

@@ -20,10 +20,11 @@ from payclient.reconcile.judgement.causes import Settlement, SettlementStep, Sta
 from payclient.reconcile.judgement.codes import Code, Difference, Severity, Step
 from payclient.reconcile.judgement.compare import expiry_rule, reff_key
 from payclient.reconcile.judgement.decisions import Decisions
-from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, Payout, Row, StatementTotals
+from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, Row
 from payclient.reconcile.judgement.records import BreakChange, LedgerChange, ReferenceRecord
 from payclient.reconcile.judgement.rule_values import IgnoredLines
 from payclient.reconcile.judgement.rules import STRICT, Rules, rules_as_json
+from payclient.reconcile.judgement.sides import Payout, StatementTotals
 from payclient.reconcile.judgement.summary import EXIT_STATUSES, Condition, OpenFindings, Summary, Total
 from payclient.reconcile.ledger import Excluded, UnreadSheet, UnusedColumn, read_only
 from payclient.reconcile.report import wording as words

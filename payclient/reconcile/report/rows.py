@@ -24,17 +24,9 @@ from payclient.reconcile._fields import COMPARED, COMPARED_FIELDS
 from payclient.reconcile._fields import Cell as CellKind
 from payclient.reconcile.judgement.causes import moved_by
 from payclient.reconcile.judgement.codes import Status
-from payclient.reconcile.judgement.findings import (
-    PAYOUT_SUMS,
-    BreakState,
-    Bucket,
-    Finding,
-    History,
-    Row,
-    Settled,
-    StatementSide,
-)
+from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, History, Row
 from payclient.reconcile.judgement.records import BreakChange, BreakRecord, ReferenceRecord
+from payclient.reconcile.judgement.sides import PAYOUT_SUMS, Settled, StatementSide
 from payclient.reconcile.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile.report.model import HISTORY, PAYOUTS, Opening, Report
 from payclient.reconcile.report.wording import in_words, when

@@ -15,17 +15,11 @@ from payclient.reconcile.judgement import summary
 from payclient.reconcile.judgement.causes import SETTLED, Pattern, UnknownWord
 from payclient.reconcile.judgement.codes import BridgeStep, Code, PatternKind, Status
 from payclient.reconcile.judgement.decisions import Decision, Resolution
-from payclient.reconcile.judgement.findings import (
-    BreakState,
-    Bucket,
-    Finding,
-    FindingTotal,
-    ResolvedBy,
-    StatementTotals,
-)
+from payclient.reconcile.judgement.findings import BreakState, Bucket, Finding, FindingTotal, ResolvedBy
 from payclient.reconcile.judgement.records import FirstSeen, LedgerChange, PreviousRun, Sight, SincePrevious
 from payclient.reconcile.judgement.rule_values import Calendar, IgnoredLines
 from payclient.reconcile.judgement.rules import RuleChange
+from payclient.reconcile.judgement.sides import StatementTotals
 from payclient.reconcile.judgement.summary import Condition
 from payclient.reconcile.ledger import UnreadSheet, UnusedColumn
 
