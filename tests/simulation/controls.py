@@ -310,8 +310,6 @@ CONTROLS = (
             works=("reconcile",), oracle="reuse"),
     Control("an answer is committed before the next lookup", "reconcile.journal.cases:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),
-    Control("a cancelled worker does not spoil the commit", "reconcile.journal.cases:Answers._commit_for_all",
-            "if each.done():", "if False:", works=("reconcile",)),
     Control("failures are asked again by the next run", "reconcile.journal.journal:Journal.forget_failures",
             "db.execute(_FORGET_FAILURES)", "pass", works=("reconcile",)),
 )  # fmt: skip

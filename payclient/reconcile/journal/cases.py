@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -77,8 +78,7 @@ class Answers:
 
     def __init__(self, database: tables.Database) -> None:
         self._database = database
-        self._waiting: list[asyncio.Future[None]] = []
-        self._scheduled: asyncio.Handle | None = None  # the commit for all who wait
+        self._due: asyncio.Event | None = None  # set by the commit for all who wait
         insertion = tables.insertion("answers", 3 + len(tables.ANSWER_COLUMNS))
         self._unwritten = tables.Buffer(database, insertion, _ANSWERS_PER_WRITE)
         self.write: Callable[[], None] = self._unwritten.write
@@ -159,32 +159,24 @@ class Answers:
         """Wait until everything added so far is committed, or raise `JournalWriteError`."""
         if self._database.path is None:
             return
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            self._scheduled = loop.call_soon(self._commit_for_all)
-        self._waiting.append(loop.create_future())
-        await self._waiting[-1]
+        if self._due is None:
+            self._due = asyncio.Event()
+            asyncio.get_running_loop().call_soon(self._commit_for_all)
+        await self._due.wait()
+        if self._database.failure:
+            raise JournalWriteError(self._database.failure)
 
     def _commit_for_all(self) -> None:
-        waiting, self._waiting, failure = self._waiting, [], None
-        try:
-            self.commit()
-        except JournalWriteError as error:
-            failure = error
-        for each in waiting:
-            if each.done():  # its worker was cancelled
-                continue
-            if failure is None:
-                each.set_result(None)
-            else:
-                each.set_exception(failure)
+        due, self._due = self._due, None
+        if due is not None:  # `close` has not done it
+            with suppress(JournalWriteError):  # all who wait raise it
+                self.commit()
+            due.set()
 
     def close(self) -> None:
         """Write the buffer, and make a due commit now, because the journal is closed after this."""
-        if self._waiting and self._scheduled is not None:
-            self._scheduled.cancel()
-            self._commit_for_all()
-        elif not self._database.failure:
+        self._commit_for_all()
+        if not self._database.failure:
             self.write()
 
     def commit(self) -> None:

@@ -176,8 +176,7 @@ class Tally:
     _acceptances: dict[str, dict[Accepted, AcceptanceState]] = field(init=False, factory=dict)  # keys are references
     _shown: records.Shown = field(init=False, factory=records.Shown)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
-    _first: tuple[datetime, datetime] | None = field(init=False, default=None)  # the instant, and the ledger's own text
-    _last: tuple[datetime, datetime] | None = field(init=False, default=None)
+    _times: tuple[tuple[datetime, datetime], ...] = field(init=False, default=())  # first and last: instant, as written
     _answers: Span = field(init=False, factory=Span)
     _reused: Span = field(init=False, factory=Span)
     _counts: Counts = field(init=False, factory=Counts)
@@ -262,8 +261,8 @@ class Tally:
         times = [(in_zone(at, self._rules.time_zone), at) for at in created if isinstance(at, datetime)]
         self._counts.dated_lines += len(times)
         if times:
-            self._first = min(filter(None, (self._first, *times)), key=itemgetter(0))
-            self._last = max(filter(None, (self._last, *times)), key=itemgetter(0))
+            times = [*self._times, *times]
+            self._times = min(times, key=itemgetter(0)), max(times, key=itemgetter(0))
         if not isinstance(row.entry, Entry):
             return
         for name, cell in zip(FIELDS, _fields_of(row.entry), strict=True):
@@ -317,7 +316,7 @@ class Tally:
         self._shown.set_words((*compared.unused, *compared.unused_in_statement, *compared.ignored))
         first_seen = [*self._shown.first(before)]
         words = [each for each in first_seen if each.kind is records.Sight.WORD]
-        oldest, newest = (each and each[1] for each in (self._first, self._last))
+        oldest, newest = (written for _, written in self._times) if self._times else (None, None)
         return result.Summary(
             rows=self._origins[Origin.LEDGER],
             lines=counts.lines,
